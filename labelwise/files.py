@@ -35,22 +35,22 @@ def beside(path: Path, kind: str) -> Path:
 
 
 @contextmanager
-def staged(path: Path, *, folder: bool = False) -> Iterator[Path]:
+def atomic(path: Path, *, folder: bool = False) -> Iterator[Path]:
     """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
 
     RAISES (InputError): what is at `path` is of the other kind, another process writes there, or the disk is full.
     """
-    with staged_together(path, folders=[path] if folder else ()) as [new]:
+    with atomic_together(path, folders=[path] if folder else ()) as [new]:
         yield new
 
 
 @contextmanager
-def staged_together(first: Path, *others: Path | None, folders: Collection[Path] = ()) -> Iterator[list[Any]]:
+def atomic_together(first: Path, *others: Path | None, folders: Collection[Path] = ()) -> Iterator[list[Any]]:
     """Yield paths to write several outputs to, and move them when the block succeeds, the first one last.
 
     folders (Collection[Path]): those that are folders.
     YIELDS (list[Path | None]): a path for each, None for None; those of one folder are in one folder.
-    RAISES (InputError): what `staged` raises.
+    RAISES (InputError): what `atomic` raises.
     """
     for path in filter(None, (first, *others)):
         check_kind(path, folder=path in folders)

@@ -11,7 +11,7 @@ import typer
 from labelwise.console import msg, run, user_errors
 from labelwise.environment import command_line
 from labelwise.errors import InputError
-from labelwise.files import staged
+from labelwise.files import atomic
 from labelwise.project.stages import as_dvc_writes, dvc_yaml
 from labelwise.settings import decode_yaml
 
@@ -28,7 +28,7 @@ def update_dvc_cli(
         if check and any(content != file.read_text(encoding="utf8") for file, content in contents.items()):
             raise InputError(f"{project} has changed: run `{command_line('update_dvc')}`")
         for path, content in contents.items() if not check else ():
-            with staged(path) as file:
+            with atomic(path) as file:
                 file.write_text(content, encoding="utf8")
     msg.good(f"{dvc} matches {project}")
 

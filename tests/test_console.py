@@ -73,8 +73,8 @@ def test_every_command_is_run_alike():
 def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     body = (
         "import tempfile, time\n"
-        "from labelwise.files import staged\n"
-        "with user_errors('Nothing was done'), staged(Path(given[0]) / 'out') as file, tempfile.TemporaryDirectory():\n"
+        "from labelwise.files import atomic\n"
+        "with user_errors('Nothing was done'), atomic(Path(given[0]) / 'out') as file, tempfile.TemporaryDirectory():\n"
         "    file.write_text('half')\n"
         "    print('begun', flush=True)\n"
         "    time.sleep(30)"

@@ -11,7 +11,7 @@ import pytest
 
 from labelwise import files
 from labelwise.errors import InputError
-from labelwise.files import check_replaceable, locked, staged, staged_together
+from labelwise.files import atomic, atomic_together, check_replaceable, locked
 from tests.conftest import another_process
 
 
@@ -34,7 +34,7 @@ def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
     kept.write_text("old")
 
     def write_half():
-        with staged(target, folder=folder) as path:
+        with atomic(target, folder=folder) as path:
             path.mkdir() if folder else path.write_text("half")
             raise OSError("broken")
 
@@ -84,7 +84,7 @@ def state_of(root: Path) -> dict[str, str]:
 
 def write_corpus(root: Path, content: str) -> None:
     others = [root / "corpus/train", root / "corpus/dev", root / "scores", None]
-    with staged_together(root / "corpus/manifest", *others, folders=others[:2]) as (manifest, train, dev, scores, none):
+    with atomic_together(root / "corpus/manifest", *others, folders=others[:2]) as (manifest, train, dev, scores, none):
         assert none is None
         assert manifest.parent == train.parent, "what is in one folder is built in one folder"
         for folder in (train, dev):
@@ -95,7 +95,7 @@ def write_corpus(root: Path, content: str) -> None:
 
 
 def write_model(root: Path, content: str) -> None:
-    with staged_together(root / "model", root / "curve", folders=[root / "model"]) as (model, curve):
+    with atomic_together(root / "model", root / "curve", folders=[root / "model"]) as (model, curve):
         model.mkdir()
         (model / "part").write_text(content)
         if content != "half":
@@ -128,8 +128,8 @@ def test_an_output_that_was_not_built_is_deleted(tmp_path):
 def test_outputs_of_one_name_in_two_folders_do_not_disturb_each_other(tmp_path):
     """As two trainings side by side: each has its `model-best`, and both curves are in one folder."""
     outputs = [(tmp_path / name / "model-best", tmp_path / "plots" / f"{name}.tsv") for name in ("cpu", "gpu")]
-    with staged_together(*outputs[0]) as (model, curve):
-        with staged_together(*outputs[1]) as inner:
+    with atomic_together(*outputs[0]) as (model, curve):
+        with atomic_together(*outputs[1]) as inner:
             for path in inner:
                 path.write_text("gpu")
         for path in (model, curve):
@@ -143,12 +143,12 @@ def test_what_another_process_is_writing_is_not_written(tmp_path):
         for path in (tmp_path / "x", tmp_path / "link" / "x"):
             with (
                 pytest.raises(InputError, match=rf"{tmp_path / 'x'}: another process is writing this; wait"),
-                staged(path),
+                atomic(path),
             ):
                 raise AssertionError("too late")
-        with staged(tmp_path / "y") as path:
+        with atomic(tmp_path / "y") as path:
             path.write_text("")
-    with staged(tmp_path / "x") as path:
+    with atomic(tmp_path / "x") as path:
         path.write_text("")
     assert {p.name for p in tmp_path.iterdir()} == {"x", "y", "link"}
 
@@ -158,7 +158,7 @@ def test_what_others_have_beside_an_output_stays(tmp_path, name):
     (tmp_path / name).mkdir()
     (tmp_path / name / "mine").write_text("")
     for _ in range(2):
-        with staged(tmp_path / "x", folder=True) as path:
+        with atomic(tmp_path / "x", folder=True) as path:
             path.mkdir()
     assert (tmp_path / name / "mine").exists()
 
@@ -170,7 +170,7 @@ def test_a_folder_where_a_file_is_to_be_written_is_an_error_before_the_work(tmp_
     kinds = "a file, but a folder" if folder else "a folder, but a file"
     with (
         pytest.raises(InputError, match=f"x: this is {kinds} is to be written there; choose another name"),
-        staged(target, folder=folder),
+        atomic(target, folder=folder),
     ):
         raise AssertionError("too late")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
@@ -182,7 +182,7 @@ def test_a_link_to_a_folder_is_followed_and_one_to_a_file_replaced(tmp_path, oth
     there, link = other_disk / "x", tmp_path / "link"
     there.mkdir() if folder else there.write_text("old")
     link.symlink_to(there)
-    with staged(link, folder=folder) as path:
+    with atomic(link, folder=folder) as path:
         if folder:
             path.mkdir()
         (path / "new" if folder else path).write_text("new")
@@ -197,7 +197,7 @@ def test_a_link_to_a_folder_is_followed_and_one_to_a_file_replaced(tmp_path, oth
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
 def test_a_full_or_broken_disk_is_named(tmp_path, code):
     def write():
-        with staged(tmp_path / "x"):
+        with atomic(tmp_path / "x"):
             raise OSError(code, os.strerror(code))
 
     with pytest.raises(InputError, match=f"^{tmp_path}: {os.strerror(code)}; (free some space|check the disk)"):

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.forms import Forms
+from labelwise.corpus.surface_forms import SurfaceForms
 from spacy_per_label.decode import FoundSpans, ways_closed
 from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
@@ -107,7 +107,7 @@ class Evidence:
     others (set[Place]): these, and spans that are there with another label.
     """
 
-    def __init__(self, doc: StoredDoc, forms: Forms, opinion: OutOfFold | None) -> None:
+    def __init__(self, doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | None) -> None:
         """Count the forms of a text.
 
         opinion (OutOfFold | None): None if no pipeline was asked.
@@ -146,7 +146,7 @@ class Evidence:
         return self.opinion.log_odds(better, current) + words * (not alone) - log(here)
 
 
-def find_corrections(doc: StoredDoc, forms: Forms, opinion: OutOfFold | None) -> Iterator[Correction]:
+def find_corrections(doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | None) -> Iterator[Correction]:
     """Yield what seems wrong in a text, each span at most once, the surest first.
 
     Of labels that the text isn't complete for, nothing is proposed.
@@ -190,7 +190,7 @@ def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
                 yield max(change, wrong), Correction(span, place, max(change, wrong))
 
 
-def _often_marked(doc: StoredDoc, forms: Forms) -> set[Place]:
+def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
     """Find the places that are unmarked here, and marked nearly everywhere else."""
     free = forms.occurrences(doc)
     rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
@@ -199,8 +199,8 @@ def _often_marked(doc: StoredDoc, forms: Forms) -> set[Place]:
     return {place for place, so, against in counts if so >= ENOUGH and _odds(so, against - 1) >= LEAST}
 
 
-def _with_other_labels(doc: StoredDoc, forms: Forms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Count how often the forms of spans are marked with each label, as `Forms.counts`, where it is ENOUGH times."""
+def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
+    """Count how often the forms of spans are marked with each label; only those of ENOUGH times are listed."""
     marked = forms.marked.of(forms.keys(forms.form_keys(doc, spans)[:, None], np.arange(len(forms.labels))))
     often = zip(*(array.tolist() for array in np.nonzero(marked >= ENOUGH)), strict=True)
     return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}

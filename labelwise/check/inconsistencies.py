@@ -15,7 +15,7 @@ from labelwise.check.deck import Finding, finding_of
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.forms import Forms
+from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.text import counted
 
 What = Literal["first word", "last word"]
@@ -37,7 +37,7 @@ class Edge(NamedTuple):
 class Inconsistencies:
     """Finds ways that don't agree, in two passes: edges to count, and what to list."""
 
-    def __init__(self, forms: Forms) -> None:
+    def __init__(self, forms: SurfaceForms) -> None:
         """Take what counts forms."""
         self.forms = forms
         self._counts: Counter[tuple[int, What, str, bool]] = Counter()

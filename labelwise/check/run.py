@@ -20,10 +20,10 @@ from labelwise.check.deck import Finding, finding_of, locate, rank
 from labelwise.check.findings import find_corrections
 from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies
-from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.places import read_places
-from labelwise.files import check_replaceable, staged
+from labelwise.corpus.surface_forms import SurfaceForms
+from labelwise.files import atomic, check_replaceable
 
 FINDINGS = "findings.jsonl"
 
@@ -53,7 +53,7 @@ def check(
     check_replaceable(out, (FINDINGS,), "check")
     manifest = read_manifest(corpus)
     labels, declared = manifest.labels, manifest.declared
-    with staged(out, folder=True) as folder, unchanged(corpus):
+    with atomic(out, folder=True) as folder, unchanged(corpus):
         folder.mkdir()
         forms, spans, inconsistencies = count_corpus(corpus, labels)
         next(read_places(corpus), None)  # if they aren't there, say so before anything is trained
@@ -71,9 +71,9 @@ def check(
     return Checked(texts, findings)
 
 
-def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[Forms, Counter[str], Inconsistencies]:
+def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[SurfaceForms, Counter[str], Inconsistencies]:
     """Count forms and spans, in two passes: what is marked, then what of that is free."""
-    forms, spans = Forms(labels), Counter[str]()
+    forms, spans = SurfaceForms(labels), Counter[str]()
     inconsistencies = Inconsistencies(forms)
     for doc in read_checked(corpus, *LOOKED_AT):
         forms.look_for(doc.stored, forms.spans(doc.stored))

@@ -14,7 +14,7 @@ import yaml
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash, task_tokens
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import LABELS
-from labelwise.files import check_replaceable, check_unchanged, list_digests, staged
+from labelwise.files import atomic, check_replaceable, check_unchanged, list_digests
 from labelwise.parallel import Progress, no_progress
 
 DemoFormat = Literal["brat", "prodigy", "both"]
@@ -64,7 +64,7 @@ def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format
     check_unchanged(out, MARK)
     in_brat = {"brat": labels, "prodigy": (), "both": labels[::2]}[format]
     in_prodigy = [label for label in labels if label not in in_brat]
-    with staged(out, folder=True) as folder, ExitStack() as stack:
+    with atomic(out, folder=True) as folder, ExitStack() as stack:
         brat, prodigy = (folder / ("" if format != "both" else name) for name in ("brat", "prodigy"))
         brat.mkdir(parents=True)
         prodigy.mkdir(exist_ok=True)

@@ -22,7 +22,7 @@ from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.files import check_kind, digest_folder, staged
+from labelwise.files import atomic, check_kind, digest_folder
 from labelwise.parallel import open_workers
 from labelwise.sources.files import printable
 from labelwise.sources.raw_texts import RawText, read_raw_texts
@@ -102,7 +102,7 @@ def _predict(model: Path, parts: Iterable[Part], out: Path, workers: int, inputs
     hold_pipeline(model, digest)
     texts = 0
     with (
-        staged(out) as path,
+        atomic(out) as path,
         path.open("wb") as file,
         open_workers(max(1, workers)) as map_jobs,
     ):

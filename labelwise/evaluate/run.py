@@ -20,7 +20,7 @@ from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.scores import Agreement, Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
-from labelwise.files import digest_folder, staged_together
+from labelwise.files import atomic_together, digest_folder
 from labelwise.parallel import check_workers
 
 # Shows progress: passes on what is done, given the number of texts to come.
@@ -68,7 +68,7 @@ def evaluate_pipeline(
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         outputs = [Path(predictions or Path(folder) / "predictions.jsonl"), *Tables.of(Path(tables or folder))]
-        with staged_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, file, *kept):
+        with atomic_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, file, *kept):
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
             listed = read_split(split)

@@ -20,9 +20,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
-from labelwise.corpus.forms import Forms
 from labelwise.corpus.manifest import find_partitions, partitions_of
 from labelwise.corpus.seen_texts import has_seen
+from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.errors import InputError
 from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
@@ -135,7 +135,7 @@ def write_tables(
     seen (np.ndarray | None): digests of the texts that the pipeline was trained on, if it has them.
     RAISES (InputError): a file isn't what it should be, or they aren't about the same texts.
     """
-    forms = Forms(labels)
+    forms = SurfaceForms(labels)
     for stored, doc in _read_both(split, predictions):
         forms.look_for(stored, [place for place in _places(forms, stored, doc).values() if place])
     for file in partitions_of(split.resolve().parent, "train"):
@@ -184,7 +184,7 @@ def _read_both(split: Path, predictions: Path) -> Iterator[tuple[StoredDoc, Pred
         yield one, doc
 
 
-def _places(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, TokenSpan | None]:
+def _places(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, TokenSpan | None]:
     """Find spans among the tokens, each with the number of its label; None for one that has no token boundaries."""
     number_of = {label: number for number, label in enumerate(forms.labels)}
     spans = sorted(span for span in {*doc.gold, *doc.predicted} if span[2] in number_of)
@@ -192,7 +192,7 @@ def _places(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey,
     return {span: (*place, number_of[span[2]]) if place else None for span, place in found}
 
 
-def _in_train(forms: Forms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
+def _in_train(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
     """Tell what train has of the forms of a text's spans; None for one that has no token boundaries."""
     places = _places(forms, stored, doc)
     counts = forms.counts(stored, [place for place in places.values() if place])

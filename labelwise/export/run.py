@@ -13,7 +13,7 @@ from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
 from labelwise.export.source import Source, open_source
-from labelwise.files import check_replaceable, check_unchanged, list_digests, staged
+from labelwise.files import atomic, check_replaceable, check_unchanged, list_digests
 from labelwise.merge.rules.settings import Settings
 
 ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "doccano", "texts"]
@@ -64,7 +64,7 @@ def export(
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
     opened = open_source(source, splits)
     opened.settings = settings or Settings()
-    with staged(out, folder=True) as folder:
+    with atomic(out, folder=True) as folder:
         folder.mkdir()
         spans = FORMATS[format](opened, folder)
         (folder / MARK).write_bytes(msgspec.json.encode({"files": list_digests(folder)}) + b"\n")

@@ -24,7 +24,7 @@ from rensa import RMinHash
 
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.files import remove, staged
+from labelwise.files import atomic, remove
 from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.splits import SplitGroup, declared_split
 from labelwise.merge.runs import RunReader, Source
@@ -83,7 +83,7 @@ def sign_partition(job: MergeJob) -> str:
             split = declared_split([job.read_answer(place, reader) for place in places]) if declares else None
             declared = SPLITS.index(split) + 1 if split else 0
             signed.append((key, source, first.line, declared, sign(reader.read_text(first))))
-    with staged(file) as path:
+    with atomic(file) as path:
         path.write_bytes(np.array(signed, SIGNED).tobytes())
     for other in folder.glob(f"{job.number:05d}-*"):
         if other != file:

@@ -15,7 +15,7 @@ from labelwise.corpus.ledger import Ledger, problem_line
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.places import PLACES, places_line
-from labelwise.files import staged
+from labelwise.files import atomic
 from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of
@@ -79,7 +79,7 @@ def merge_partition(job: MergeJob) -> None:
     judged, _ = judge(list(chain.from_iterable(rows for _, rows in sorted(without_text.items()))), "", ())
     count_decisions(judged, result.ledger)
     lines[PROBLEMS] += map(problem_line, find_problems((), judged))
-    with staged(job.folder, folder=True) as folder:
+    with atomic(job.folder, folder=True) as folder:
         folder.mkdir()
         for split in SPLITS:
             if result.keys[split]:

@@ -22,7 +22,7 @@ from typing import IO
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.errors import InputError
-from labelwise.files import link, staged_together
+from labelwise.files import atomic_together, link
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import OUTPUTS, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.near_duplicates import (
@@ -83,7 +83,7 @@ def merge_data(
     folders = [out / name for name in (*SPLITS, "labels")]
     with (
         open_workers(workers or os.cpu_count() or 1) as map_jobs,
-        staged_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file),
+        atomic_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file),
     ):
         folder = manifest.parent
         check_out(out, sources)

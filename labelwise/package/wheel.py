@@ -29,7 +29,7 @@ from labelwise.errors import InputError
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.files import check_replaceable, digest_folder, staged
+from labelwise.files import atomic, check_replaceable, digest_folder
 from labelwise.package.card import write_card
 from spacy_per_label import PerLabelRecognizer
 
@@ -127,7 +127,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
         )
     meta = describe(nlp, identity, metrics)
     card = write_card(nlp, meta, metrics, results.merge, manifest, ship_at)
-    with staged(out, folder=True) as made:
+    with atomic(out, folder=True) as made:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
         files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}

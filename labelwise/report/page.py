@@ -23,7 +23,7 @@ from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
-from labelwise.files import staged
+from labelwise.files import atomic
 from labelwise.report.advice import EXPORT, NAMES, Advice, advise
 from labelwise.report.deck import read_decided, read_deck
 from labelwise.sources.convert_brat import REPORT
@@ -65,7 +65,7 @@ def write_report(
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
     root = Path(root)
-    with staged(Path(out)) as path:
+    with atomic(Path(out)) as path:
         results, deck = load_results(root, pipeline), read_deck(root)
         metrics, merge = results.metrics, results.merge
         decided = read_decided(root, deck, merge) if metrics else None

@@ -16,7 +16,7 @@ import yaml
 
 from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
-from labelwise.files import check_replaceable, staged
+from labelwise.files import atomic, check_replaceable
 from labelwise.parallel import Progress, no_progress
 from labelwise.sources.brat import (
     AS_IT_IS,
@@ -98,7 +98,7 @@ def convert_brat(
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     check_encoding(how.encoding)
     check_renaming(how.rename, how.labels, "section brat")
-    with staged(out, folder=True) as folder:
+    with atomic(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, tell)
         before = stat_of(brat_dir, READ_SUFFIXES)
         predicted = find_predicted(brat_dir)

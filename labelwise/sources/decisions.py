@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from labelwise.errors import InputError
-from labelwise.files import staged
+from labelwise.files import atomic
 from labelwise.sources.files import read_file
 from labelwise.sources.jsonl import BOM
 from labelwise.text import DECODE_ERRORS, counted
@@ -133,7 +133,7 @@ def add_decisions(file: Path, folder: Path) -> Added:
         raise InputError(f"{file}: it has no decision; give the file that you saved in a report{first}")
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / DECISIONS
-    with staged(target) as path:  # from here on nobody else can write
+    with atomic(target) as path:  # from here on nobody else can write
         kept: dict[tuple[object, ...], Decision] = {}
         for row in read_decisions(target) if target.exists() else ():
             if row.decision is None:

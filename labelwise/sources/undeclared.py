@@ -16,7 +16,7 @@ import msgspec
 
 from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
-from labelwise.files import staged
+from labelwise.files import atomic
 from labelwise.settings import decode_yaml
 from labelwise.sources.declarations import SYNTAX, Declaration, look_into, read_entries, write_entries
 from labelwise.sources.files import data_in, printable, read_file
@@ -64,7 +64,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
         fits = False
     if not fits:
         return [one if one.problem else one._replace(problem="its entry can't be added at the end") for one in found]
-    with staged(file) as path:
+    with atomic(file) as path:
         path.write_text(content, encoding="utf8")
     return found
 

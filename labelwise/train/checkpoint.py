@@ -22,7 +22,7 @@ from thinc.backends import get_array_ops
 from labelwise.corpus.manifest import digest_splits
 from labelwise.device import device_name
 from labelwise.environment import KERNELS
-from labelwise.files import digest_code, link, staged
+from labelwise.files import atomic, digest_code, link
 from labelwise.train.config import vectors_of
 from labelwise.train.parameters import find_scalers, find_slots
 
@@ -83,7 +83,7 @@ def save_checkpoint(
     checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer, kept: Mapping[str, Path]
 ) -> None:
     """Save the state, and copies of a pipeline and a curve by their names in the checkpoint, which is replaced."""
-    with staged(checkpoint, folder=True) as folder:
+    with atomic(checkpoint, folder=True) as folder:
         folder.mkdir()
         for name, path in kept.items():
             copy(path, folder / name)

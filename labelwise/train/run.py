@@ -19,7 +19,7 @@ from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.device import gpu_load, use_gpu
-from labelwise.files import beside, check_replaceable, remove, staged_together
+from labelwise.files import atomic_together, beside, check_replaceable, remove
 from labelwise.parallel import tree_pss
 from labelwise.train.calibrate import Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
@@ -112,7 +112,7 @@ def _lead(
 ) -> Trained:
     """Be the first rank: train, save, and put the pipeline and the files in their places."""
     digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
-    with staged_together(*outputs, folders=outputs[:1]) as (folder, curve, resources):
+    with atomic_together(*outputs, folders=outputs[:1]) as (folder, curve, resources):
         settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
         with unchanged(recipe.corpus):
             seen = collect_seen(recipe.corpus)

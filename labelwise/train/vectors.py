@@ -12,7 +12,7 @@ import numpy as np
 import spacy
 
 from labelwise.errors import InputError
-from labelwise.files import staged
+from labelwise.files import atomic
 from spacy_per_label.words import INNER
 
 TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
@@ -32,7 +32,7 @@ def make_vectors(name: str, out: Path, width: int = 96) -> int:
         folder = find_folder(name)
         pieces, vectors = read_transformer(folder) if (folder / "tokenizer.json").is_file() else read_spacy(folder)
         reduced = reduce_width(vectors, width)
-    with staged(out) as file, file.open("wb") as opened:
+    with atomic(out) as file, file.open("wb") as opened:
         np.savez(opened, pieces=np.frombuffer("\n".join(pieces).encode(), np.uint8), vectors=reduced)
     return len(pieces)
 

@@ -12,7 +12,7 @@ from spacy_per_label.decode import decode
 from spacy_per_label.loss import log_softmax
 from spacy_per_label.targets import TAGS
 from tests.conftest import write_docs
-from tests.corpus.test_forms import count
+from tests.corpus.test_surface_forms import count
 
 LABELS = ["A", "B"]
 

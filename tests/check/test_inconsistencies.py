@@ -6,7 +6,7 @@ import pytest
 
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.inconsistencies import Inconsistencies
-from labelwise.corpus.forms import Forms
+from labelwise.corpus.surface_forms import SurfaceForms
 from tests.check.test_findings import LABELS, stored
 
 WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (\d+) times?, outside (\d+) times?")
@@ -15,7 +15,7 @@ WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (\d+) times?, outsid
 def inconsistencies(tmp_path, *texts) -> dict:
     """The inconsistencies of some texts: by label, kind and word, both counts, and what is listed."""
     docs = stored(tmp_path, *texts)
-    forms = Forms(LABELS)
+    forms = SurfaceForms(LABELS)
     found = Inconsistencies(forms)
     for doc in docs:
         forms.look_for(doc, forms.spans(doc))

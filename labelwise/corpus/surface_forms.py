@@ -66,7 +66,7 @@ class Occurrences(NamedTuple):
     keys: np.ndarray
 
 
-class Forms:
+class SurfaceForms:
     """Counts forms with their labels. Free occurrences are counted of those that are looked for.
 
     labels (Sequence[str]): all labels.

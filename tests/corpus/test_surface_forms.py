@@ -8,13 +8,13 @@ import spacy
 
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.forms import LONGEST, Forms
 from labelwise.corpus.manifest import find_partitions, read_manifest
+from labelwise.corpus.surface_forms import LONGEST, SurfaceForms
 from tests.conftest import write_docs
 
 
-def count(docs: list[StoredDoc], labels: list[str]) -> Forms:
-    forms = Forms(labels)
+def count(docs: list[StoredDoc], labels: list[str]) -> SurfaceForms:
+    forms = SurfaceForms(labels)
     for doc in docs:
         forms.look_for(doc, forms.spans(doc))
         forms.mark(doc)
@@ -62,4 +62,4 @@ def test_a_text_may_have_hardly_any_words(words, tmp_path):
     annotate(doc, Annotation([], [], {}, []))
     write_docs([doc], tmp_path / "a.spacy")
     (doc,) = read_stored_docs(tmp_path / "a.spacy")
-    assert len(Forms(["A", "B"]).occurrences(doc).keys) == 0
+    assert len(SurfaceForms(["A", "B"]).occurrences(doc).keys) == 0
