@@ -24,6 +24,19 @@ from tests.conftest import Merging
 
 NLP = spacy.blank("en")
 COMPLETE, BINARY = ("ner_manual", "spans_manual", "blocks", None), ("ner", "spans")
+COUNTERS = (
+    "rows",
+    "spans",
+    "texts",
+    "words",
+    "datasets",
+    "partly",
+    "undeclared",
+    "near_duplicates",
+    "other_split",
+    "replaced",
+    "renamed",
+)
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
 
@@ -34,30 +47,37 @@ class Oracle:
     def __init__(self, datasets: list[dict], policies: Policies, hashed: dict[str, str]) -> None:
         self.policies = policies
         self.labels = list(dict.fromkeys(label for dataset in datasets for label in dataset["labels"]))
-        self.ledger = Ledger(compared=False, labels={label: Counter() for label in self.labels})
+        self.ledger: dict[str, Any] = {name: Counter() for name in COUNTERS}
+        self.ledger |= {"rows_read": 0, "spans_read": 0, "without_split_by": 0}
+        self.ledger["labels"] = {label: Counter() for label in self.labels}
+        self.ledger["agreement"] = {}
+        self.ledger["pairs"] = {}
+        self.ledger["gold"] = {}
         self.docs: dict[str, dict] = {}
         self.lost_spans: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
         tasks = [task | {"number": n} for n, dataset in enumerate(datasets) for task in self.read(dataset)]
         for text in {task["text"] for task in tasks}:
             self.merge_text(text, [task for task in tasks if task["text"] == text], hashed[text])
+        self.ledger["lost_spans"] = {reason.removesuffix(", learnt"): Counter() for _, reason, _ in self.lost_spans}
         for (_, reason, told), count in self.lost_spans.items():
-            labels = ", ".join(label for _, _, label, *_ in told)
-            self.ledger.lost_spans[reason.removesuffix(", learnt")][labels] += count
+            self.ledger["lost_spans"][reason.removesuffix(", learnt")][
+                ", ".join(label for _, _, label, *_ in told)
+            ] += count
 
     def read(self, dataset: dict) -> list[dict]:
         tasks = []
         for line, row in enumerate(dataset["rows"], 1):
             if isinstance(row, str) and not row.strip():
                 continue
-            self.ledger.rows_read += 1
-            self.ledger.datasets[dataset["name"]] += 1
+            self.ledger["rows_read"] += 1
+            self.ledger["datasets"][dataset["name"]] += 1
             if problem := unreadable(row):
-                self.ledger.rows[problem] += 1
+                self.ledger["rows"][problem] += 1
                 self.problems[dataset["name"], line, problem] += 1
             else:
                 tasks.append(self.rename(task_of(dataset, line, row), dataset.get("rename", {})))
-                self.ledger.spans_read += len(tasks[-1]["spans"])
+                self.ledger["spans_read"] += len(tasks[-1]["spans"])
         return tasks
 
     def rename(self, task: dict, names: dict[str, str]) -> dict:
@@ -65,7 +85,7 @@ class Oracle:
         for span in task["spans"]:
             old = span.get("label")
             if isinstance(old, str) and old in names:
-                self.ledger.renamed[f"{task['name']}: {old} to {names[old]}"] += 1
+                self.ledger["renamed"][f"{task['name']}: {old} to {names[old]}"] += 1
             new.append({**span, "label": names.get(old, old)} if isinstance(old, str) else span)
         return task | {"spans": new}
 
@@ -79,16 +99,16 @@ class Oracle:
         covered: dict[str, str] = {}
         for task in tasks:
             fate, counting = fate_of_row(task, able, self.policies)
-            self.ledger.rows[fate] += 1
+            self.ledger["rows"][fate] += 1
             if task in able and task["kind"] == "complete" and self.policies.duplicates == "latest":
                 for label in set(task["labels"]) - set(counting):
                     last = last_of(task, able, label)["name"]
-                    self.ledger.replaced[f"{task['name']} by {last}"] += last != task["name"]
+                    self.ledger["replaced"][f"{task['name']} by {last}"] += last != task["name"]
             if fate == "other split":
                 owner = next(other["name"] for other in able if other["split"] == split)
-                self.ledger.other_split[f'["{task["name"]}","{owner}"]'] += 1
+                self.ledger["other_split"][f'["{task["name"]}","{owner}"]'] += 1
             if fate != "merged":
-                self.ledger.spans[f"in {fate} task"] += len(task["spans"])
+                self.ledger["spans"][f"in {fate} task"] += len(task["spans"])
                 continue
             task["counting"] = counting
             claims += [claim for span in task["spans"] for claim in self.claims_of(span, task)]
@@ -97,7 +117,7 @@ class Oracle:
         covered = {claim["key"][2]: "partial" for claim in claims} | covered
         uncovered = {label: covered.get(label, "none") for label in self.labels if covered.get(label) != "complete"}
         for label in self.labels:
-            self.ledger.labels[label][covered.get(label, "none")] += 1
+            self.ledger["labels"][label][covered.get(label, "none")] += 1
         voting = [
             task
             for task in tasks
@@ -105,16 +125,16 @@ class Oracle:
         ]
         accepted, rejected = self.settle(text, claims, voting)
         if not covered:
-            self.ledger.texts["no usable answer"] += 1
+            self.ledger["texts"]["no usable answer"] += 1
         elif uncovered and split == "train" and self.policies.coverage == "drop":
-            self.ledger.texts["not covered"] += 1
-            self.ledger.spans["text not covered"] += len(accepted) + len(rejected)
+            self.ledger["texts"]["not covered"] += 1
+            self.ledger["spans"]["text not covered"] += len(accepted) + len(rejected)
         else:
-            self.ledger.texts[split] += 1
-            self.ledger.partly[split] += bool(uncovered)
-            self.ledger.words[split] += len(tokens_of(text))
+            self.ledger["texts"][split] += 1
+            self.ledger["partly"][split] += bool(uncovered)
+            self.ledger["words"][split] += len(tokens_of(text))
             if accepted:
-                self.ledger.gold[split].update(key[2] for key in accepted)
+                self.ledger["gold"].setdefault(split, Counter()).update(key[2] for key in accepted)
             self.docs[text] = {"split": split, "uncovered": uncovered} | self.doc_of(
                 text, accepted, rejected, uncovered
             )
@@ -130,7 +150,7 @@ class Oracle:
                 for who, task in latest.items()
             ]
             if len(versions) > 1:
-                counts = self.ledger.agreement[label]
+                counts = self.ledger["agreement"].setdefault(label, Counter())
                 counts["texts"] += 1
                 versions.sort(key=lambda version: version[0])
                 for place, (who, _) in enumerate(versions):  # an annotator may have a data set's name
@@ -139,8 +159,8 @@ class Oracle:
                 for (ann, one), (bob, other) in combinations(versions, 2):
                     counts["both"] += len(one & other)
                     counts["spans"] += len(one) + len(other)
-                    both, marked = len(one & other), len(one) + len(other)
-                    self.ledger.pairs[label, ann, bob].update(texts=1, both=both, spans=marked)
+                    pair = self.ledger["pairs"].setdefault((label, ann, bob), Counter())
+                    pair.update(texts=1, both=len(one & other), spans=len(one) + len(other))
 
     def claims_of(self, span: dict, task: dict) -> list[dict]:
         """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""
@@ -157,11 +177,11 @@ class Oracle:
             fate = "superseded"
         if not fate:
             return [{"key": (start, end, label), "verdict": verdict, "task": task}]
-        self.ledger.spans[fate] += 1
+        self.ledger["spans"][fate] += 1
         if fate not in ("ignored", "superseded"):
             self.problems[task["name"], task["line"], fate] += 1
         if fate == "undeclared label":
-            self.ledger.undeclared[f"{task['name']}: {label}"] += 1
+            self.ledger["undeclared"][f"{task['name']}: {label}"] += 1
         return []
 
     def vote(self, text: str, claims: list[dict], voting: list[dict]) -> list[dict]:
@@ -184,8 +204,8 @@ class Oracle:
             kept = what_stands(marks, needed)
             lost = [claim for claim in said if claim["key"][:2] not in kept]
             keys = sorted({claim["key"] for claim in lost})
-            self.ledger.spans.update({"outvoted": len(keys), "duplicate": len(lost) - len(keys)})
-            self.ledger.labels[label]["outvoted"] += len(keys)
+            self.ledger["spans"].update({"outvoted": len(keys), "duplicate": len(lost) - len(keys)})
+            self.ledger["labels"][label]["outvoted"] += len(keys)
             for key in keys:
                 winners = sorted({c["key"] for c in said if c not in lost and clash(c["key"], key)})[:1]
                 told = (
@@ -199,20 +219,20 @@ class Oracle:
     def settle(self, text: str, claims: list[dict], voting: list[dict]) -> tuple[Says, Says]:
         """Decide between claims about the same span: give the accepted and the rejected ones."""
         standing = [claim for claim in claims if claim_stands(claim, claims, self.policies)]
-        self.ledger.spans["superseded"] += len(claims) - len(standing)
+        self.ledger["spans"]["superseded"] += len(claims) - len(standing)
         standing = self.vote(text, standing, voting)
         said: dict[str, Says] = {"accept": {}, "reject": {}}
         newest: dict[tuple[str, Key], float] = {}
         for claim in standing:
             verdict, key, time = claim["verdict"], claim["key"], claim["task"]["time"]
-            self.ledger.spans["duplicate"] += key in said[verdict]
+            self.ledger["spans"]["duplicate"] += key in said[verdict]
             said[verdict][key] = tuple(sorted({*said[verdict].get(key, ()), claim["task"]["name"]}))
             newest[verdict, key] = max(time, newest.get((verdict, key), time))
         for key in said["accept"].keys() & said["reject"].keys():
             later = "accept" if newest["accept", key] >= newest["reject", key] else "reject"
             kept = {"accept-wins": "accept", "reject-wins": "reject", "latest": later}[self.policies.conflicts]
             lost = "reject" if kept == "accept" else "accept"
-            self.ledger.spans["accept/reject"] += 1
+            self.ledger["spans"]["accept/reject"] += 1
             told = tuple((*key, verdict, said[verdict][key]) for verdict in (lost, kept))
             self.lost_spans[text, "accept/reject", told] += 1
             del said[lost][key]
@@ -229,8 +249,8 @@ class Oracle:
             winners = [other for other in entities if {*places[other]} & {*places[key]}]
             winners = sorted(winners, key=places.__getitem__)[:1]
             fate = overlap(key, winners[0]) if winners else "entity" if places[key] else "no token boundary"
-            self.ledger.spans[fate] += 1
-            self.ledger.labels[key[2]].update(["gold", fate] + ["realigned"] * (chars.get(key, key) != key))
+            self.ledger["spans"][fate] += 1
+            self.ledger["labels"][key[2]].update(["gold", fate] + ["realigned"] * (chars.get(key, key) != key))
             if fate == "entity":
                 entities.append(key)
             else:
@@ -241,13 +261,13 @@ class Oracle:
             clash = any(other[2] == key[2] and {*places[other]} & {*places[key]} for other in learnt)
             learnt += [] if clash else [key]
         for key, (fate, told) in losers.items():
-            self.ledger.labels[key[2]]["learnt as well"] += key in learnt
+            self.ledger["labels"][key[2]]["learnt as well"] += key in learnt
             self.lost_spans[text, fate + ", learnt" * (key in learnt), told] += 1
         incorrect = sorted(key for key in rejected if place(text, key, "drop"))
-        self.ledger.spans["rejected"] += len(incorrect)
-        self.ledger.spans["rejected, no token boundary"] += len(rejected) - len(incorrect)
+        self.ledger["spans"]["rejected"] += len(incorrect)
+        self.ledger["spans"]["rejected, no token boundary"] += len(rejected) - len(incorrect)
         for _, _, label in rejected:
-            self.ledger.labels[label]["rejected"] += 1
+            self.ledger["labels"][label]["rejected"] += 1
         iob = ["" if uncovered and self.policies.coverage != "outside" else "O"] * len(tokens_of(text))
         for key in accepted:
             for i in [] if places[key] else place(text, key, "expand"):
@@ -522,19 +542,41 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
             docs[doc.text]["gold"] = sorted((*span, tuple(names)) for *span, names in data["gold"])
             docs[doc.text] |= {"uncovered": data["uncovered"], "split": path.parent.name}
             docs[doc.text]["iob"] = [token.ent_iob_ for token in doc]
-    ledger.digest = ""
     lost_spans: Counter[tuple] = Counter()
-    for task in merging.lines("lost_spans.jsonl"):
+    for task in map(json.loads, merging.files()["lost_spans.jsonl"].splitlines()):
         assert [span["lost"] for span in task["spans"]] == [True, False][: len(task["spans"])]
         told = [(s["start"], s["end"], s["label"], s["claim"], tuple(s["datasets"])) for s in task["spans"]]
         reason = task["meta"]["reason"] + ", learnt" * task["meta"].get("learnt", False)
         lost_spans[task["text"], reason, tuple(told)] += 1
-    problems = merging.lines("problems.jsonl")
+    problems = map(json.loads, merging.files()["problems.jsonl"].splitlines())
     return {
-        "ledger": ledger,
+        "ledger": described(ledger),
         "docs": docs,
         "lost_spans": lost_spans,
         "problems": Counter((p["dataset"], p["line"], p["reason"].split(":")[0]) for p in problems),
+    }
+
+
+def described(ledger: Ledger) -> dict[str, Any]:
+    """Put the ledger as the oracle does: numbers, counters, and dicts of counters."""
+
+    def counters(content: Any) -> Any:
+        """Make a counter of each dict of numbers."""
+        if not isinstance(content, dict):
+            return content
+        made = {name: counters(value) for name, value in content.items()}
+        return made if any(isinstance(value, dict) for value in made.values()) else Counter(made)
+
+    content = {"pairs": {}} | ledger.nested()
+    pairs = {
+        (label, one, other): Counter(counts)
+        for label, ones in content.pop("pairs").items()
+        for one, others in ones.items()
+        for other, counts in others.items()
+    }
+    tables = ("labels", "lost_spans", "agreement", "gold")
+    return {name: dict(counters(value)) if name in tables else counters(value) for name, value in content.items()} | {
+        "pairs": pairs
     }
 
 
@@ -604,4 +646,4 @@ def test_texts_whose_32_bit_hashes_are_equal_stay_two_documents(tmp_path: Path, 
     datasets = [{"name": label.lower(), "labels": [label], "rows": tasks[label]} for label in tasks]
     found = merge(tmp_path, datasets, Policies())
     assert {text: (doc["gold"], doc["entities"], doc["uncovered"]) for text, doc in found["docs"].items()} == expected
-    assert found["ledger"].rows == {"merged": 3 * len(pairs)}
+    assert found["ledger"]["rows"] == {"merged": 3 * len(pairs)}
