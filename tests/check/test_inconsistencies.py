@@ -6,8 +6,8 @@ import pytest
 
 from labelwise.check.folds import CheckedDoc
 from labelwise.check.inconsistencies import Inconsistencies
-from labelwise.corpus.surface_forms import SurfaceForms
 from tests.check.test_findings import LABELS, stored
+from tests.corpus.test_surface_forms import count
 
 WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (\d+) times?, outside (\d+) times?")
 
@@ -15,13 +15,8 @@ WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (\d+) times?, outsid
 def inconsistencies(tmp_path, *texts) -> dict:
     """The inconsistencies of some texts: by label, kind and word, both counts, and what is listed."""
     docs = stored(tmp_path, *texts)
-    forms = SurfaceForms(LABELS)
-    found = Inconsistencies(forms)
+    found = Inconsistencies(count(docs, LABELS))
     for doc in docs:
-        forms.look_for(doc, forms.spans(doc))
-        forms.mark(doc)
-    for doc in docs:
-        forms.release(doc)
         found.count(doc)
     listed = {}
     for row in (row for doc in docs for row in found.find(CheckedDoc("train", doc))):
