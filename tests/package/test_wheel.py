@@ -138,7 +138,9 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
         wheels += (tmp_path / name).glob("*.whl")
     names = ["en_one", "spacy_per_label", "en_two", "spacy_per_label"]
     assert [wheel.name.split("-")[0] for wheel in sorted(wheels)] == names
-    needed = [Requirement(line).name for line in project_table()["dependencies"]]
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    assert table["entry-points"] == ENTRY_POINTS
+    needed = [Requirement(line).name for line in table["dependencies"]]
     python = bare_environment(tmp_path / "venv", "pip", *needed)
     own = build(tmp_path / "source", tmp_path / "wheels")
     install(python, *{wheel.name: wheel for wheel in wheels}.values(), own)
@@ -151,14 +153,6 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
     assert in_bare(python, "-c", "import spacy; print(spacy.load('en_two')('Ann.').text)") == "Ann.\n"
 
 
-def test_a_recognizers_wheel_has_the_entry_points_of_labelwises():
-    assert project_table()["entry-points"] == ENTRY_POINTS
-
-
-def project_table() -> dict[str, Any]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-
-
 @pytest.mark.long
 def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
     pytest.importorskip("spacy_transformers")
@@ -168,21 +162,14 @@ def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
     install(python, *(tmp_path / "dist").glob("*.whl"))
-    requirements = [line for line in metadata_of(made) if line.startswith("Requires-Dist")]
-    names = {re.match(r"Requires-Dist: ([\w-]+)", line)[1] for line in requirements}
-    assert names == {"spacy", "spacy-per-label", "spacy-transformers"}
+    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+)", content_of(made))}
+    assert names == {b"spacy", b"spacy-per-label", b"spacy-transformers"}
     assert_same_bits(root, "gpu", python, "en_trf", monkeypatch, capsys)
 
 
 def content_of(wheel: Path) -> bytes:
     with zipfile.ZipFile(wheel) as archive:
         return b"\n".join(archive.read(name) for name in archive.namelist())
-
-
-def metadata_of(wheel: Path) -> list[str]:
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-        return archive.read(name).decode().splitlines()
 
 
 @pytest.fixture
@@ -205,43 +192,29 @@ def test_neither_a_word_of_the_vocabulary_nor_digests_of_the_texts_nor_paths_are
     assert "no text, and no word of them" in (own / "dist/README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        (None, "no scores of the pipeline; run evaluate-cpu"),
-        ({"pipeline_digest": "0"}, "scores are of another pipeline; run evaluate-cpu again"),
-        ({"texts_digest": "0"}, "evaluated on another; run train-cpu and evaluate-cpu"),
-    ],
-)
-def test_missing_scores_and_those_of_another_pipeline_or_corpus_are_refused(other, message, own):
-    file = own / "metrics/cpu.json"
-    metrics = json.loads(file.read_text())
-    file.unlink()
-    if other:
-        file.write_text(json.dumps(metrics | other))
-    with pytest.raises(InputError, match=message):
-        make_package(own, "cpu", own / "dist", PackageName())
+def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(own):
+    def refused(message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            make_package(own, "cpu", own / "dist", PackageName())
 
-
-def test_a_missing_pipeline_and_a_folder_of_something_else_are_refused(own):
-    model = own / "training/cpu/model-best"
-    shutil.rmtree(model)
-    with pytest.raises(InputError, match="no trained pipeline"):
-        make_package(own, "cpu", own / "dist", PackageName())
-    spacy.blank("en").to_disk(model)
-    with pytest.raises(InputError, match="no recognizer named ner, but nothing"):
-        make_package(own, "cpu", own / "dist", PackageName())
     (own / "dist").mkdir()
     (own / "dist/thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="isn't an earlier package"):
-        make_package(own, "cpu", own / "dist", PackageName())
-
-
-def test_equal_pipelines_give_equal_wheels(trained, tmp_path):
-    first, second = (
-        make_package(trained, "cpu", tmp_path / name, PackageName("a", "1.0.0")) for name in ("one", "two")
-    )
-    assert first.read_bytes() == second.read_bytes()
+    refused("isn't an earlier package")
+    shutil.rmtree(own / "dist")
+    model, file = own / "training/cpu/model-best", own / "metrics/cpu.json"
+    metrics = json.loads(file.read_text())
+    for other, message in (
+        ({"pipeline_digest": "0"}, "scores are of another pipeline; run evaluate-cpu again"),
+        ({"texts_digest": "0"}, "evaluated on another; run train-cpu and evaluate-cpu"),
+    ):
+        file.write_text(json.dumps(metrics | other))
+        refused(message)
+    file.unlink()
+    refused("no scores of the pipeline; run evaluate-cpu")
+    shutil.rmtree(model)
+    refused("no trained pipeline")
+    spacy.blank("en").to_disk(model)
+    refused("no recognizer named ner, but nothing")
 
 
 def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: Any) -> str:
@@ -262,10 +235,12 @@ def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: A
     )
 
 
-def test_the_card_has_the_scores_of_test_and_the_counts_of_the_merge():
+def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_labels_may_be_used():
     labels = {"A": Scores(0.5, 0.25, 0.3333, 8, f_low=0.2, f_high=0.4567), "B": Scores(0.0, None, None, 0)}
+    for name, support, low in (("GOOD", 40, 0.85), ("BAD", 40, 0.6), ("RARE", 3, 0.85)):
+        labels[name] = Scores(0.9, 0.9, 0.9, support, f_low=low, f_high=0.99)
     merge = Ledger(
-        labels={"A": Counter(complete=3), "B": Counter()},
+        labels={name: Counter(complete=3) if name == "A" else Counter() for name in labels},
         gold={"train": Counter(A=5), "dev": Counter(), "test": Counter(A=8)},
     )
     lines = card_of(labels, merge).splitlines()
@@ -277,28 +252,28 @@ def test_the_card_has_the_scores_of_test_and_the_counts_of_the_merge():
         "| Label | Complete texts, of 4 | Spans in train | dev | test |",
         "| `A` | 3 | 5 | 0 | 8 |",
         "| `B` | 0 | 0 | 0 | 0 |",
+        "- May be used, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
+        "- Not yet: `BAD`.",
+        "- Too little of test to tell: `A`, `RARE`.",
     ):
         assert line in lines
 
 
-def test_spacys_meta_has_the_scores_and_the_names_of_the_package(trained, tmp_path):
-    make_package(trained, "cpu", tmp_path, PackageName("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'"))
-    metrics, meta = json.loads((trained / "metrics/cpu.json").read_text())["all_gold"], meta_of(tmp_path)
-    assert f"| all (micro) | {metrics['p']:.3f} | {metrics['r']:.3f} |" in (tmp_path / "README.md").read_text()
+def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal_wheels(trained, tmp_path):
+    name = PackageName("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'")
+    made, again = (make_package(trained, "cpu", tmp_path / str(number), name) for number in (1, 2))
+    assert made.read_bytes() == again.read_bytes()
+    with zipfile.ZipFile(made) as archive:
+        meta, same = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("meta.json")]
+    assert meta == same
+    metrics = json.loads((trained / "metrics/cpu.json").read_text())["all_gold"]
+    assert f"| all (micro) | {metrics['p']:.3f} | {metrics['r']:.3f} |" in (tmp_path / "1/README.md").read_text()
     assert meta["performance"]["ents_f"] == metrics["f"]
     assert meta["performance"]["ents_per_type"] == {
         label: {key: scores.get(key) if scores["support"] or key == "p" else None for key in ("p", "r", "f")}
         for label, scores in metrics["labels"].items()
     }
     assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")
-
-
-def test_the_card_says_which_labels_may_be_used():
-    given = (("GOOD", 40, 0.85), ("BAD", 40, 0.6), ("RARE", 3, 0.85))
-    card = card_of({name: Scores(0.9, 0.9, 0.9, n, f_low=low, f_high=0.99) for name, n, low in given})
-    assert "- May be used, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.\n" in card
-    assert "- Not yet: `BAD`.\n" in card
-    assert "- Too little of test to tell: `RARE`.\n" in card
 
 
 @pytest.mark.parametrize(
@@ -317,14 +292,6 @@ def test_the_card_says_whether_the_pipeline_was_trained_on_the_texts(seen, on, s
     card = card_of({"A": Scores(0.5, 0.5, 0.5, 9)}, seen=seen)
     assert on in card
     assert said in card
-
-
-def meta_of(folder: Path) -> dict[str, Any]:
-    (wheel,) = folder.glob("en_*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        both = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("meta.json")]
-    assert both[0] == both[1]
-    return both[0]
 
 
 @pytest.mark.parametrize(
