@@ -18,7 +18,7 @@ from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
 from tests.clone import Clone
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import ROOT, read_jsonl, task, write_jsonl
 from tests.sources.reading import make_database
 
 LABELS = ("PERSON", "PLACE")
@@ -145,10 +145,6 @@ def project(tmp_path_factory) -> Clone:
     return clone
 
 
-def lines(file: Path) -> list[dict]:
-    return [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
-
-
 def merged(root: Path) -> dict:
     return json.loads((root / "metrics/merge.json").read_text(encoding="utf8"))
 
@@ -156,16 +152,10 @@ def merged(root: Path) -> dict:
 def answers(label: str, numbers: Sequence[int], time: int = 0, name: str | None = None) -> list[dict]:
     """Answers for one label as Prodigy exports them, with the ids that two exports have in common."""
     docs = [make_doc(number, labels=(*LABELS, "DATE"), words=60) for number in numbers]
+    saved = {"label": name or label, "answer": "accept", "_view_id": "ner_manual"}
     return [
-        {
-            "text": doc.text,
-            "spans": [{"start": s, "end": e, "label": name or label} for s, e, own in doc.spans if own == label],
-            "answer": "accept",
-            "_view_id": "ner_manual",
-            "_task_hash": number,
-            "_timestamp": time + number,
-        }
-        for number, doc in zip(numbers, docs, strict=True)
+        task(doc.text, *(s[:2] for s in doc.spans if s[2] == label), _task_hash=n, _timestamp=time + n, **saved)
+        for n, doc in zip(numbers, docs, strict=True)
     ]
 
 
@@ -197,7 +187,7 @@ def test_add_a_label_with_rules(tmp_path):
     (tmp_path / "rules.py").write_text(block("docs/new_label.md", "import spacy"), encoding="utf8")
     (tmp_path / "training").mkdir()
     clone.paste(block("docs/new_label.md", "python rules.py"))
-    rows = lines(tmp_path / "to-annotate/ORG.jsonl")
+    rows = read_jsonl(tmp_path / "to-annotate/ORG.jsonl")
     assert [len(row["spans"]) for row in rows] == [1] * 20
     for row in rows[:10]:
         row |= {"answer": "accept", "_timestamp": 1}
@@ -236,6 +226,8 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     assert merged(tmp_path)["rows"] == {"merged": 44, "superseded": 15}
 
     write_jsonl(folder / "leo.jsonl", leo := answers("PERSON", range(8, 24), 1000, "PER"))
+    clone.run("dvc", "repro", "merge")
+    assert "Running stage" not in clone.run("dvc", "repro", "merge"), "the entry that it added is none of its inputs"
     clone.paste(block("docs/colleague.md", "weasel run merge"))
     assert next(one for one in declared() if one["name"] == "leo")["labels"] == ["PER"]
     replace_entry("leo", block("docs/colleague.md", "- name: leo"))
@@ -245,7 +237,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     assert merged(tmp_path)["agreement"]["PERSON"]["texts"] == 12
 
     clone.paste(block("docs/new_label.md", "python -m scripts.export corpus texts"))
-    listed = {row["text"] for row in lines(tmp_path / "texts/texts.jsonl")}
+    listed = {row["text"] for row in read_jsonl(tmp_path / "texts/texts.jsonl")}
     annotated = [row for row in answers("DATE", range(0, 24, 2), 3000) if row["text"] in listed]
     assert (len(listed), len(annotated)) == (24, 12)
     write_jsonl(folder / "date.jsonl", annotated)
@@ -254,7 +246,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     assert merged(tmp_path)["labels"]["DATE"]["complete"] == 12
 
     clone.paste(block("docs/new_label.md", "python -m scripts.evaluate"))
-    work = lines(tmp_path / "to-annotate/DATE.jsonl")
+    work = read_jsonl(tmp_path / "to-annotate/DATE.jsonl")
     train = {doc.text for doc in read_corpus(tmp_path / "corpus", ["train"])}
     assert {row["text"] for row in work} == train - {row["text"] for row in annotated}
 
@@ -264,7 +256,7 @@ def test_brat_and_the_scores(project, tmp_path):
     write_docs(map(made, range(24)), LABELS, project.root / "path/to/corpus", "brat")
     tasks = {"/tmp/tasks": str(tmp_path / "tasks")}
     project.paste(block("docs/brat.md", "python -m scripts.convert_brat", **tasks))
-    assert len(lines(tmp_path / "tasks/auto.jsonl")) == 24
+    assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 24
     project.paste(block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
     scores, metrics = (json.loads((project.root / name).read_text()) for name in ("scores.json", "metrics/cpu.json"))
     assert scores["all_gold"] == metrics["all_gold"]
@@ -283,7 +275,7 @@ def test_fix_annotations(project):
     """A wrong tag is put right in between."""
     project.paste(block("docs/fix.md", "dvc commit"))
     project.paste(block("docs/fix.md", "weasel run fix"))
-    first, *_ = lines(project.root / "training/check-folds/findings.jsonl")
+    first, *_ = read_jsonl(project.root / "training/check-folds/findings.jsonl")
     splits = json.loads((project.root / "corpus/manifest.json").read_text(encoding="utf8"))["splits"]
     assert first["texts"] == splits["train"]["texts"] + splits["dev"]["texts"] == 24 - splits["test"]["texts"]
     assert sorted(path.name for path in (project.root / "training").glob("*check*")) == ["check", "check-folds"]

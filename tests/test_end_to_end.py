@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.clone import SKIPPED, Clone
-from tests.conftest import write_jsonl
 
 COMMAND_RUN = r"=+ (\S+) =+\S*\nRunning command"  # weasel's, of a command that it doesn't skip
 STAGE_RUN = r"Running stage '(.*?)'"  # DVC's
@@ -93,23 +92,6 @@ def test_nothing_leaves_the_machine(by_weasel, merged_by_dvc):
     assert "tests stay on this machine" in clones[0].run("python", "-c", look_up, fails=True)
     assert clones[0].connections.read_text().startswith("socket.getaddrinfo dvc.example.org: ")
     clones[0].connections.unlink()
-
-
-@pytest.mark.long
-def test_a_new_file_is_merged_by_the_next_run_and_then_nothing_is_done(tmp_path):
-    clone = Clone(tmp_path)
-    rows = [{"text": f"Ann saw {n} dogs.", "spans": [{"start": 0, "end": 3, "label": "PERSON"}]} for n in range(40)]
-    write_jsonl(tmp_path / "assets/prodigy/person.jsonl", rows)
-    clone.run("weasel", "run", "all")
-    animals = [{**row, "spans": [{"start": 10, "end": 14, "label": "ANIMAL"}]} for row in rows[:30]]
-    write_jsonl(tmp_path / "assets/prodigy/animal.jsonl", animals)
-    printed = " ".join(clone.run("weasel", "run", "all").split())
-    assert "Check the 1 data set added to assets/prodigy/datasets.yml" in printed
-    assert set(json.loads((tmp_path / "metrics/merge.json").read_text())["labels"]) == {"PERSON", "ANIMAL"}
-    again = clone.run("weasel", "run", "all")
-    assert (re.findall(COMMAND_RUN, again), again.count("Skipping")) == (["report"], SKIPPED)
-    clone.run("dvc", "repro", "report")
-    assert "Running stage" not in clone.run("dvc", "repro", "report")
 
 
 @pytest.mark.long
