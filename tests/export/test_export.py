@@ -196,21 +196,6 @@ def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path)
     }
 
 
-@pytest.mark.parametrize("format", ["prodigy", "prodigy-by-label"])
-def test_a_prediction_is_no_gold_before_somebody_has_saved_it(merging, tmp_path, format):
-    docs = {key: [(0, 4, "A")] for key in ["text 1", "text 2"]}
-    export(write_predicted(tmp_path / "raw.jsonl", docs, ["A"], "d"), tmp_path / "out", format)
-    (file,) = (tmp_path / "out").glob("*.jsonl")
-    exported = read_tasks(file)
-    meta = {"doc": "d", "predicted": "yes"}
-    assert [("answer" in task, task["meta"]) for task in exported] == [(False, meta)] * 2
-    saved = {**exported[1], "answer": "accept", "_timestamp": 1_790_000_000}
-    merging.add("a", ["A"], [exported[0], saved])
-    ledger = merging.run()
-    assert ledger.rows == {"prediction": 1, "merged": 1}
-    assert (ledger.spans["in prediction task"], ledger.spans["entity"]) == (1, 1)
-
-
 @pytest.mark.parametrize("certain", [True, False])
 def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, tmp_path):
     """Without probabilities, the most spans come first."""
@@ -229,10 +214,11 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
         assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A"} | ({"score": 0.55} if certain else {})
 
 
-def test_label_studio_has_predictions_with_their_certainty_and_a_configuration(tmp_path):
+def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
     raw = write_predicted(tmp_path / "raw.jsonl", ORDERED, ["D"])
-    export(raw, tmp_path / "out", "label-studio")
-    tasks = json.loads((tmp_path / "out" / "tasks.json").read_text(encoding="utf8"))
+    for format in ("label-studio", "doccano", "brat"):
+        export(raw, tmp_path / format, format)
+    tasks = json.loads((tmp_path / "label-studio" / "tasks.json").read_text(encoding="utf8"))
     assert [task["data"] for task in tasks] == [
         {"text": name, "doc": f"d/{name}.txt"} for name in ("unsure", "sure", "none")
     ]
@@ -243,21 +229,15 @@ def test_label_studio_has_predictions_with_their_certainty_and_a_configuration(t
     assert made[0]["result"][1]["value"] == {"start": 2, "end": 6, "text": "sure", "labels": ["B & <C>"]}
     (version,) = {one["model_version"] for one in made}
     assert version.startswith("raw.jsonl ")
-    view = ElementTree.parse(tmp_path / "out" / "config.xml").getroot()
+    view = ElementTree.parse(tmp_path / "label-studio" / "config.xml").getroot()
     assert [label.get("value") for label in view.iter("Label")] == ["A", "B & <C>", "D"]
     assert len({label.get("background") for label in view.iter("Label")}) == 3
     (labels,), (text,) = view.iter("Labels"), view.iter("Text")
     assert (labels.get("toName"), text.get("name"), text.get("value")) == ("text", "text", "$text")
-
-
-def test_doccano_and_brat_have_their_forms_and_the_same_order(tmp_path):
-    raw = write_predicted(tmp_path / "raw.jsonl", ORDERED, ["D"])
-    export(raw, tmp_path / "doccano", "doccano")
     rows = read_jsonl(tmp_path / "doccano" / "all.jsonl")
     assert [row["text"] for row in rows] == ["unsure", "sure", "none"]
     assert rows[1]["predicted"] == rows[1]["label"] == [[0, 4, "A"]]
     assert len({tuple(row) for row in rows}) == 1, "pandas, by which doccano reads them, fills up what a row hasn't"
-    export(raw, tmp_path / "brat", "brat")
     assert (tmp_path / "brat" / "documents.tsv").read_text(encoding="utf8").splitlines() == [
         "document\tuncertainty",
         "d/unsure.ann\t0.900",
@@ -269,7 +249,12 @@ def test_doccano_and_brat_have_their_forms_and_the_same_order(tmp_path):
     assert [section.split()[0] for section in sections] == ["[entities]", "[relations]", "[events]", "[attributes]"]
 
 
-def test_other_sources_and_folders_are_refused(tmp_path, demo_corpus):
+def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp_path, demo_corpus):
+    assert export(demo_corpus, tmp_path / "out", "texts").texts == 30
+    assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
+    call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
+    manifest = json.loads((demo_corpus / "manifest.json").read_text())
+    assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="export"):
         export(demo_corpus, tmp_path, "brat")
@@ -278,11 +263,3 @@ def test_other_sources_and_folders_are_refused(tmp_path, demo_corpus):
             export(folder, tmp_path / "out", "brat")
     with pytest.raises(InputError, match="there is no split 'tests'"):
         export(demo_corpus, tmp_path / "out", "brat", ["tests"])
-
-
-def test_the_command_exports_a_split_and_replaces_an_export(tmp_path, demo_corpus):
-    assert export(demo_corpus, tmp_path / "out", "texts").texts == 30
-    assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
-    call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
-    manifest = json.loads((demo_corpus / "manifest.json").read_text())
-    assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
