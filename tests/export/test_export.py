@@ -210,6 +210,7 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
         tasks = read_tasks(tmp_path / "out" / file)
         order = ["unsure", "low", "sure", "none"] if certain else ["unsure", "sure", "low", "none"]
         assert [task["text"] for task in tasks] == order
+        assert not any("answer" in task for task in tasks), "nobody has seen them"
         assert done.ordered_by == ("the least certain span first" if certain else "the most spans first")
         assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A"} | ({"score": 0.55} if certain else {})
 

@@ -4,7 +4,6 @@
 been deleted. The client that recorded them is in commit 1a823cc, `tests/export/tools.py`.
 """
 
-import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from labelwise.corpus.ledger import Ledger
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
-from tests.conftest import Merging, read_jsonl, task
+from tests.conftest import Merging, read_jsonl, task, write_jsonl
 from tests.export.test_export import write_predicted
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -84,8 +83,8 @@ def test_of_predictions_only_what_somebody_has_changed_comes_back(format, tmp_pa
     assert ledger.rows == {"merged": 2} | ({"prediction": 3} if format == "doccano" else {})
     if format == "doccano":
         rows = read_jsonl(exported)
-        accepted = [json.dumps({key: value for key, value in row.items() if key != "predicted"}) for row in rows]
-        (tmp_path / "accepted.jsonl").write_text("\n".join(accepted), encoding="utf8")
+        accepted = [{key: value for key, value in row.items() if key != "predicted"} for row in rows]
+        write_jsonl(tmp_path / "accepted.jsonl", accepted)
         assert merge_back(tmp_path / "accepted", tmp_path / "accepted.jsonl")[0].rows == {"merged": 5}
 
 
@@ -98,3 +97,7 @@ def test_an_export_is_no_annotation_before_a_tool_has_had_it(format, tmp_path):
     why = "not annotated" if format == "label-studio" else "prediction"
     assert (ledger.rows, after) == ({"merged": 1, why: 4}, {})
     assert ledger.spans["in prediction task"] == ledger.spans_read == (0 if format == "label-studio" else 7)
+    if format == "prodigy":  # which gives a time to what somebody saves
+        saved = [{**row, "answer": "accept", "_timestamp": 1_790_000_000} for row in read_jsonl(file)]
+        write_jsonl(tmp_path / "saved.jsonl", saved)
+        assert merge_back(tmp_path / "saved", tmp_path / "saved.jsonl")[0].rows == {"merged": 5}
