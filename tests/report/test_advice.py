@@ -129,33 +129,28 @@ def test_texts_that_were_trained_on_say_nothing():
 
 
 @pytest.mark.parametrize(
-    ("scores", "gain"),
+    ("scores", "gain", "longer"),
     [
-        ([0.4, 0.6, 0.65, 0.7], 0.05),  # each doubling adds half of what the one before did: 0.2, 0.1
-        ([0.4, 0.6, 0.6, 0.6], 0.0),
-        ([0.4, 0.6, 0.65, 0.64], 0.0),  # it has fallen
-        ([0.4, 0.42, 0.5, 0.55], 0.13),  # it rises ever faster: as much again, not more
-        ([0.6], 0.0),
-        ([0.6, 0.7], 0.1 * 0.1 / 0.3),  # untrained, it has 0: 0.3 after 50 steps, 0.6 after 100
+        ([0.4, 0.6, 0.65, 0.7], 0.05, True),  # each doubling adds half of what the one before did: 0.2, 0.1
+        ([0.4, 0.6, 0.63, 0.64], 0.008, False),  # 0.04 after 0.2
+        ([0.4, 0.6, 0.6, 0.6], 0.0, False),
+        ([0.4, 0.6, 0.65, 0.64], 0.0, False),  # it has fallen
+        ([0.4, 0.42, 0.5, 0.55], 0.13, True),  # it rises ever faster: as much again, not more
+        ([0.6], 0.0, False),
+        ([0.6, 0.7], 0.1 * 0.1 / 0.3, True),  # untrained, it has 0: 0.3 after 50 steps, 0.6 after 100
     ],
 )
-def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, gain):
-    assert expect_gain(Curve([100 * (n + 1) for n in range(len(scores))], scores)) == pytest.approx(gain)
+def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, gain, longer):
+    curve = Curve([100 * (n + 1) for n in range(len(scores))], scores)
+    assert expect_gain(curve) == pytest.approx(gain)
+    assert bool(train_longer(make_metrics(A=errors(right=9)), curve)) == longer
 
 
 @pytest.mark.parametrize(
-    ("scores", "found", "known", "longer"),
-    [
-        ([0.4, 0.6, 0.65, 0.7], 9, 0, True),
-        ([0.4, 0.6, 0.63, 0.64], 9, 0, False),  # 0.04 after 0.2 leaves 0.008
-        ([0.7, 0.7, 0.7, 0.7], 9, 10, True),
-        ([0.7, 0.7, 0.7, 0.7], 10, 10, False),
-        ([0.7, 0.7, 0.7, 0.7], 0, 9, False),
-        ([], 0, 10, False),
-    ],
+    ("curve", "found", "known", "longer"),
+    [(FLAT, 9, 10, True), (FLAT, 10, 10, False), (FLAT, 0, 9, False), (Curve([], []), 0, 10, False)],
 )
-def test_a_pipeline_is_undertrained_if_known_words_are_missed_or_dev_still_rises(scores, found, known, longer):
-    curve = Curve([100 * (n + 1) for n in range(len(scores))], scores)
+def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_words(curve, found, known, longer):
     assert bool(train_longer(make_metrics(A=errors(right=found, known=known)), curve)) == longer
 
 

@@ -67,39 +67,32 @@ def render(root: Path, pipeline: str, **options) -> str:
     return (root / "report.html").read_text(encoding="utf8")
 
 
-def read_metrics(root: Path) -> Metrics:
-    return msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
+SECTIONS = {
+    "gold": ["Where 300 gold spans of test go", "words that train marks: 134 (45%)", "found: 166 (55%)"],
+    "ship": ["Ship 0 of 6 labels", "No label reaches the goal", "weasel run package"],
+    "label": ["Train has nearly all words that test has", "weasel run predict", "--format brat"],
+    "fix": ["Save, then python -m scripts.decide decisions.jsonl"],
+    "labels": ["PERSON hold", "NEVER_SEEN unknown", "0.93", "label more texts"],
+    "trust": ["No gold of label NEVER_SEEN in test"],
+}
 
 
 def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     page = Page(html)
-    ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
-    assert ids == ["gold", "ship", "label", "fix", "labels", "trust"]
+    assert [attrs["id"] for tag, attrs in page.tags if tag == "section"] == [*SECTIONS]
+    for section, texts in SECTIONS.items():
+        assert [text for text in texts if text not in page.text(section)] == []
     assert "<strong>Missing:" not in html
     assert "1 label without test gold: left out of F1." in " ".join(html.split())
     assert html.startswith("<!DOCTYPE html>\n")
     assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code> · train 320, dev 40, test 40" in html
     assert page.text().endswith("0 of 6 labels reach the goal; most points of F1 are lost to words that train marks.")
-
-
-@pytest.mark.parametrize(
-    ("section", "texts"),
-    [
-        (
-            "gold",
-            ["Where 300 gold spans of test go", "words that train marks: 134 (45%)", "found: 166 (55%)"],
-        ),
-        ("ship", ["Ship 0 of 6 labels", "No label reaches the goal", "weasel run package"]),
-        ("label", ["Train has nearly all words that test has", "weasel run predict", "--format brat"]),
-        ("fix", ["Save, then python -m scripts.decide decisions.jsonl"]),
-        ("labels", ["PERSON hold", "NEVER_SEEN unknown", "0.93", "label more texts"]),
-        ("trust", ["No gold of label NEVER_SEEN in test"]),
-    ],
-)
-def test_sections_show_the_results(html, section, texts):
-    shown = Page(html).text(section)
-    for text in texts:
-        assert text in shown
+    examples = json.loads(page.scripts[0])["examples"]["DRUG"]
+    counts = [one["count"] for one in examples]
+    assert counts == sorted(counts, reverse=True), "the most frequent words first"
+    spurious = next(one for one in examples if one["kind"] == "spurious")
+    assert (spurious["form"], spurious["count"]) == ("Last spring", 15)
+    assert spurious["after"].startswith(", as the papers reported")
 
 
 @pytest.mark.parametrize(
@@ -113,15 +106,12 @@ def test_word_vectors_are_advised_where_train_lacks_the_words(pipeline, vectors,
     assert ("set vectors in" in shown) == advised
 
 
-def test_without_findings_or_tables_the_rest_is_there(own):
+def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it_is_an_error(own):
     (own / "training/check/findings.jsonl").unlink()
     (own / "training/cpu/pairs.parquet").unlink()
     page = Page(render(own, "cpu"))
     assert "Nothing contradicts the rest" in page.text("fix")
     assert "PERSON" in page.text("labels")
-
-
-def test_no_results_are_an_error(own):
     with pytest.raises(InputError, match="there is nothing to report about pipeline 'gpu'; run evaluate-gpu"):
         render(own, "gpu")
 
@@ -179,17 +169,13 @@ def test_the_page_needs_nothing_else(html):
     assert "http://" not in html
     assert "https://" not in html
     assert "url(" not in html
-
-
-def test_the_policy_of_the_page_allows_its_own_script_alone(html):
-    page = Page(html)
     policy = next(attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv"))
     assert "default-src 'none'" in policy
     assert f"script-src '{hash_of(page.scripts[-1])}'" in policy
 
 
 def test_after_a_fix_the_page_says_what_it_was_worth(own):
-    before = read_metrics(own)
+    before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     before.with_gold.f -= 0.1
     before.all_gold.labels["PLACE"].f -= 0.2
     html = render(own, "cpu", base=Base("HEAD", before, 68))
@@ -206,29 +192,13 @@ def test_the_share_of_tests_own_errors_is_shown_from_thirty_decisions_on(own, ca
     """All were wrong, and so are the 5 cases that are left: of 640 gold spans of train and dev, 35 or 65."""
     path = own / "metrics" / "merge.json"
     ledger = json.loads(path.read_text(encoding="utf8"))
-    path.write_text(
-        json.dumps(ledger | {"gold": {"train": {"PERSON": 500}, "dev": {"PERSON": 140}, "test": {"PERSON": 99}}})
-    )
-    decided = {
-        "dataset": "PERSON",
-        "label": "PERSON",
-        "answer": "0" * 12,
-        "verdict": "gold is wrong",
-        "removed": [0, 3],
-    }
-    rows = [{**decided, "text": f"{number:024x}"} for number in range(cases)]
+    gold = {"train": {"PERSON": 500}, "dev": {"PERSON": 140}, "test": {"PERSON": 99}}
+    path.write_text(json.dumps(ledger | {"gold": gold}))
+    about = {"dataset": "PERSON", "label": "PERSON", "answer": "0" * 12, "removed": [0, 3]}
+    rows = [{**about, "text": f"{number:024x}", "verdict": "gold is wrong"} for number in range(cases)]
     write_jsonl(own / "assets/decisions/decisions.jsonl", rows)
     page = Page(render(own, "cpu")).text("gold")
     assert said in page if said else "errors of test itself" not in page
-
-
-def test_mistakes_of_a_label_are_its_most_frequent_words_first(html):
-    examples = json.loads(Page(html).scripts[0])["examples"]["DRUG"]
-    counts = [one["count"] for one in examples]
-    assert counts == sorted(counts, reverse=True)
-    spurious = next(one for one in examples if one["kind"] == "spurious")
-    assert (spurious["form"], spurious["count"]) == ("Last spring", 15)
-    assert spurious["after"].startswith(", as the papers reported")
 
 
 def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
