@@ -53,8 +53,6 @@ def from_device(name: str) -> Callable[..., Any]:
 class Array(NDArrayOperatorsMixin):
     """An array of the device."""
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
 
@@ -97,7 +95,6 @@ class Cupy:
     """The module, as far as it is needed."""
 
     ndarray = Array
-    __version__ = "14.0.0"
 
     @staticmethod
     def scatter_add(table: Array, key: Any, values: Any) -> None:

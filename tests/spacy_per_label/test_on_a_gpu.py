@@ -12,6 +12,7 @@ from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots, forget_gradients
 from labelwise.train.ranks import Alone
 from labelwise.train.recipe import Recipe
+from tests.conftest import task
 from tests.pretend_gpu import pretended
 from tests.train.training import CPU, GPU, STEPS, with_bert
 
@@ -20,10 +21,10 @@ def add_texts(merging) -> None:
     """Texts with gold, with rejected spans, and with a label that nobody looked for; some of dev."""
     for split, numbers in (("train", range(24)), ("dev", range(24, 30))):
         texts = [f"Ann met {number} dogs in Rome. " * (1 + number % 5) for number in numbers]
-        spans = [{"start": 0, "end": 3, "label": "A"}, {"start": 4, "end": 7, "label": "B"}]
-        merging.add(f"gold-{split}", ["A", "B"], [{"text": text, "spans": spans} for text in texts[::2]], split=split)
+        gold = [task(text, (0, 3, "A"), (4, 7, "B")) for text in texts[::2]]
+        merging.add(f"gold-{split}", ["A", "B"], gold, split=split)
         judged = [
-            {"text": text, "spans": [{"start": 4, "end": 7, "label": "C"}], "answer": answer, "_view_id": "ner"}
+            task(text, (4, 7, "C"), answer=answer, _view_id="ner")
             for text, answer in zip(texts, ("accept", "reject", "reject") * 8, strict=False)
         ]
         merging.add(f"judged-{split}", ["C"], judged, kind="binary", split=split)

@@ -57,10 +57,3 @@ def test_vectors_and_gradients_are_spacys(tiny_bert):
     assert one.keys() == other.keys()
     for name, value in other.items():
         np.testing.assert_allclose(one[name], value, rtol=1e-4, atol=1e-5 * np.abs(value).max() + 1e-6, err_msg=name)
-
-
-def test_vectors_do_not_depend_on_how_texts_are_divided(tiny_bert):
-    model = ours(tiny_bert)
-    together, alone = model.predict(make_docs()), [model.predict([doc])[0] for doc in make_docs()]
-    for one, other in zip(together, alone, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
