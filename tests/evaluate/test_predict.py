@@ -4,19 +4,20 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
+from spacy.language import Language
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.errors import InputError
 from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from scripts.predict import predict_cli
-from tests.conftest import call, read_docs, run_python
+from tests.conftest import call, make_bert, read_docs, run_python, task
 from tests.train.training import GPU, train_in, with_bert
 
 
@@ -25,11 +26,11 @@ def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done],
     return done, list(read_predictions(out))
 
 
-def save_ruler(folder: Path, patterns: dict[str, str], nlp=None) -> Path:
-    """A pipeline that finds each of some texts as its label."""
+def save_ruler(folder: Path, *patterns: tuple[str, Any], nlp: Language | None = None) -> Path:
+    """A pipeline that finds, for each label and pattern, a text or what spaCy's rules describe."""
     nlp = nlp or spacy.blank("en")
-    ruler = nlp.add_pipe("entity_ruler", last=True)
-    ruler.add_patterns([{"label": label, "pattern": text} for text, label in patterns.items()])
+    ruler: Any = nlp.add_pipe("entity_ruler", name="ner", last=True)
+    ruler.add_patterns([{"label": label, "pattern": pattern} for label, pattern in patterns])
     nlp.to_disk(folder)
     return folder
 
@@ -39,11 +40,7 @@ def save_demo_ruler(corpus: Path, folder: Path) -> Path:
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     found = sorted({(ent.text, ent.label_) for doc in read_docs(corpus / "test", nlp) for ent in doc.ents})
     patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}
-    return save_ruler(folder, patterns, nlp)
-
-
-def spans(*spans) -> list[dict]:
-    return [{"start": start, "end": end, "label": label} for start, end, label in spans]
+    return save_ruler(folder, *((label, text) for text, label in patterns.items()), nlp=nlp)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +48,10 @@ def ruler(demo_corpus, tmp_path_factory) -> Path:
     return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
-def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path):
-    """Doc by doc, and the gold is what the merge's Docs carry."""
+def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path, monkeypatch):
+    """Doc by doc, in batches, by a vocabulary that forgets; and the gold is what the merge's Docs carry."""
+    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
+    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
     done, found = predict(ruler, demo_corpus / "test", tmp_path / "p.jsonl")
     nlp = spacy.load(ruler)
     gold_docs = {doc.text: doc for doc in read_docs(demo_corpus / "test", spacy.blank("en"))}
@@ -73,28 +72,14 @@ def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path):
     assert 0 < right < min(sum(len(doc.predicted) for doc in found), sum(len(doc.gold) for doc in found))
 
 
-def test_batches_and_a_vocabulary_that_forgets_change_nothing(ruler, demo_corpus, tmp_path, monkeypatch):
-    predict(ruler, demo_corpus / "train", tmp_path / "whole")
-    monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
-    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
-    predict(ruler, demo_corpus / "train", tmp_path / "parts")
-    assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
-
-
 def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
     text, binary = "big cat at 60degC", "the big cat sat"
-    merging.add("manual", ["A", "B"], [{"text": text, "spans": spans((0, 7, "A"), (4, 7, "B"), (11, 13, "A"))}])
-    judged = [("accept", (4, 7, "C")), ("reject", (12, 15, "C")), ("reject", (8, 10, "C"))]
-    merging.add(
-        "binary",
-        ["C"],
-        [{"text": binary, "spans": spans(span), "answer": answer, "_view_id": "ner"} for answer, span in judged],
-        kind="binary",
-    )
-    merging.declared[0]["split"] = merging.declared[1]["split"] = "test"
-    (merging.root / "tasks" / "datasets.yml").write_text(str(merging.declared))
+    merging.add("manual", ["A", "B"], [task(text, (0, 7), (4, 7, "B"), (11, 13))], split="test")
+    judged = (("accept", (4, 7)), ("reject", (12, 15)), ("reject", (8, 10)))
+    rows = [task(binary, span, label="C", answer=answer, _view_id="ner") for answer, span in judged]
+    merging.add("binary", ["C"], rows, kind="binary", split="test")
     merging.run()
-    model = save_ruler(tmp_path / "model", {"big cat": "A", "at": "B", "sat": "C", "the": "C"})
+    model = save_ruler(tmp_path / "model", ("A", "big cat"), ("B", "at"), ("C", "sat"), ("C", "the"))
     found = {doc.text: doc for doc in predict(model, tmp_path / "corpus" / "test", tmp_path / "p")[1]}
     one, other = found.pop(text), found.pop(binary)
     assert not found
@@ -111,11 +96,7 @@ def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
 @pytest.fixture
 def names(tmp_path) -> Path:
     """A pipeline that finds capitalized words."""
-    nlp = spacy.blank("en")
-    ruler = nlp.add_pipe("entity_ruler", name="ner")
-    ruler.add_patterns([{"label": "NAME", "pattern": [{"IS_TITLE": True}]}])
-    nlp.to_disk(tmp_path / "model")
-    return tmp_path / "model"
+    return save_ruler(tmp_path / "model", ("NAME", [{"IS_TITLE": True}]))
 
 
 @pytest.fixture
@@ -156,32 +137,23 @@ def test_every_raw_text_is_predicted_once_in_order(names, inputs, tmp_path, monk
     assert rows[8]["text"] == "one Name\r\n"
 
 
-def test_inputs_without_a_text_are_an_error(names, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file with a text"):
-        run(names, [tmp_path / "empty"], tmp_path / "out.jsonl")
-    assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_the_command_counts_what_cannot_be_used(names, inputs, tmp_path):
+def test_the_command_counts_what_cannot_be_used_and_needs_a_text(names, inputs, tmp_path):
     printed = call(predict_cli, names, *inputs, "--out", tmp_path / "out.jsonl")
     assert "11 texts of 22 words" in printed  # white space at the end of a text is a token
     assert "not UTF-8" in printed
+    (tmp_path / "empty").mkdir()
+    printed = call(predict_cli, names, tmp_path / "empty", "--out", tmp_path / "none.jsonl", status=1)
+    assert "empty: no .txt or .jsonl file with a text" in " ".join(printed.split())
+    assert not (tmp_path / "none.jsonl").exists()
 
 
 @pytest.mark.long
-def test_a_transformer_predicts_in_processes(demo_corpus, tiny_bert, tmp_path):
+def test_a_transformer_predicts_in_processes(demo_corpus, tmp_path):
     """Workers that wait for threads of the process that loaded the pipeline would wait forever.
 
     The matrices of this BERT are large enough for PyTorch to use threads.
     """
-    import transformers
-
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
-    tokenizer.save_pretrained(tmp_path / "bert")
-    shape = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
-    bert = transformers.BertModel(transformers.BertConfig(vocab_size=len(tokenizer), **shape))
-    bert.save_pretrained(tmp_path / "bert")
+    make_bert(tmp_path / "bert", hidden_size=256, intermediate_size=256)
     train_in(tmp_path, demo_corpus, with_bert(tmp_path / "bert", max_steps=1, eval_frequency=1), GPU)
     for workers in (1, 2):
         arguments = [tmp_path / "model", demo_corpus / "train", tmp_path / f"{workers}.json", "--workers", workers]
