@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from labelwise.evaluate.resampling import (
-    BLOCK,
-    FEWEST,
-    Jackknife,
-    f_scores,
-    students_t,
-    wilson_interval,
-)
+from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, f_scores, students_t, wilson_interval
 
 
 def random_counts(rng: np.random.Generator, docs: int, labels: int = 2, quality: float = 0.7, most: int = 9):
@@ -23,15 +16,10 @@ def random_counts(rng: np.random.Generator, docs: int, labels: int = 2, quality:
     return np.stack([right, right + rng.integers(0, 4, gold.shape), gold], -1)
 
 
-def blocks(docs: np.ndarray):
-    """In the blocks in which docs come."""
-    return (docs[start : start + BLOCK] for start in range(0, len(docs), BLOCK))
-
-
 def jackknife(docs: np.ndarray, of=f_scores) -> Jackknife:
     left_out = Jackknife(docs.sum(0), of)
-    for block in blocks(docs):
-        left_out.add(block)
+    for start in range(0, len(docs), BLOCK):  # in which docs come
+        left_out.add(docs[start : start + BLOCK])
     return left_out
 
 

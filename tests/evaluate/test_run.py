@@ -42,30 +42,37 @@ def outputs(folder: Path) -> list:
     return [folder / "metrics.json", "--tables", folder, "--predictions", folder / "predictions.jsonl"]
 
 
-def test_files_are_written_and_no_other(model, demo_corpus, tmp_path):
+def test_what_is_written_and_printed_is_that_of_the_predictions(model, demo_corpus, tmp_path):
+    ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
+    agreement = {"PERSON": {"both": 3, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0, "texts": 9}}
+    (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
     out = tmp_path / "new" / "folder"
-    evaluate(model, demo_corpus / "test", *outputs(out), "--merge-metrics", demo_corpus.parent / "merge.json")
+    printed = evaluate(model, demo_corpus / "test", *outputs(out), "--merge-metrics", tmp_path / "merge.json")
     assert set(files_of(out)) == set(FILES)
-    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert {path.name for path in tmp_path.iterdir()} == {"merge.json", "new"}
     metrics = json.loads((out / "metrics.json").read_text())
-    manifest = read_manifest(demo_corpus)
+    manifest, docs = read_manifest(demo_corpus), list(read_predictions(out / "predictions.jsonl"))
     assert metrics["texts"] == manifest.splits["test"].texts
     assert metrics["texts_digest"] == manifest.splits["test"].digest
+    assert metrics["predictions_digest"] == Tables.of(out).digest()
+    assert metrics["agreement"] == {"PERSON": {"f": 0.75, "texts": 2}}
     assert list(metrics["all_gold"]["labels"]) == list(metrics["errors"]) == manifest.labels
-    # There is something to get wrong.
-    assert 0.1 < metrics["all_gold"]["f"] < 0.95
-    assert metrics["unscored"] > 0
-
-
-def test_scores_are_those_of_the_predictions_that_are_written(model, demo_corpus, tmp_path):
-    evaluate(model, demo_corpus / "test", *outputs(tmp_path))
-    docs = list(read_predictions(tmp_path / "predictions.jsonl"))
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics["predictions_digest"] == Tables.of(tmp_path).digest()
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
     causes = [row["causes"] for row in metrics["errors"].values()]
     assert sum(sum(counts.values()) for counts in causes) == metrics["all_gold"]["support"]
     assert sum(counts.get("found", 0) for counts in causes) == sum(row["right"] for row in metrics["errors"].values())
+    # There is something to get wrong.
+    assert 0.1 < metrics["all_gold"]["f"] < 0.95
+    assert metrics["unscored"] > 0
+    assert "Label P R F1 95% Support" in printed
+    for label, row in metrics["all_gold"]["labels"].items():
+        figures = " ".join(f"{row[key]:.3f}" for key in "prf")
+        between = "" if "f_low" not in row else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
+        assert f"{label} {figures} {between}{row['support']}" in printed
+    assert "all (micro)" in printed
+    assert "mean (macro)" in printed
+    assert f"nobody judged them: {metrics['unscored']} predictions" in printed
+    assert f"on {metrics['texts']} texts of" in printed
 
 
 def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(model, demo_corpus, tmp_path):
@@ -102,29 +109,6 @@ def test_one_process_and_two_write_equal_bytes(model, demo_corpus, tmp_path):
     assert one == other
     assert one["metrics.json"].endswith(b"}\n")
     assert printed[0].split("Scores on")[0] == printed[1].split("Scores on")[0]
-
-
-def test_the_table_has_a_row_for_each_label(model, demo_corpus, tmp_path):
-    printed = evaluate(model, demo_corpus / "test", *outputs(tmp_path))
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert "Label P R F1 95% Support" in printed
-    for label, row in metrics["all_gold"]["labels"].items():
-        figures = " ".join(f"{row[key]:.3f}" for key in "prf")
-        between = "" if "f_low" not in row else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
-        assert f"{label} {figures} {between}{row['support']}" in printed
-    assert "all (micro)" in printed
-    assert "mean (macro)" in printed
-    assert f"nobody judged them: {metrics['unscored']} predictions" in printed
-    assert f"on {metrics['texts']} texts of" in printed
-
-
-def test_the_agreement_of_annotators_is_beside_the_scores(model, demo_corpus, tmp_path):
-    ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
-    agreement = {"PERSON": {"both": 3, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0, "texts": 9}}
-    (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
-    out = tmp_path / "out"
-    evaluate(model, demo_corpus / "test", *outputs(out), "--merge-metrics", tmp_path / "merge.json")
-    assert json.loads((out / "metrics.json").read_text())["agreement"] == {"PERSON": {"f": 0.75, "texts": 2}}
 
 
 def test_what_cannot_be_evaluated_is_refused_with_a_remedy(model, demo_corpus, tmp_path):

@@ -130,19 +130,6 @@ def test_a_label_is_scored_where_it_is_covered(state, predicted, expected, unsco
     assert counts_and_scores(against) == prf(right + 1, found + 2, support + 1)
 
 
-def test_the_errors_of_each_label_are_counted_and_unknown_labels_are_not_scored():
-    """A is right, cut short, missed, and once where nobody looked; B is in the place of A, and spurious."""
-    gold = [(0, 3, "A"), (4, 7, "A"), (8, 11, "A"), (12, 14, "A")]
-    doc = make_doc([(0, 3, "A"), (4, 6, "A"), (8, 11, "B"), (15, 17, "B"), (18, 20, "UNKNOWN")], gold)
-    scores = score([doc, make_doc([(0, 3, "A")], uncovered={"A": "none"})], "AB")
-    names = ("right", "missed", "spurious", "boundaries", "unjudged")
-    assert {label: tuple(row[name] for name in names) for label, row in scores["errors"].items()} == {
-        "A": (1, 2, 0, 1, 1),
-        "B": (0, 0, 2, 0, 0),
-    }
-    assert scores["unscored"] == 2
-
-
 def test_averages_are_of_labels_that_have_gold():
     """A is right, B only predicted, C only gold, D in neither; F1 of all that test knows leaves B out."""
     doc = make_doc([(0, 3, "A"), (4, 7, "B")], [(0, 3, "A"), (8, 11, "C")])

@@ -10,9 +10,8 @@ from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import InTrain, Tables, write_rows, write_tables
-from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.text import text_key
+from tests.conftest import task
 from tests.evaluate.test_scoring import make_doc
 
 
@@ -31,10 +30,11 @@ def rows_of(tables: Tables) -> list[dict]:
 
 
 def test_each_text_has_a_row_and_each_pair_too(tmp_path):
-    """One that is right, cut, of another label, missed, spurious, and one that nobody can judge; and an empty text."""
+    """One that is right, cut, of another label, missed, spurious, and ones that nobody can judge; and errors count."""
     gold = [(0, 3, "A"), (4, 7, "A"), (8, 11, "A"), (12, 14, "A")]
     predicted = [(0, 3, "A"), (4, 6, "A"), (8, 11, "B"), (15, 17, "B"), (18, 20, "C")]
-    docs = keyed([make_doc(predicted, gold, doc="a.txt"), make_doc(uncovered={"A": "none", "B": "partial"})])
+    unknown = make_doc([(0, 3, "A")], uncovered={"A": "none", "B": "partial"})
+    docs = keyed([make_doc(predicted, gold, doc="a.txt"), unknown])
     tables = write(tmp_path, docs)
     texts = parquet.read_table(tables.texts, partitioning=None).to_pylist()
     assert [(row["doc"], row["split"], row["words"], row["partial"], row["unknown"], row["seen"]) for row in texts] == [
@@ -49,8 +49,12 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         ("missed", "on", "A", None),
         ("spurious", "60", None, "B"),
         ("unjudged", "eg", None, "C"),
+        ("unjudged", "big", None, "A"),
     ]
     assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_form"]) == ("big ", " sat on 60degC mat", "ca")
+    metrics, names = measure(tables, ["A", "B"]), ("right", "missed", "spurious", "boundaries", "unjudged")
+    counts = {label: [getattr(row, name) for name in names] for label, row in metrics.errors.items()}
+    assert (metrics.unscored, counts) == (2, {"A": [1, 2, 0, 1, 1], "B": [0, 0, 2, 0, 0]})
 
 
 @pytest.mark.parametrize(
@@ -79,16 +83,11 @@ def test_each_gold_span_has_one_cause(predicted, gold, other, cause, tmp_path):
 
 def test_train_is_counted_by_form_and_label(merging):
     """A form inside a longer span of another label is neither marked nor free."""
-
-    def task(text, *spans):
-        return {"text": text, "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans]}
-
-    train = [task("a cat", (2, 5, "A")), task("the cat", (4, 7, "A")), task("no cat"), task("cat tree", (0, 8, "B"))]
+    train = [task("a cat", (2, 5)), task("the cat", (4, 7)), task("no cat"), task("cat tree", (0, 8, "B"))]
     merging.add("train", ["A", "B"], train, split="train")
-    merging.add("test", ["A", "B"], [task("my cat", (3, 6, "A")), task("one cat", (0, 7, "B"))], split="test")
-    root = merging.root
-    merge_data([root / "tasks" / "datasets.yml"], root / "corpus", Settings())
-    docs = []
+    merging.add("test", ["A", "B"], [task("my cat", (3, 6)), task("one cat", (0, 7, "B"))], split="test")
+    merging.run()
+    root, docs = merging.root, []
     for stored in (one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)):
         gold = sorted(stored.annotation.accepted)
         docs.append(PredictedDoc(text_key(stored.text.encode()).hex(), stored.text, [(3, 6, "A")], gold))
