@@ -89,7 +89,8 @@ def test_a_line_that_is_no_mention_has_a_reason_and_costs_itself_alone(tmp_path,
     assert document.lines == {"T": 2}
 
 
-def test_policies_keep_spans_in_pieces_and_move_shifted_ones(tmp_path):
+def test_policies_keep_spans_in_pieces_move_shifted_ones_and_take_a_missing_file_for_an_empty_one(tmp_path):
+    assert read(tmp_path, "a cat", None, missing_ann="empty").text == "a cat"
     for policy, expected in (("first", "left"), ("cover", "left and right arm")):
         document = read(tmp_path, "left and right arm", "T1\tX 15 18;0 4\tleft arm\n", discontinuous=policy)
         assert spans(document) == [(expected, "X")]
@@ -100,23 +101,47 @@ def test_policies_keep_spans_in_pieces_and_move_shifted_ones(tmp_path):
         assert ([m[:2] for m in document.mentions], +document.notes) == ([(4, 7)], {"moved": 1})
 
 
-def test_nested_crossing_and_same_spans_survive_and_duplicates_are_counted(tmp_path):
-    ann = "T1\tX 0 7\tbig cat\nT2\tX 4 7\tcat\nT3\tY 4 11\tcat sat\nT4\tY 0 7\tbig cat\nT5\tX 4 7\tcat\n"
-    document = read(tmp_path, "big cat sat", ann)
-    assert [m[:3] for m in document.mentions] == [(0, 7, "X"), (0, 7, "Y"), (4, 7, "X"), (4, 11, "Y")]
-    assert document.problems == [("d.ann", 5, "duplicate", "T5\tX 4 7\tcat")]
+NESTED = "T1\tX 0 7\tbig cat\nT2\tX 4 7\tcat\nT3\tY 4 11\tcat sat\nT4\tY 0 7\tbig cat\nT5\tX 4 7\tcat\n"
+KINDS = (
+    "T1\tProtein 0 3\tp53\nE1\tBinding:T2 Theme:T1\nR1\tEquiv Arg1:T1 ARG2:T2\nT-shirts are no annotation\n"
+    "A1\tNegation E1\nM1\tSpeculation E1\nN1\tReference T1 Taxonomy:9606\thuman\n#3\tAnnotatorNotes E23\t??\tx\n"
+    "*\tEquiv T1 T2\nhello world\n\n"
+)
+ONE = "T1\tX 0 1\ta\nE1\tX:T1\n"
+UTF_16 = ("utf-16", "utf-16-le")
 
 
-def test_lines_of_other_kinds_are_counted_and_stray_ones_are_located(tmp_path):
-    ann = (
-        "T1\tProtein 0 3\tp53\nE1\tBinding:T2 Theme:T1\nR1\tEquiv Arg1:T1 ARG2:T2\nT-shirts are no annotation\n"
-        "A1\tNegation E1\nM1\tSpeculation E1\nN1\tReference T1 Taxonomy:9606\thuman\n#3\tAnnotatorNotes E23\t??\tx\n"
-        "*\tEquiv T1 T2\nhello world\n\n"
-    )
-    document = read(tmp_path, "p53 binds", ann)
-    assert spans(document) == [("p53", "Protein")]
-    assert document.lines == {**dict.fromkeys("TERAMN#*", 1), "stray": 2, "blank": 1}
-    assert [problem[:3] for problem in document.problems] == [("d.ann", 4, "stray line"), ("d.ann", 10, "stray line")]
+@pytest.mark.parametrize(
+    ("text", "ann", "found", "lines", "problems"),
+    [
+        # Nested, crossing and equal spans survive.
+        (
+            *("big cat sat", NESTED, [("big cat", "X"), ("big cat", "Y"), ("cat", "X"), ("cat sat", "Y")], {"T": 5}),
+            ["d.ann:5 duplicate: T5\tX 4 7\tcat"],
+        ),
+        (
+            *("p53 binds", KINDS, [("p53", "Protein")], {**dict.fromkeys("TERAMN#*", 1), "stray": 2, "blank": 1}),
+            ["d.ann:4 stray line: T-shirts are no annotation", "d.ann:10 stray line: hello world"],
+        ),
+        # An empty file of annotations is complete, and a missing one isn't.
+        ("a cat", "", [], {}, []),
+        ("a cat", None, None, {}, ["d.txt:0 no annotation file: "]),
+        *(
+            (text, ONE, None, {"T": 1, "E": 1}, ["d.txt:0 no text: ", "d.ann:1 no text: T1\tX 0 1\ta"])
+            for text in (None, "", " \n")
+        ),
+        *(("a", ONE.encode(name), None, {}, ["d.ann:0 UTF-16: "]) for name in UTF_16),
+        *(
+            ("a".encode(name), ONE, None, {"T": 1, "E": 1}, ["d.txt:0 UTF-16: ", "d.ann:1 UTF-16: T1\tX 0 1\ta"])
+            for name in UTF_16
+        ),
+    ],
+)
+def test_every_line_is_counted_and_what_is_not_converted_is_located(tmp_path, text, ann, found, lines, problems):
+    document = read(tmp_path, text, ann)
+    assert (None if document.text is None else spans(document)) == found
+    assert +document.lines == lines
+    assert [f"{one.file}:{one.line} {one.reason}: {one.row}" for one in document.problems] == problems
 
 
 @pytest.mark.parametrize("txt", ["txt", "TXT"])
@@ -128,21 +153,6 @@ def test_all_annotation_files_of_a_document_are_read(tmp_path, txt):
     documents = [read_document(stem, tmp_path) for stem in find_documents(tmp_path)]
     assert [document.path for document in documents] == ["a/same.txt", "b/same.txt"]
     assert spans(documents[0]) == [("p53", "Protein"), ("binds", "Binding")]
-
-
-def test_an_empty_ann_is_complete_and_a_missing_one_is_not(tmp_path):
-    missing = read(tmp_path, "a cat", None)
-    assert (missing.text, missing.problems) == (None, [("d.txt", 0, "no annotation file", "")])
-    assert read(tmp_path, "a cat", None, missing_ann="empty").text == "a cat"
-    empty = read(tmp_path, "a cat", "")
-    assert (empty.text, empty.mentions, empty.problems) == ("a cat", [], [])
-
-
-@pytest.mark.parametrize("text", [None, "", " \n"])
-def test_ann_without_text_is_counted(tmp_path, text):
-    document = read(tmp_path, text, "T1\tX 0 1\ta\nE1\tX:T1\n")
-    assert (document.text, document.lines["T"]) == (None, 1)
-    assert [problem[:3] for problem in document.problems] == [("d.txt", 0, "no text"), ("d.ann", 1, "no text")]
 
 
 def test_wrong_encoding_costs_what_it_spoils_only(tmp_path):
@@ -159,14 +169,3 @@ def test_wrong_encoding_costs_what_it_spoils_only(tmp_path):
 def test_labels_are_opaque(tmp_path, label):
     document = read(tmp_path, "a cat", f"T1\t{label} 2 5\tcat\n")
     assert (spans(document), document.labels) == ([("cat", label)], {label: 1})
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
-@pytest.mark.parametrize("suffix", [".ann", ".txt"])
-def test_utf_16_is_named(tmp_path, encoding, suffix):
-    files = {".txt": "big cat", ".ann": "T1\tX 4 7\tcat\n"}
-    files[suffix] = files[suffix].encode(encoding)
-    document = read(tmp_path, files[".txt"], files[".ann"])
-    assert (document.text, document.mentions) == (None, [])
-    assert (f"d{suffix}", 0, "UTF-16", "") in document.problems
-    assert document.lines["T"] == (0 if suffix == ".ann" else 1)

@@ -62,13 +62,8 @@ def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
         ("sub/two.ann", 4, "out of range"),
         ("unread.txt", 0, "no annotation file"),
     ]
-    assert json.loads((out / "report.json").read_text())["annotations"] == report.annotations
-
-
-def test_strict_writes_nothing(brat, tmp_path):
-    out = tmp_path / "tasks"
-    convert_brat(brat, out)
     before = (out / "report.json").read_bytes()
+    assert json.loads(before)["annotations"] == report.annotations
     with pytest.raises(InputError, match=r"4 files or lines.*one\.ann:4 \(stray line\): 'oops'"):
         convert_brat(brat, out, strict=True)
     assert (out / "report.json").read_bytes() == before
@@ -115,43 +110,32 @@ def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
         assert report.documents.get("converted") == converted
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
     assert convert_brat(brat, tmp_path / "tasks", fallback=tmp_path / "none").documents["converted"] == 3
+    for file in brat.rglob("*.ann"):
+        file.write_text("")
+    with pytest.raises(InputError, match=r"no annotation in any \.ann"):
+        convert_brat(brat, tmp_path / "tasks")
 
 
 @pytest.mark.parametrize(
-    ("out", "why"),
+    ("out", "options", "message"),
     [
-        ("brat", "would be replaced"),
-        ("brat/sub", "would be replaced"),
-        ("mine", "would be replaced"),
-        ("link", "link: this is a link to nothing; delete it"),
+        *((out, {}, "would be replaced") for out in ("brat", "brat/sub", "mine")),
+        ("link", {}, "link: this is a link to nothing; delete it"),
+        ("out", {"encoding": "utf-9"}, "no encoding 'utf-9'"),
+        ("out", {"encoding": "rot13"}, "no encoding 'rot13'"),
+        ("out", {"labels": ("N", "M")}, "no span has the label 'M'; the labels are N, n"),
     ],
 )
-def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, why):
+def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, options, message):
+    """Errors say what to do, and nothing is written."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious.txt").touch()
     (tmp_path / "mine" / "report.json").write_text("{}")
     (tmp_path / "link").symlink_to("nowhere")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=why):
-        convert_brat(brat, tmp_path / out)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
-        ({"encoding": "rot13"}, "no encoding 'rot13'"),
-        ({"labels": ("N", "M")}, "no span has the label 'M'; the labels are N, n"),
-    ],
-)
-def test_errors_say_what_to_do(brat, tmp_path, options, message):
     with pytest.raises(InputError, match=message):
-        convert_brat(brat, tmp_path / "out", Reading(**options))
-    for file in brat.rglob("*.ann"):
-        file.write_text("")
-    with pytest.raises(InputError, match=r"no annotation in any \.ann"):
-        convert_brat(brat, tmp_path / "out")
+        convert_brat(brat, tmp_path / out, Reading(**options))
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def write_folders(root: Path, *folders: str) -> Path:
@@ -203,19 +187,14 @@ def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, t
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())[0]["labels"] == ["N"]
 
 
-@pytest.fixture
-def predicted(tmp_path):
-    """A brat folder with two predicted documents, the second of which somebody has changed."""
+def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(tmp_path):
+    """Nor is a label of predictions alone one of the corpus. The list of predictions can be deleted."""
     docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], [], doc=f"sub/{name}.txt") for name in "12"]
     with (tmp_path / "raw.jsonl").open("wb") as file:
         write_predictions(docs, file)
-    export(tmp_path / "raw.jsonl", tmp_path / "brat" / "batch", "brat")
-    (tmp_path / "brat/batch/sub/2.ann").write_text("T2\tB 0 1\t2\n")
-    return tmp_path / "brat"
-
-
-def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(predicted, tmp_path):
-    """Nor is a label of predictions alone one of the corpus. The list of predictions can be deleted."""
+    predicted = tmp_path / "brat"
+    export(tmp_path / "raw.jsonl", predicted / "batch", "brat")
+    (predicted / "batch/sub/2.ann").write_text("T2\tB 0 1\t2\n")
     report = convert_brat(predicted, tmp_path / "tasks")
     assert (report.documents, report.labels) == ({"converted": 1, "prediction": 1}, {"B": 1})
     assert report.annotations == {"converted": 1, "prediction": 1}
@@ -230,13 +209,8 @@ def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(p
 
 def test_a_split_whose_documents_lack_a_file_that_others_have_is_counted(tmp_path):
     """As a shared task's test set that comes without the gold of its events."""
-    for place, suffixes in (
-        ("train/a", (".a1", ".a2")),
-        ("train/b", (".a1",)),
-        ("dev/c", (".a1", ".a2")),
-        ("test/d", (".a1",)),
-    ):
+    for place in ("train/a", "train/b", "dev/c", "test/d"):
         write(tmp_path / "brat" / f"{place}.txt", "big cat")
-        for suffix in suffixes:
-            write(tmp_path / "brat" / f"{place}{suffix}", f"T1\t{suffix[1:]} 4 7\tcat\n")
+        for kind in ("a1", "a2") if place in ("train/a", "dev/c") else ("a1",):
+            write(tmp_path / "brat" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
     assert convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder").lacking == {"test": {".a2": 1}}

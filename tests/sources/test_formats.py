@@ -41,61 +41,65 @@ def test_rows_end_as_prodigy_has_them_end(tmp_path, end, suffix):
     content = ("\ufeff" + end.join(rows) + end).encode()
     path = write(tmp_path / f"a.jsonl{suffix}", gzip.compress(content) if suffix else content)
     assert texts_of(path) == [(1, "one"), (3, "bad JSON"), (4, "four\r"), (5, "five")]
-    if suffix:
-        path.write_bytes(path.read_bytes()[:-9])
-        with pytest.raises(InputError, match=r"a\.jsonl\.gz.*can't be read to the end.*make it again"):
-            read(path)
-
-
-def test_a_prodigy_database_is_read_by_the_name_of_the_data_set(tmp_path):
-    path = tmp_path / "prodigy.db"
-    make_database(path, {"a": [{"text": "one"}, b"{oops"], "b": [{"text": "two"}, {"text": "three"}]})
-    before = path.read_bytes()
-    assert texts_of(path, "a") == [(1, "one"), (2, "bad JSON")]
-    assert texts_of(path, "b") == [(3, "two"), (4, "three")]
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["prodigy.db"]
-    with pytest.raises(InputError, match=r"no data set 'c', but '2020-01-01_12-00-00', .*'a', 'b'; correct its `name`"):
-        texts_of(path, "c")
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
-def test_rows_of_a_database_that_cannot_be_used_cost_only_themselves(tmp_path, encoding):
-    connection = sqlite3.connect(tmp_path / "p.db")
+def test_a_database_is_read_by_the_name_of_the_data_set_and_a_bad_row_costs_itself(tmp_path, encoding):
+    connection = sqlite3.connect(path := tmp_path / "p.db")
     connection.executescript(
         f"pragma encoding = '{encoding}'; create table dataset (id, name);"
         "create table example (id, content); create table link (example_id, dataset_id);"
-        "insert into dataset values ('d', 'a'), (cast(x'ff' as text), cast(x'ff' as text));"
+        "insert into dataset values ('d', 'a'), ('e', 'b'), (cast(x'ff' as text), cast(x'ff' as text));"
     )
     rows = [(1, '{"text": "one é"}'), (2, b'{"text": "two"}'), (3, None), (4, 5), (None, '{"text": "six"}')]
     connection.executemany("insert into example values (?, ?)", [*rows, ("x", "{}"), (2**32, "{}"), (1.5, "{}")])
     connection.execute("insert into example values (6, cast(x'7bff00' as text))")
-    connection.execute("insert into link select id, 'd' from example")
+    connection.execute("insert into link select id, 'd' from example union select id, 'e' from example where id = 1")
     connection.commit()
     connection.close()
-    assert set(texts_of(tmp_path / "p.db", "a")) == {
+    before = path.read_bytes()
+    assert set(texts_of(path, "a")) == {
         *((1, "one é"), (2, "two"), (3, "bad JSON"), (4, "bad JSON"), (6, "bad JSON")),
         *(
             (0, f"malformed: the id {name!r} isn't a number from 0 to 4294967295")
             for name in ("4294967296", "1.5", "x")
         ),
     }
-    with pytest.raises(InputError, match="no data set 'b', but"):
-        texts_of(tmp_path / "p.db", "b")
+    assert texts_of(path, "b") == [(1, "one é")]
+    with pytest.raises(InputError, match=r"no data set 'c', but .*'a', 'b'.*; correct its `name`"):
+        texts_of(path, "c")
+    assert (path.read_bytes(), [*tmp_path.iterdir()]) == (before, [path]), "nothing is written"
 
 
-def test_other_schemas_are_named(tmp_path):
-    connection = sqlite3.connect(tmp_path / "other.db")
-    connection.executescript("create table example (id integer, text varchar); create table people (name varchar);")
-    connection.close()
-    (tmp_path / "none.db").write_text("no database")
-    for name, dataset, message in (
-        ("other.db", "a", r"isn't Prodigy's schema.*the tables found are: example, people; export"),
-        ("none.db", "a", r"none\.db: it can't be read to the end: file is not a database"),
-        ("other.db", "", r"this is a database; declare it as `db:`"),
-    ):
-        with pytest.raises(InputError, match=message):
-            texts_of(tmp_path / name, dataset)
+def database(script: str) -> bytes:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(script)
+    return connection.serialize()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b"\x1f\x8b\x08\0", r"suffix \.gz"),
+        ("a.jsonl", "{}".encode("utf-16"), "save it as UTF-8"),
+        ("a.jsonl", b"PK\3\4", r"a\.jsonl: this is a ZIP file; unpack it"),
+        ("a.jsonl", b"SQLite format 3\0", "this is a database; declare it as `db:`"),
+        ("a.jsonl.gz", gzip.compress(b"{}")[:-9], r"a\.jsonl\.gz: it can't be read to the end.*make it again"),
+        (
+            "other.db",
+            database("create table example (id integer, text varchar); create table people (name varchar);"),
+            r"isn't Prodigy's schema.*the tables found are: example, people; export",
+        ),
+        ("none.db", b"no database", r"none\.db: it can't be read to the end: file is not a database"),
+        *(
+            ("a.json", content, r"a\.json: it isn't one JSON array \(.*\); export it from Label Studio again")
+            for content in (b"", b"{}", b"[1]\n[2]", b'["a, b]', b'[{"id": 1}')
+        ),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content, message):
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / name, content, dataset="a" if name.endswith(".db") else "")
 
 
 SC = "other format: ents lacks spans of spans['sc']; declare `spans: sc` or `spans: ents`"
@@ -224,20 +228,6 @@ def test_nothing_of_a_file_is_lost_however_much_there_is(merging, name):
     assert merging.run(docs_per_partition=10).rows == {"merged": len(MANY)}
     docs = {text: annotation_of(doc).accepted for text, (_, doc) in merging.docs().items()}
     assert docs == {text: set(spans) for text, spans in SPANS.items()}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"\x1f\x8b\x08\0", r"suffix \.gz"),
-        ("{}".encode("utf-16"), "save it as UTF-8"),
-        (b"PK\3\4", r"a\.jsonl: this is a ZIP file; unpack it"),
-        (b"SQLite format 3\0", "this is a database; declare it as `db:`"),
-    ],
-)
-def test_files_whose_name_hides_what_they_are_are_named(tmp_path, content, message):
-    with pytest.raises(InputError, match=message):
-        read(tmp_path / "a.jsonl", content)
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "iob", "conll", "bio"])

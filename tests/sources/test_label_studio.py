@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from labelwise.errors import InputError
 from labelwise.sources.formats import read_items
 from tests.sources.reading import read, write
 
@@ -67,27 +66,6 @@ def test_the_small_export_of_a_project_that_names_its_controls_otherwise(tmp_pat
     ]
 
 
-EMOJI = "💩This is an annotation."
-
-
-@pytest.mark.parametrize(
-    ("text", "results", "found"),
-    [
-        (EMOJI, [result(12, 22, "annotation")], [(EMOJI, [("annotation", "A")])]),
-        (EMOJI, [result(13, 23, "annotation")], [(EMOJI, [("annotation", "A")])]),  # counted in UTF-16
-        (EMOJI, [result(13, 23)], [(EMOJI, [("nnotation.", "A")])]),  # nothing says so
-        # whole words around what was marked, and one that is elsewhere
-        (
-            "Please add\n5 mL",
-            [result(7, 15, "add\\n5 mL"), result(7, 10, "dd"), result(4, 8, "5 mL")],
-            ["invalid: '5 mL' isn't at 4 8", ("Please add\n5 mL", [("add\n5 mL", "A"), ("add", "A")])],
-        ),
-    ],
-)
-def test_offsets_count_as_what_they_quote_says(tmp_path, text, results, found):
-    assert read(tmp_path / "a.json", [task(text, annotation(*results))]) == found
-
-
 MANY = "malformed: no text in its data; declare which of its 'body', 'title' it is, as `text`"
 OTHER = "malformed: its text isn't the one that its spans are of; declare that as `text`"
 
@@ -111,10 +89,10 @@ def test_the_text_is_the_one_that_is_declared_or_called_so_or_alone(tmp_path, da
         assert read(tmp_path / "a.json", [row], key=key) == [(TEXT, ML) if found == TEXT else found]
 
 
+EMOJI = "💩This is an annotation."
 IMAGE = {"type": "rectanglelabels", "value": {"x": 1, "y": 2, "rectanglelabels": ["Cat"]}}
 NO_OFFSETS = "invalid: labels without offsets in the text"
 TAXONOMY = {"id": "r2", "type": "taxonomy", "value": {**mark(4, 8, "5 mL"), "taxonomy": [["Quantity", "Volume"]]}}
-
 
 ROWS = [
     ("oops", ["malformed: a task is an object, not str"]),
@@ -150,11 +128,20 @@ ROWS = [
     (task(TEXT, annotation(result(4, 8, id="r2"), TAXONOMY)), ["not a span: taxonomy", (TEXT, ML)]),
     # values of JSON-MIN are counted one by one
     (small(mark(4, 8, "5 mL"), {"end": 8, "labels": ["A"]}, "x"), [NO_OFFSETS, NO_OFFSETS, (TEXT, ML)]),
+    # offsets count as what they quote says: in UTF-16 in the second; of the third, nothing is quoted
+    (task(EMOJI, annotation(result(12, 22, "annotation"))), [(EMOJI, [("annotation", "A")])]),
+    (task(EMOJI, annotation(result(13, 23, "annotation"))), [(EMOJI, [("annotation", "A")])]),
+    (task(EMOJI, annotation(result(13, 23))), [(EMOJI, [("nnotation.", "A")])]),
+    # whole words around what was marked, and one that is elsewhere
+    (
+        task("Please add\n5 mL", annotation(result(7, 15, "add\\n5 mL"), result(7, 10, "dd"), result(4, 8, "5 mL"))),
+        ["invalid: '5 mL' isn't at 4 8", ("Please add\n5 mL", [("add\n5 mL", "A"), ("add", "A")])],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("row", "found"), ROWS)
-def test_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path, row, found):
+def test_what_is_marked_is_found_and_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path, row, found):
     assert read(tmp_path / "a.json", [row, task(TEXT, annotation())]) == [*found, (TEXT, [])]
 
 
@@ -176,12 +163,6 @@ def test_a_key_that_is_there_twice_or_bytes_that_are_not_utf8_cost_their_task_al
     first, problem, last = read(tmp_path / "a.json", b"\xef\xbb\xbf[" + b",".join((GOOD, bad, GOOD)) + b"]")
     assert (first, last) == ((TEXT, ML), (TEXT, ML))
     assert problem.startswith(why)
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]\n[2]", b'["a, b]', b"[" + GOOD])
-def test_a_file_that_is_no_array_is_an_error(tmp_path, content):
-    with pytest.raises(InputError, match=r"a\.json: it isn't one JSON array \(.*\); export it from Label Studio again"):
-        read(tmp_path / "a.json", content)
 
 
 def test_a_large_file_is_read_in_little_memory(tmp_path):

@@ -1,5 +1,7 @@
 """WebAnno TSV 3: documents of INCEpTION, with layers, stacked and partial annotations, escapes, and UTF-16 offsets."""
 
+import re
+
 import pytest
 
 from labelwise.sources.formats import read_items
@@ -49,101 +51,84 @@ SENTENCES = [
 COUNTED = [(SENTENCES, (3,)), (STACKED, (0, 4)), (TOKENS, (1,))]  # with the columns that have labels
 
 
+def cell(value: str) -> list[str]:
+    return [NER, "", "#Text=Ann", f"1-1\t0-3\tAnn\t_\t{value}\t"]
+
+
+UNESCAPED = "invalid: {!r}: a [, ] or \\ that belongs to a value has a \\ before it"
+
+
 @pytest.mark.parametrize(
-    ("lines", "text", "spans"),
+    ("lines", "text", "spans", "invalid"),
     [
-        (SENTENCES, "Ann moved to New York .\n  So did Bob", [("Ann", "PER"), ("New York", "LOC"), ("Bob", "PER")]),
+        (SENTENCES, "Ann moved to New York .\n  So did Bob", [("Ann", "PER"), ("New York", "LOC"), ("Bob", "PER")], []),
         (
             STACKED,
             WHOLE,
             [(WHOLE, "A"), ("[it\\s]", "B|C[1]"), (WHOLE, "Bare"), ("abc_", "Bare"), ("bc", "A"), ("", "Z")],
+            [],
         ),
         (
             LAYERS,
             "Ann took aspirin",
             [("Ann", "NamedEntity"), ("took", "Drug"), ("took", "Host"), ("aspirin", "NSAID")],
+            [],
         ),
-        (TOKENS, "\\textbf \\no\f", [("\\textbf", "A"), ("\\no", "B")]),
-        *((emoji(width), "\U0001f600 Ann\nBob", [("Ann", "PER"), ("Bob", "PER")]) for width in (1, 2)),
+        (TOKENS, "\\textbf \\no\f", [("\\textbf", "A"), ("\\no", "B")], []),
+        *((emoji(width), "\U0001f600 Ann\nBob", [("Ann", "PER"), ("Bob", "PER")], []) for width in (1, 2)),
+        # Values are escaped as INCEpTION's class Escaping says: https://github.com/inception-project/inception.
+        (cell("PER\\[1"), "Ann", [("Ann", "PER[1")], []),
+        (cell("a\\_b\\->c\\;\\*\\\\|B[2]"), "Ann", [("Ann", "a_b->c;*\\"), ("Ann", "B")], []),
+        (cell("X[a]|B"), "Ann", [("Ann", "B")], [UNESCAPED.format("X[a]")]),
+        (
+            cell("A|B]|C[1][2]|D[]|E\\"),
+            "Ann",
+            [("Ann", "A")],
+            [UNESCAPED.format(one) for one in ("B]", "C[1][2]", "D[]", "E\\")],
+        ),
+        ([*cell("")[:-1], "1-1\t0-3\tAnn\t_"], "Ann", [], ["invalid: no column for NamedEntity"]),
     ],
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_the_spans_of_all_layers_of_a_project_are_read(tmp_path, lines, text, spans, end):
-    assert read(tmp_path / "a.tsv", tsv(*lines, end=end)) == [(text, spans)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "line", "why"),
-    [
-        (["#Text=Ann", "1-1\tx\tAnn"], 5, "no token with its offsets"),
-        (["#Text=Ann", "1-1\t0-9\tAnn\t_\t_"], 5, "'Ann' isn't at 0-9"),
-        (["#Text=Ann", "1-1\t0-3\tAnn\t_\t_", "", "#Text=Bob", "2-1\t1-4\tBob\t_\t_"], 8, "is in the sentence before"),
-        (["1-1\t0-3\tAnn\t_\tPER"], 4, "a token before the first #Text="),
-        (["#Text=Ann Bob", "1-2\t44-7\tBob\t_\tPER\t"], 5, "'Bob' isn't at 44-7"),
-        (["#Text=Ann Bob", "1-2\t\u0663-\u0666\tBob\t_\tPER\t"], 5, "no token with its offsets"),
-        (
-            ["#Text=A", "1-1\t0-1\tA\t_\t_", "", "#Text=B", "2-1\t900000000-900000001\tB\t_\t_"],
-            8,
-            "behind the sentence",
-        ),
-    ],
-)
-def test_a_line_that_cannot_be_read_is_told(tmp_path, rows, line, why):
-    (item,) = read_items(write(tmp_path / "a.tsv", tsv(NER, "", *rows)))
-    assert (item.task, item.line) == (None, line)
-    assert item.problem.startswith("malformed: ")
-    assert why in item.problem
+def test_the_spans_of_all_layers_of_a_project_are_read(tmp_path, lines, text, spans, invalid, end):
+    assert read(tmp_path / "a.tsv", tsv(*lines, end=end)) == [(text, spans), *invalid]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.tsv", b"#FORMAT=WebAnno TSV 2\n", "malformed: it doesn't begin with #FORMAT=WebAnno TSV 3; export"),
-        ("a.tsv", b"#FORMAT=WebAnno TSV 3.3\n\xff", "malformed: not UTF-8"),
-        ("a.tsv", tsv(NER, "", "#Text= ", "1-1\t0-1\t \t_\t_\t"), "no text"),
+        *(
+            ("a.tsv", tsv(NER, "", *rows), rf"{line}: malformed: .*{why}")
+            for rows, line, why in (
+                (["#Text=Ann", "1-1\tx\tAnn"], 5, "no token with its offsets"),
+                (["#Text=Ann", "1-1\t0-9\tAnn\t_\t_"], 5, "'Ann' isn't at 0-9"),
+                (
+                    ["#Text=Ann", "1-1\t0-3\tAnn\t_\t_", "", "#Text=Bob", "2-1\t1-4\tBob\t_\t_"],
+                    *(8, "is in the sentence before"),
+                ),
+                (["1-1\t0-3\tAnn\t_\tPER"], 4, "a token before the first #Text="),
+                (["#Text=Ann Bob", "1-2\t44-7\tBob\t_\tPER\t"], 5, "'Bob' isn't at 44-7"),
+                (["#Text=Ann Bob", "1-2\t\u0663-\u0666\tBob\t_\tPER\t"], 5, "no token with its offsets"),
+                (
+                    ["#Text=A", "1-1\t0-1\tA\t_\t_", "", "#Text=B", "2-1\t900000000-900000001\tB\t_\t_"],
+                    *(8, "behind the sentence"),
+                ),
+            )
+        ),
+        ("a.tsv", b"#FORMAT=WebAnno TSV 2\n", "1: malformed: it doesn't begin with #FORMAT=WebAnno TSV 3; export"),
+        ("a.tsv", b"#FORMAT=WebAnno TSV 3.3\n\xff", "0: malformed: not UTF-8"),
+        ("a.tsv", tsv(NER, "", "#Text= ", "1-1\t0-1\t \t_\t_\t"), "1: no text"),
         (
             "a.txt/INITIAL_CAS.tsv",
             tsv(*TOKENS),
-            "not annotated: INITIAL_CAS is the document before anyone annotated it",
+            "1: not annotated: INITIAL_CAS is the document before anyone annotated it",
         ),
     ],
 )
-def test_another_file_is_told(tmp_path, name, content, why):
-    (problem,) = read(tmp_path / name, content)
-    assert problem.startswith(why)
-
-
-def test_annotators_of_an_export_are_compared(merging: Merging):
-    """A document is a folder, and a file of it an annotator's."""
-    merging.add("a", ["PER"], [], path="annotation/*/*.tsv")
-    merging.add("b", ["X"], [{"text": "x"}])
-    for who, tag in (("ann", "PER"), ("bob", "_")):
-        file = merging.root / "tasks/annotation/one.txt" / f"{who}.tsv"
-        write(file, tsv(NER, "", "#Text=Bob", f"1-1\t0-3\tBob\t_\t{tag}\t"))
-    ledger = merging.run()
-    assert ledger.rows == {"merged": 3}
-    assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
-
-
-@pytest.mark.parametrize(
-    ("cell", "labels", "written"),
-    [
-        ("PER\\[1", ["PER[1"], []),
-        ("a\\_b\\->c\\;\\*\\\\|B[2]", ["a_b->c;*\\", "B"], []),
-        ("X[a]|B", ["B"], ["X[a]"]),
-        ("A|B]|C[1][2]|D[]|E\\", ["A"], ["B]", "C[1][2]", "D[]", "E\\"]),
-    ],
-)
-def test_values_are_escaped_as_inception_escapes_them_or_else_counted(tmp_path, cell, labels, written):
-    """As its class Escaping says: https://github.com/inception-project/inception."""
-    found = read(tmp_path / "a.tsv", tsv(NER, "", "#Text=Ann", f"1-1\t0-3\tAnn\t_\t{cell}\t"))
-    why = "a [, ] or \\ that belongs to a value has a \\ before it"
-    assert found == [("Ann", [("Ann", label) for label in labels]), *(f"invalid: {one!r}: {why}" for one in written)]
-
-
-def test_a_row_without_the_column_of_a_layer_is_counted(tmp_path):
-    found = read(tmp_path / "a.tsv", tsv(NER, "", "#Text=Ann", "1-1\t0-3\tAnn\t_"))
-    assert found == [("Ann", []), "invalid: no column for NamedEntity"]
+def test_what_cannot_be_read_is_told_with_its_line(tmp_path, name, content, why):
+    (item,) = read_items(write(tmp_path / name, content))
+    assert item.task is None
+    assert re.match(why, f"{item.line}: {item.problem}")
 
 
 @pytest.mark.parametrize(("lines", "columns"), COUNTED)
@@ -156,11 +141,14 @@ def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns)
 
 
 def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: Merging):
-    lines = (NER, "", "#Text=Ann", "1-1\t0-3\tAnn\t_\tPER\t", "", "#Text=lost")
-    merging.add("a", ["PER"], [], path=write(merging.root / "tasks" / "a.tsv", tsv(*lines)).name)
-    merging.add("b", ["X"], [{"text": "Paris"}])
+    """A document is a folder, and a file of it an annotator's; annotators of an export are compared."""
+    merging.add("a", ["PER"], [], path="annotation/*/*.tsv")
+    merging.add("b", ["X"], [{"text": "x"}])
+    for who, lines in (("ann", [*cell("PER"), "", "#Text=lost"]), ("bob", cell("_"))):
+        write(merging.root / "tasks/annotation/one.txt" / f"{who}.tsv", tsv(*lines))
     ledger = merging.run()
-    assert (ledger.rows, ledger.problems) == ({"merged": 2, "miscounted": 1}, 1)
+    assert (ledger.rows, ledger.problems) == ({"merged": 3, "miscounted": 1}, 1)
+    assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
     assert '"line":0,"reason":"miscounted: 2 sentences, of which 1 were read"' in (
         merging.root / "corpus" / "problems.jsonl"
     ).read_text(encoding="utf8")
