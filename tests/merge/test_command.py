@@ -63,6 +63,10 @@ def test_the_sections_are_the_settings(merging):
     settings = json.loads((merging.root / "corpus/manifest.json").read_text())["settings"]
     assert settings.pop("tokenizer")["infixes"] == ["a"]
     assert settings == given
+    merging.add("c", ["A"], [{"text": "two", "meta": {"predicted": "yes"}}])
+    left = "1 prediction that nobody has saved; annotate or remove them"
+    assert left in run("--strict", "--project", "mine.yml", status=1)
+    merging.declared.pop()
     merging.add("b", ["A"], ["", "{oops"])
     first = "1 row or span can't be used, the first in data set 'b', b.jsonl, line 2: bad JSON"
     assert first in run("--strict", "--project", "mine.yml", status=1)

@@ -179,6 +179,9 @@ def test_a_bad_row_costs_itself(merging):
     assert problems(merging) == [("", file, 1, "bad JSON"), ("", file, 3, "malformed"), ("a", file, 4, "malformed")]
     with pytest.raises(InputError, match=r"3 rows or spans can't be used.*decisions\.jsonl, line 1: bad JSON"):
         merging.run(strict=True)
+    declared = [merging.root / "tasks" / "datasets.yml"]
+    with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
+        merge_data(declared, merging.root / "corpus", Settings(), decisions=merging.root / "gone")
 
 
 def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging):
@@ -202,10 +205,3 @@ def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging):
     (merging.root / "decisions" / "decisions.jsonl").unlink()
     merging.run(docs_per_partition=10)
     assert merging.files() == before
-
-
-def test_a_folder_that_is_not_there_is_an_error(merging):
-    merging.add("a", ["A"], [answer()])
-    declared = [merging.root / "tasks" / "datasets.yml"]
-    with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
-        merge_data(declared, merging.root / "corpus", Settings(), decisions=merging.root / "gone")

@@ -64,27 +64,16 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
     folder.declared.write_text("# ours\n" + entry.replace("PATH", "person.jsonl"), encoding="utf8")
     before = folder.declared.read_text(encoding="utf8")
     write_jsonl(folder.folder / "person-june.jsonl", [prodigys(text, ANN, label="PER") for text in TEXTS[:100]])
-    folder.merge()
+    assert "has several files" not in folder.merge()
     assert folder.declared.read_text(encoding="utf8").startswith(before), "what is there stays as it is"
     assert folder.entries[1:] == [{"name": "person-june", "path": "person-june.jsonl", "labels": ["PER"]}]
     folder.declared.write_text(entry.replace("PATH", "[person.jsonl, person-june.jsonl]"), encoding="utf8")
-    folder.merge()
+    printed = " ".join(folder.merge().split())
+    assert "Data set 'person' has several files, and no span of 'TITLE'. If two files have an answer" in printed
+    assert "If each file was annotated for other labels, give each an entry" in printed
     assert folder.counts["rows"] == {"merged": 100, "superseded": 100}
     assert folder.counts["spans"] == {"entity": 100, "in superseded task": 150}
     assert {label: n.get("gold") for label, n in folder.counts["labels"].items()} == {"PERSON": 100, "TITLE": None}
-
-
-def test_a_pattern_for_files_that_have_a_label_each_warns(folder):
-    """One entry is one data set, in which the last file counts, so that all labels but its own have no span."""
-    for label, span in (("COMPANY", BOB), ("PERSON", ANN)):
-        write_jsonl(folder.folder / f"{label}.jsonl", [prodigys(text, span, label=label) for text in TEXTS[:20]])
-    folder.declared.write_text("- {name: all, path: '*.jsonl', labels: [PERSON, COMPANY]}\n", encoding="utf8")
-    printed = " ".join(folder.merge().split())
-    assert "Data set 'all' has several files, and no span of 'COMPANY'. If two files have an answer" in printed
-    assert "If each file was annotated for other labels, give each an entry" in printed
-    entries = [f"- {{name: {label}, path: {label}.jsonl, labels: [{label}]}}\n" for label in ("COMPANY", "PERSON")]
-    folder.declared.write_text("".join(entries), encoding="utf8")
-    assert "has several files" not in folder.merge()
 
 
 def test_data_that_no_command_depends_on_warns(folder):

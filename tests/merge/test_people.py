@@ -4,38 +4,21 @@ import pytest
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.merge.rules.policies import Policies
-from tests.conftest import Merging, task
+from tests.conftest import task
 from tests.merge.test_advice import said
 
 TEXT = "Zoë Barton of Mercury Labs paid."
 ZOE, FIRST, OTHER = (0, 10, "PERSON"), (0, 3, "PERSON"), (14, 26, "PERSON")
-LABS = (14, 26, "COMPANY")
 
 
-def answer(*spans: tuple, who: str | None = None, session: str | None = None, time: int | None = None) -> dict:
-    names = {"_annotator_id": who, "_session_id": session}
-    return task(TEXT, *spans, _view_id="ner_manual", _timestamp=time, **names)
-
-
-def merge(merging: Merging, one: dict, other: dict, a_labels=("PERSON",), b_labels=("PERSON",), **declared: dict):
-    for name, labels, row in (("a", a_labels, one), ("b", b_labels, other)):
-        merging.add(name, list(labels), [row], **declared.get(name, {}))
-    return merging.run()
-
-
-def test_a_correction_in_another_data_set_takes_effect(merging):
-    """Prodigy's people recommend a data set for each recipe: ner.manual, then ner.correct."""
-    manual, correct = answer(ZOE, (14, 21, "PERSON"), session="a-ann", time=5), answer(ZOE, session="b-ann", time=9)
-    ledger = merge(merging, manual, correct)
-    assert (ledger.rows, ledger.spans) == ({"merged": 1, "superseded": 1}, {"entity": 1, "in superseded task": 2})
-    assert ledger.agreement == {}, "nobody agrees with themselves"
-    assert ledger.replaced == {"a by b": 1}
-    assert "1 answer replaced by the same person's later one in another data set: a by" in said(ledger)
+def answer(*spans: tuple, who: str | None = None, session: str | None = None) -> dict:
+    return task(TEXT, *spans, _view_id="ner_manual", _annotator_id=who, _session_id=session)
 
 
 def test_of_the_labels_of_an_answer_only_those_asked_again_are_replaced(merging):
-    both, again = answer(ZOE, LABS, who="ann", time=1), answer(who="ann", time=2)
-    ledger = merge(merging, both, again, ("PERSON", "COMPANY"), ("COMPANY",))
+    merging.add("a", ["PERSON", "COMPANY"], [answer(ZOE, (14, 26, "COMPANY"), who="ann")])
+    merging.add("b", ["COMPANY"], [answer(who="ann")])
+    ledger = merging.run()
     assert (ledger.rows, ledger.spans) == ({"merged": 2}, {"entity": 1, "superseded": 1})
     assert +ledger.labels["COMPANY"] == {"complete": 1}
 
@@ -56,10 +39,13 @@ def test_of_the_labels_of_an_answer_only_those_asked_again_are_replaced(merging)
 )
 def test_names_and_declarations_say_who_is_who(merging, one, other, declared, same):
     """Without times, the data set that is declared later counts."""
-    ledger = merge(merging, answer(ZOE, **one), answer(FIRST, **other), **declared)
+    for name, row in (("a", answer(ZOE, **one)), ("b", answer(FIRST, **other))):
+        merging.add(name, ["PERSON"], [row], **declared.get(name, {}))
+    ledger = merging.run()
     assert ledger.rows == ({"merged": 1, "superseded": 1} if same else {"merged": 2})
     assert ledger.agreement == ({} if same else {"PERSON": {"texts": 1, "both": 0, "spans": 2}})
     assert ledger.replaced == ({"a by b": 1} if same else {})
+    assert ("1 answer replaced by the same person's later one in another data set: a by b" in said(ledger)) == same
 
 
 @pytest.mark.parametrize(

@@ -77,18 +77,6 @@ def test_what_is_not_as_it_was_is_done_again(merging, monkeypatch, settings, dec
         assert one == other, "the cache forgets what is no longer used"
 
 
-def test_an_empty_cache_is_taken_and_what_others_put_into_it_stays(merging):
-    random_datasets(merging, 1)
-    theirs = merging.root / "corpus/.cache/pip"
-    theirs.parent.mkdir(parents=True)
-    merging.run()
-    theirs.mkdir()
-    merging.run(split_salt="other")
-    assert theirs.is_dir()
-    tag = (merging.root / "corpus/.cache/CACHEDIR.TAG").read_bytes()
-    assert tag.startswith(b"Signature: 8a477f597d28d172789f06886806bc55\n")  # https://bford.info/cachedir
-
-
 def test_a_damaged_cache_does_no_harm(merging):
     """Files of each kind are cut, empty, or missing, and a partition of the corpus is another file."""
     random_datasets(merging, 1)
@@ -106,16 +94,6 @@ def test_a_damaged_cache_does_no_harm(merging):
         (merging.root / "corpus/train/part-00000.spacy").write_bytes(b"mine")
         merging.run(docs_per_partition=10)
         assert merging.files() == whole, kind
-
-
-def test_a_text_in_the_cache_that_is_another_is_an_error(merging):
-    merging.add("a", ["A"], [{"text": "a text"}])
-    merging.run()
-    for file in (merging.root / "corpus/.cache").rglob("*.*"):
-        if file.is_file() and b"a text" in file.read_bytes():
-            file.write_bytes(file.read_bytes().replace(b"a text", b"b text"))
-    with pytest.raises(InputError, match=r"\.cache/\S+: the cache is damaged; delete it and run the merge again"):
-        merging.run(split_salt="other")
 
 
 def test_two_merges_to_one_folder_are_an_error(merging):

@@ -1,36 +1,10 @@
 """Agreement where texts were annotated twice, where the oracle doesn't look: what is written of it."""
 
-import msgspec
-import pytest
-
-from labelwise.corpus.ledger import pairwise_f
-from labelwise.merge.commit import ANNOTATORS, AnnotatorPair
 from tests.conftest import Merging, task
 
 
 def row(number: int, who: str | None, *spans: tuple[int, int], **more) -> dict:
     return task(f"text {number} cat", *spans, meta={"doc": f"{number}.txt"}, _annotator_id=who, **more)
-
-
-def pairs_of(merging: Merging) -> dict[tuple[str, str], AnnotatorPair]:
-    rows = msgspec.json.decode(merging.files()[ANNOTATORS], type=list[AnnotatorPair])
-    return {(pair.one, pair.other): pair for pair in rows}
-
-
-def test_each_two_annotators_are_compared(merging):
-    """The sessions that nobody named are their data set's."""
-    people = {"ann": [(0, 4)], "bob": [(0, 4), (7, 10)], "2024-03-01_10-00-00": []}
-    rows = [row(n, None, *spans, _session_id=who) for who, spans in people.items() for n in range(10)]
-    merging.add("a", ["A"], rows)
-    merging.run(docs_per_partition=4)
-    found = pairs_of(merging)
-    assert {pair: (one.label, one.texts, one.spans) for pair, one in found.items()} == {
-        ("ann", "bob"): ("A", 10, 30),
-        ("a", "ann"): ("A", 10, 10),
-        ("a", "bob"): ("A", 10, 20),
-    }
-    assert [found["ann", "bob"].f, found["a", "ann"].f] == [pytest.approx(2 / 3), 0.0]
-    assert pairwise_f(0, 0) is None
 
 
 def test_an_earlier_merge_is_no_version_of_labels_that_it_does_not_cover(merging, tmp_path):

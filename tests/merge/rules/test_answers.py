@@ -76,7 +76,7 @@ def test_an_answer_in_a_later_file(merging, files, expected):
 
 def test_a_number_names_somebody_in_its_data_set_alone(merging):
     """Each Label Studio counts its users from 1."""
-    for one, said in ((False, ["0.json 1", "1.json 1"]), (True, [])):
-        merged(merging, [exported(ZOE)], [exported(LABS)], one=one)
-        pairs = json.loads(merging.files()["annotators.json"])
-        assert [name for pair in pairs for name in (pair["one"], pair["other"])] == said
+    pair = {"label": "A", "one": "0.json 1", "other": "1.json 1", "texts": 1, "spans": 3, "f": 2 / 3}
+    for one, said in ((False, [pair]), (True, [])):
+        merged(merging, [exported(ZOE)], [exported(ZOE, LABS)], one=one)
+        assert json.loads(merging.files()["annotators.json"]) == said
