@@ -1,6 +1,5 @@
 """The check of a corpus, whole: wrong tags that were planted are found first, and can be looked up and opened."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.text import text_key
 from labelwise.train.recipe import Recipe
 from scripts.check_labels import check_labels_cli
-from tests.conftest import ROOT, call, merge_demo, run_python
+from tests.conftest import ROOT, call, merge_demo, read_jsonl, run_python, task
 
 CPU = ROOT / "configs" / "cpu.cfg"
 SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
@@ -46,7 +45,7 @@ def planted() -> set[tuple]:
 
 def rows_of(folder: Path) -> list[dict]:
     """The findings, without the first line, which says of which corpus they are."""
-    return [json.loads(line) for line in (folder / "findings.jsonl").read_text(encoding="utf8").splitlines()][1:]
+    return read_jsonl(folder / "findings.jsonl")[1:]
 
 
 def bytes_of(folder: Path) -> dict[Path, bytes]:
@@ -115,11 +114,14 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
             assert answer["answer"] == found.get(label, answer["answer"])
 
 
-def test_counts_need_no_training_and_equal_ones_are_equal_bytes(counted, noisy, tmp_path, monkeypatch):
+def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds_module, "train_pipeline", None)
-    checked = check(noisy / "corpus", tmp_path / "check")
-    assert checked.texts == len(list(read_checked(noisy / "corpus", *LOOKED_AT))) < 120
-    assert len(checked.findings) == len(rows_of(tmp_path / "check")) > 10
+    printed = call(check_labels_cli, noisy / "corpus", "--out", tmp_path / "check")
+    head, *rows = read_jsonl(tmp_path / "check" / "findings.jsonl")
+    assert head == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 110, "folds": 0}
+    assert head["texts"] == len(list(read_checked(noisy / "corpus", *LOOKED_AT)))
+    assert len(rows) > 10
+    assert f"{len(rows)} findings in 110 texts" in " ".join(printed.split())
     assert bytes_of(tmp_path / "check") == bytes_of(counted)
     for seed in "12":  # in other processes, whose sets have another order
         run_python("-m", "scripts.check_labels", noisy / "corpus", "--out", tmp_path / seed, PYTHONHASHSEED=seed)
@@ -143,19 +145,16 @@ def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, m
 def test_what_test_says_changes_nothing(merging):
     """Train marks a word in nearly each text; test does the same, or the contrary."""
 
-    def rows(count: int, place: str, marked: Callable[[int], bool]) -> list[dict]:
-        texts = [f"{place} {number} wash the plate now" for number in range(count)]
-        at = {text: text.index("plate") for text in texts}
-        spans = ({"start": at[text], "end": at[text] + 5, "label": "A"} for text in texts)
-        return [
-            {"text": text, "spans": [span] * marked(n)} for n, (text, span) in enumerate(zip(texts, spans, strict=True))
-        ]
+    def rows(place: str, marked: Callable[[int], bool]) -> list[dict]:
+        texts = [f"{place} {number} wash the plate now" for number in range(40)]
+        places = [(text.index("plate"), text.index("plate") + 5) for text in texts]
+        return [task(text, *[place] * marked(n)) for n, (text, place) in enumerate(zip(texts, places, strict=True))]
 
     found = set()
     for marked in (True, False):
         merging.declared.clear()
-        merging.add("a", ["A"], rows(40, "here", lambda n: n % 20 > 0), split="train")
-        merging.add("t", ["A"], rows(40, "there", lambda n: marked), split="test")  # noqa: B023
+        merging.add("a", ["A"], rows("here", lambda n: n % 20 > 0), split="train")
+        merging.add("t", ["A"], rows("there", lambda n: marked), split="test")  # noqa: B023
         merging.run()
         check(merging.root / "corpus", merging.root / "check")
         found.add((merging.root / "check/findings.jsonl").read_bytes())
@@ -165,32 +164,21 @@ def test_what_test_says_changes_nothing(merging):
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "spans", "found"),
     [
-        ({}, ["a.jsonl:1 (ann)"]),
-        ({"answer": "ignore"}, []),
-        ({"answer": "reject"}, []),
-        ({"_view_id": "ner", "spans": [{"start": 3, "end": 7, "label": "A"}]}, ["a.jsonl:1 (ann)"]),
-        (
-            {"_view_id": "ner", "answer": "reject", "spans": [{"start": 4, "end": 7, "label": "A"}]},
-            ["a.jsonl:1 (ann)"],
-        ),
-        ({"_view_id": "ner", "spans": [{"start": 0, "end": 3, "label": "A"}]}, []),
-        ({"_view_id": "classification"}, []),
+        ({}, [], True),
+        ({"answer": "ignore"}, [], False),
+        ({"answer": "reject"}, [], False),
+        ({"_view_id": "ner"}, [(3, 7)], True),
+        ({"_view_id": "ner", "answer": "reject"}, [(4, 7)], True),
+        ({"_view_id": "ner"}, [(0, 3)], False),
+        ({"_view_id": "classification"}, [], False),
     ],
 )
-def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, found, merging):
-    task = {"text": "big cat", "_view_id": "ner_manual", "_annotator_id": "ann", **answer}
-    merging.add("a", ["A"], [task])
+def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, spans, found, merging):
+    merging.add("a", ["A"], [task("big cat", *spans, **{"_view_id": "ner_manual", "_annotator_id": "ann", **answer})])
     key = text_key(b"big cat").hex()
     finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "", "")
     merging.run()
     locate([finding], merging.root / "corpus", {"a": ("A",)})
-    assert [answer.file for answer in finding.answers.values()] == found
-
-
-def test_the_command_says_how_many_there_are(noisy, tmp_path):
-    printed = call(check_labels_cli, noisy / "corpus", "--out", tmp_path / "check")
-    head, *rows = (tmp_path / "check" / "findings.jsonl").read_text(encoding="utf8").splitlines()
-    assert json.loads(head) == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 110, "folds": 0}
-    assert f"{len(rows)} findings in 110 texts" in " ".join(printed.split())
+    assert [answer.file for answer in finding.answers.values()] == ["a.jsonl:1 (ann)"] * found

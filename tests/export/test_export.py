@@ -251,6 +251,7 @@ def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
 
 
 def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp_path, demo_corpus):
+    (tmp_path / "out").mkdir()  # an empty folder is replaced, too
     assert export(demo_corpus, tmp_path / "out", "texts").texts == 30
     assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
     call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
