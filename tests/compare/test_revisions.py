@@ -15,9 +15,9 @@ from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_rows
 from scripts.compare import compare_cli
+from tests.clone import IDENTITY
 from tests.conftest import call
 
-IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 LABEL = "a|b <i>"
 TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
@@ -29,7 +29,7 @@ class Repository:
         """Begin a repository; the project is its folder, or one below."""
         self.root = root
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = {**os.environ, "PATH": path}
+        self.environment = {**os.environ, **IDENTITY, "PATH": path}
         self.run("git", "init", "-q", "-b", "main")
         if below:
             self.root = root / below
@@ -45,16 +45,16 @@ class Repository:
             patched.chdir(self.root)
             return call(compare_cli, *given, status=int(fails))
 
-    def evaluate(self, right, texts=20, *, dvc=True):
-        """Write what an evaluation writes, with so many texts right."""
-        docs = [PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)]) for n in range(texts)]
+    def evaluate(self, right, *, dvc=True):
+        """Write what an evaluation of 20 texts writes, with so many texts right."""
+        docs = [PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)]) for n in range(20)]
         tables = Tables.of(self.root / "training/cpu")
         tables.texts.parent.mkdir(parents=True, exist_ok=True)
         for file in tables:
             file.unlink(missing_ok=True)
         write_rows(((doc, {}) for doc in docs), "test", [LABEL], tables)
         metrics = measure(tables, [LABEL])
-        metrics.texts_digest, metrics.predictions_digest = str(texts), tables.digest()
+        metrics.texts_digest, metrics.predictions_digest = "texts", tables.digest()
         (self.root / "metrics").mkdir(exist_ok=True)
         (self.root / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
         if dvc:
@@ -62,18 +62,18 @@ class Repository:
 
     def commit(self, message):
         self.run("git", "add", "-A")
-        self.run("git", *IDENTITY, "commit", "-qm", message)
+        self.run("git", "commit", "-qm", message)
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """Revisions "main", 4 texts right, "better", 16, and "other", with 5 more texts; 12 are right in the workspace."""
-    made = Repository(tmp_path_factory.mktemp("compared"))
-    for branch, right, texts in (("main", 4, 20), ("better", 16, 20), ("other", 16, 25)):
-        if branch != "main":
-            made.run("git", "checkout", "-qb", branch)
-        made.evaluate(right, texts)
-        made.commit(branch)
+    """Revisions "main", 4 texts right, and "better", 16; 12 are right in the workspace. The project is a subfolder."""
+    made = Repository(tmp_path_factory.mktemp("compared"), below="models")
+    made.evaluate(4)
+    made.commit("main")
+    made.run("git", "checkout", "-qb", "better")
+    made.evaluate(16)
+    made.commit("better")
     made.run("git", "checkout", "-q", "main")
     made.evaluate(12, dvc=False)
     return made
@@ -83,28 +83,10 @@ def found(repository, *given):
     return json.loads(repository.compare(*given, "--format", "json"))
 
 
-def test_revisions_are_read_from_git_and_the_cache(repository):
+def test_revisions_are_read_from_git_and_the_cache_and_shown_in_a_table(repository):
     made = found(repository, "main", "better")
     assert made["micro"]["f"] == {"main": pytest.approx(8 / 24), "better": pytest.approx(32 / 36)}
     assert made["micro"]["changes"]["better"]["significant"]
-
-
-def test_a_project_in_a_folder_of_its_repository(tmp_path):
-    made = Repository(tmp_path, below="models")
-    made.evaluate(4)
-    made.commit("main")
-    made.evaluate(12, dvc=False)
-    assert found(made)["micro"]["f"] == {"HEAD": pytest.approx(8 / 24), "workspace": pytest.approx(24 / 32)}
-
-
-@pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
-def test_the_workspace_is_what_is_there_now(repository, given):
-    made = found(repository, *given)
-    assert made["revisions"] == [given[0] if given else "HEAD", "workspace"]
-    assert made["micro"]["f"]["workspace"] == pytest.approx(24 / 32)
-
-
-def test_the_table(repository):
     printed = repository.compare("main", "better", "workspace")
     columns = ["Difference", "95%"]
     heads = [line.split() for line in printed.splitlines() if line.startswith("F1 ")]
@@ -112,6 +94,13 @@ def test_the_table(repository):
     row = next(line for line in printed.splitlines() if line.startswith("all (micro)"))
     assert row.split()[2:5] == ["0.333", "0.889", "+0.556"]
     assert "20 texts, gold of workspace" in printed
+
+
+@pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
+def test_the_workspace_is_what_is_there_now(repository, given):
+    made = found(repository, *given)
+    assert made["revisions"] == [given[0] if given else "HEAD", "workspace"]
+    assert made["micro"]["f"]["workspace"] == pytest.approx(24 / 32)
 
 
 def test_predictions_of_another_run_are_refused(repository, tmp_path):
