@@ -23,12 +23,12 @@ test-all: .venv-dev/.ready .venv/.ready ## Pass the long tests, too: 15 minutes.
 nightly: .venv-dev/.ready .venv/.ready .venv-dev/.languages ## Pass all tests, with the mutations of the code: hours.
 	$(PYTEST) $(ARGS)
 
-# As on a processor without AVX, on one whose numpy has no vectors either, and with two other seeds. SkylakeX needs AVX-512.
+# As on a processor without AVX, on one whose numpy has no vectors either. SkylakeX needs AVX-512.
 TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/spacy_per_label tests/evaluate/test_run.py
-rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of other processors, and with other seeds.
+rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of other processors.
 	OPENBLAS_CORETYPE=Haswell $(TRAINING) $(ARGS)
-	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" LABELWISE_TEST_SEED=1 $(TRAINING) $(ARGS)
-	OPENBLAS_CORETYPE=Nehalem LABELWISE_TEST_SEED=2 $(TRAINING) $(ARGS)
+	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" $(TRAINING) $(ARGS)
+	OPENBLAS_CORETYPE=Nehalem $(TRAINING) $(ARGS)
 	! grep -q avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
 
 RULES = tests/test_house.py tests/test_numbers.py tests/test_project.py tests/test_promises.py

@@ -31,7 +31,6 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
-from labelwise.train.recipe import Recipe
 
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
@@ -102,19 +101,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.nodeid.partition("[")[0] in heavy:
             item.add_marker("heavy")
     items.sort(key=lambda item: (item.path.name != "test_end_to_end.py", item.path.parent.name != "tests"))
-
-
-@pytest.fixture(autouse=True, scope="session")
-def other_seed() -> Iterator[None]:
-    """Train with the seed of the environment, where `make rounding` sets one, and a test doesn't: all holds for any."""
-    seed = os.environ.get("LABELWISE_TEST_SEED")
-    if not seed:
-        yield
-        return
-    own = Recipe.all_overrides
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Recipe, "all_overrides", lambda recipe: {"system.seed": int(seed), **own(recipe)})
-        yield
 
 
 def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> str:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
@@ -15,22 +15,6 @@ from labelwise.parallel import WINDOW, map_in_order, open_workers, tree_pss
 MB = 2**20
 
 
-class AtOnce(Executor):
-    """Does each job when it is sent, but those after one that fails."""
-
-    def __init__(self):
-        self.futures = []
-
-    def submit(self, function, job):
-        self.futures.append(future := Future())
-        if not any(other.done() and other.exception() for other in self.futures):
-            try:
-                future.set_result(function(job))
-            except ArithmeticError as error:
-                future.set_exception(error)
-        return future
-
-
 def test_results_are_in_order_and_jobs_are_made_when_there_is_room_for_them():
     made = []
 
@@ -39,12 +23,13 @@ def test_results_are_in_order_and_jobs_are_made_when_there_is_room_for_them():
             made.append(number)
             yield number
 
-    results = map_in_order(AtOnce(), 2, lambda number: number * 2, jobs())
-    assert next(results) == 0
-    assert len(made) == WINDOW * 2
-    assert next(results) == 2
-    assert len(made) == WINDOW * 2 + 1
-    assert list(results) == [number * 2 for number in range(2, 300)]
+    with ThreadPoolExecutor(2) as executor:
+        results = map_in_order(executor, 2, lambda number: number * 2, jobs())
+        assert next(results) == 0
+        assert len(made) == WINDOW * 2
+        assert next(results) == 2
+        assert len(made) == WINDOW * 2 + 1
+        assert list(results) == [number * 2 for number in range(2, 300)]
 
 
 def test_jobs_that_end_out_of_order_are_yielded_in_order():
@@ -61,10 +46,19 @@ def test_jobs_that_end_out_of_order_are_yielded_in_order():
 
 
 def test_what_waits_is_cancelled_when_a_job_fails():
-    executor = AtOnce()
-    with pytest.raises(ZeroDivisionError):
-        list(map_in_order(executor, 1, lambda number: 1 // number, [1, 0, 1, 1]))
-    assert [future.cancelled() for future in executor.futures] == [False, False, True, True]
+    begun, failed = [], Event()
+
+    def do(job):
+        begun.append(job)
+        if job == 0:
+            raise ArithmeticError
+        failed.wait(10)
+
+    with ThreadPoolExecutor(1) as executor:
+        with pytest.raises(ArithmeticError):
+            list(map_in_order(executor, 1, do, [0, 1, 2, 3]))
+        failed.set()
+    assert begun in ([0], [0, 1]), "the second may have begun before the first one's error was seen"
 
 
 def kill_itself(job: int) -> None:

@@ -10,26 +10,23 @@ from tests.clone import IDENTITY, tracked
 from tests.project.installed import build, run_build
 
 
-def test_the_wheel_has_all_files(tmp_path):
-    wheel = build(tmp_path / "source", tmp_path / "wheels")
+def code_in(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as file:
+        return {name: file.read(name) for name in file.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_has_all_files_and_between_releases_names_its_commit(tmp_path):
+    clone, environment = tmp_path / "clone", {**os.environ, **IDENTITY}
+    wheel = build(clone, tmp_path / "wheels")
     assert wheel.name == f"labelwise-{labelwise.__version__}-py3-none-any.whl"  # without git, without a commit
+    code = code_in(wheel)
     ours = {
         name.replace("scripts/", "labelwise/scripts/")
         for name in tracked()
         if name.startswith(("labelwise/", "scripts/", "spacy_per_label/"))
     }
     # project/test_new.py has the files of a clone.
-    assert {name for name in code_in(wheel) if not name.startswith("labelwise/project/clone/")} == ours
-
-
-def code_in(wheel: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(wheel) as file:
-        return {name: file.read(name) for name in file.namelist() if ".dist-info/" not in name}
-
-
-def test_a_build_between_releases_names_its_commit_and_is_the_same_otherwise(tmp_path):
-    clone, environment, code = tmp_path / "clone", {**os.environ, **IDENTITY}, []
-    build(clone, tmp_path / "wheels")
+    assert {name for name in code if not name.startswith("labelwise/project/clone/")} == ours
     for command in ("init -q", "add -A", "commit -qm one"):
         subprocess.run(["git", *command.split()], cwd=clone, env=environment, check=True)
     commit = subprocess.check_output(["git", "rev-parse", "--short=8", "HEAD"], cwd=clone, text=True).strip()
@@ -38,5 +35,4 @@ def test_a_build_between_releases_names_its_commit_and_is_the_same_otherwise(tmp
             file.write(edited)
         wheel = run_build(clone, tmp_path / folder)
         assert wheel.name == f"labelwise-{labelwise.__version__}+g{commit}{'.dirty' * bool(edited)}-py3-none-any.whl"
-        code.append(code_in(wheel))
-    assert code[0] == code[1]
+        assert code_in(wheel) == code
