@@ -11,7 +11,6 @@ from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate, e
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.errors import InputError
 from labelwise.sources.formats import read_items
-from tests.conftest import write_docs
 
 NLP = spacy.blank("en")
 
@@ -62,17 +61,6 @@ def test_docs_are_those_that_spacy_reads(tmp_path, attrs, user_data):
     assert [len(doc) for doc in stored] == [8, 0, 4, 2]
     # The file has something to get wrong.
     assert [token[2] for token in view(expected[0])[1]] == [3, 1, 0, 2, 2, 3, 2, 2]
-
-
-def test_docs_that_are_written_are_those_of_a_docbin(tmp_path):
-    docs = annotated_docs()
-    write_docs(docs, tmp_path / "ours.spacy")
-    DocBin(["ENT_IOB", "ENT_TYPE"], True, docs).to_disk(tmp_path / "theirs.spacy")
-    ours, theirs = ([view(doc) for doc in read_by_spacy(tmp_path / name)] for name in ("ours.spacy", "theirs.spacy"))
-    assert ours == theirs
-    assert [seen[0] for seen in ours] == [doc.text for doc in docs]
-    write_docs([], tmp_path / "empty.spacy")
-    assert list(read_stored_docs(tmp_path / "empty.spacy")) == []
 
 
 @pytest.mark.parametrize(

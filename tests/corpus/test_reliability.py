@@ -16,7 +16,4 @@ def test_the_calibration_error_is_that_of_its_definition():
         if chosen.any():
             expected += chosen.sum() / len(p) * abs(right[chosen].mean() - p[chosen].mean())
     assert Reliability(zip(p, right, strict=True)).error() == pytest.approx(expected)
-
-
-def test_without_spans_there_is_no_error():
     assert Reliability().error() is None

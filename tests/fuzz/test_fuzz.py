@@ -19,7 +19,6 @@ from spacy.tokens import DocBin
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.ledger import outcome_of
 from labelwise.errors import InputError
-from labelwise.merge.rules.policies import Alignment, Conflicts, Duplicates, Overlap, Policies
 from labelwise.sources import brat
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.formats import read_items
@@ -95,17 +94,6 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
 
 
 @st.composite
-def policies(draw: Any) -> dict[str, Any]:
-    """Settings of a merge that raise no error on conflicts."""
-    kinds = {"duplicates": Duplicates, "conflicts": Conflicts, "overlap": Overlap, "alignment": Alignment}
-    chosen = {
-        name: draw(st.sampled_from([value for value in kind.__args__ if value != "error"]))
-        for name, kind in kinds.items()
-    }
-    return {"policies": Policies(**chosen), "normalize": draw(st.booleans())}
-
-
-@st.composite
 def changed(draw: Any, seeds: list[bytes]) -> bytes:
     """A seed, of which values of JSON are others, or bytes."""
     data = draw(st.sampled_from(seeds))
@@ -145,7 +133,7 @@ def search(check: Callable[..., None], merges: int, **strategies: Any) -> None:
     )()
 
 
-def merge_files(merging: Merging, name: str, files: list[bytes], **chosen: Any) -> int:
+def merge_files(merging: Merging, name: str, files: list[bytes], normalize: bool) -> int:
     """Check that files that aren't refused have nothing that is lost, and merge them; return how many rows they have.
 
     The merge is an error unless every row and span has one outcome.
@@ -163,9 +151,9 @@ def merge_files(merging: Merging, name: str, files: list[bytes], **chosen: Any) 
             texts |= {item.task.text for item in items if item.task}
             place = {"db": path.name, "path": None} if database else {"path": path.name}
             merging.add(str(number), rows=[], **place, **DATASETS[number % len(DATASETS)])
-    rows = merging.run(**chosen).rows_read
+    rows = merging.run(normalize=normalize).rows_read
     made = {doc.text for file in merging.root.glob("corpus/*/*.spacy") for doc in read_stored_docs(file)}
-    assert made <= texts or chosen["normalize"]
+    assert made <= texts or normalize
     return rows - 1
 
 
@@ -197,17 +185,13 @@ def test_whatever_is_read_is_an_error_that_says_so_or_balances(name, merges, see
     """No sentence, row or annotation is lost; some of the changed files have something to read."""
     read = []
 
-    def check(files: list[bytes], chosen: dict[str, Any]) -> None:
-        read.append(merge_files(merging, name, files, **chosen))
+    def check(files: list[bytes], normalize: bool) -> None:
+        read.append(merge_files(merging, name, files, normalize))
 
-    search(check, merges, files=files_of(seeds[name]), chosen=policies())
+    check([b"", b"\0", b"\0\0\0\xef\xbb\xbf", b"\xff" * 40, b"\n" * 9, b"{}", b"[]"], normalize=False)
+    read.clear()
+    search(check, merges, files=files_of(seeds[name]), normalize=st.booleans())
     assert any(read), "each change left nothing to read"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_next_to_nothing_is_read(name, merging):
-    files = [b"", b"\0", b"\0\0\0\xef\xbb\xbf", b"\xff" * 40, b"\n" * 9, b"{}", b"[]"]
-    assert merge_files(merging, name, files, normalize=False) <= len(files)
 
 
 def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
@@ -221,7 +205,7 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
     folder, tasks = merging.root / "brat", merging.root / "tasks"
     folder.mkdir()
 
-    def check(files: list[bytes], chosen: dict[str, Any], how: dict[str, Any]) -> None:
+    def check(files: list[bytes], how: dict[str, Any]) -> None:
         for number in range(FILES):
             text, _, ann = files[number % len(files)].partition(b"\0\0")
             (folder / f"{number}.txt").write_bytes(text)
@@ -229,8 +213,8 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
         with suppress(InputError):  # no text has an annotation
             report = convert_brat(folder, tasks, brat.Reading(**how))
             assert sum(report.annotations.values()) == report.lines["T"]
-            ledger = merging.run(**chosen)
+            ledger = merging.run()
             assert ledger.rows_read == report.documents["converted"]
             assert ledger.spans_read == report.annotations["converted"]
 
-    search(check, 12, files=files_of(seeds["doc.ann"]), chosen=policies(), how=st.fixed_dictionaries(options))
+    search(check, 12, files=files_of(seeds["doc.ann"]), how=st.fixed_dictionaries(options))

@@ -48,24 +48,6 @@ def test_each_annotation_is_an_answer_of_its_annotator(tmp_path):
     assert [one.timestamp for _, one in tasks] == [written, None, None]
 
 
-def test_the_small_export_of_a_project_that_names_its_controls_otherwise(tmp_path):
-    """As Label Studio 1.23 writes it for `ner`, `when`, choices and notes, and for a task that nobody has opened."""
-    who = {"annotator": 1, "annotation_id": 160, "created_at": "2026-11-22T13:28:08.421589Z", "lead_time": None}
-    body = "Add buffer for 5 min."
-    first = {
-        **{"body": body, "title": "a title that is longer than the body", "id": 126},
-        **{"ner": [mark(0, 3, "Add", "Action"), mark(4, 10, "buffer", "Reagent")], "when": [mark(15, 20, "5 min")]},
-        **{"quality": {"choices": ["good", "bad"]}, "note": {"text": ["hm", "so"]}},
-    }
-    unseen = {"body": "Not seen.", "id": 128, **dict.fromkeys(who)}
-    rows = [first | who, {"body": "Wait.", "title": "another title", "id": 127} | who, unseen]
-    assert read(tmp_path / "a.json", rows, key="body") == [
-        (body, [("Add", "Action"), ("buffer", "Reagent"), ("5 min", "A")]),
-        ("Wait.", []),
-        "not annotated: no annotation",
-    ]
-
-
 MANY = "malformed: no text in its data; declare which of its 'body', 'title' it is, as `text`"
 OTHER = "malformed: its text isn't the one that its spans are of; declare that as `text`"
 
@@ -89,6 +71,7 @@ def test_the_text_is_the_one_that_is_declared_or_called_so_or_alone(tmp_path, da
         assert read(tmp_path / "a.json", [row], key=key) == [(TEXT, ML) if found == TEXT else found]
 
 
+WHO = {"annotator": 1, "annotation_id": 160, "created_at": "2026-11-22T13:28:08.421589Z", "lead_time": None}
 EMOJI = "💩This is an annotation."
 IMAGE = {"type": "rectanglelabels", "value": {"x": 1, "y": 2, "rectanglelabels": ["Cat"]}}
 NO_OFFSETS = "invalid: labels without offsets in the text"
@@ -128,6 +111,13 @@ ROWS = [
     (task(TEXT, annotation(result(4, 8, id="r2"), TAXONOMY)), ["not a span: taxonomy", (TEXT, ML)]),
     # values of JSON-MIN are counted one by one
     (small(mark(4, 8, "5 mL"), {"end": 8, "labels": ["A"]}, "x"), [NO_OFFSETS, NO_OFFSETS, (TEXT, ML)]),
+    # as Label Studio 1.23 writes it where a project names its controls otherwise, and for a task that nobody has opened
+    (
+        {"text": TEXT, "ner": [mark(0, 3, "Add", "P")], "when": [mark(4, 8)], "quality": {"choices": ["x"]}, **WHO},
+        [(TEXT, [("Add", "P"), ("5 mL", "A")])],
+    ),
+    ({"text": TEXT, "note": {"text": ["hm", "so"]}, **WHO}, [(TEXT, [])]),
+    ({"text": TEXT, **dict.fromkeys(WHO)}, ["not annotated: no annotation"]),
     # offsets count as what they quote says: in UTF-16 in the second; of the third, nothing is quoted
     (task(EMOJI, annotation(result(12, 22, "annotation"))), [(EMOJI, [("annotation", "A")])]),
     (task(EMOJI, annotation(result(13, 23, "annotation"))), [(EMOJI, [("annotation", "A")])]),

@@ -12,21 +12,7 @@ from labelwise.sources.normalize import normalize, normalize_task
 from labelwise.sources.prodigy import Task, TaskSpan, check_spans
 from tests.conftest import task
 
-
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
-        ("one  two\tthree\xa0four", "one two three four"),
-        (" one\r\ntwo\rthree \n\n four\u2028five\r\n", "one\ntwo\nthree\nfour\nfive"),
-        ("e \u0301", "e \u0301"),  # a mark on a space
-        ("\ufb01", "\ufb01"),  # a ligature isn't one of canonical equivalence
-    ],
-)
-def test_normal_forms(text, normal):
-    assert normalize(text)[0] == normal
-
-
-pieces = st.sampled_from("ab e\u0301\u0323\t\r\n\xa0\u1100\u1161\u11a8\u0958\u0f71\u0f73\u0f74\u0344\u0f81")
+pieces = st.sampled_from("ab\ufb01 e\u0301\u0323\t\r\n\xa0\u1100\u1161\u11a8\u0958\u0f71\u0f73\u0f74\u0344\u0f81")
 
 
 @settings(deadline=None, database=None)
@@ -71,8 +57,8 @@ def test_spans_are_moved(text, span, marked):
 
 
 def test_texts_that_differ_only_so_are_one_document(merging):
-    texts = ["The cafe\u0301\r\nof Ann", "The caf\xe9\nof  Ann", "The caf\xe9\nof Ann"]
-    for name, text, span in zip("abc", texts, [(4, 9), (13, 16), (4, 8)], strict=True):
+    texts = ["The cafe\u0301\r\nof Ann", "The caf\xe9\nof  Ann", " The caf\xe9 \u2028 of\xa0Ann"]
+    for name, text, span in zip("abc", texts, [(4, 9), (13, 16), (5, 9)], strict=True):
         label = "PLACE" if name in "ac" else "PERSON"
         merging.add(name, [label], [task(text, span, label=label, _input_hash=input_hash(text))])
     assert merging.run("apart").texts.total() == 3

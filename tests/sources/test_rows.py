@@ -9,7 +9,6 @@ from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import Task
 from labelwise.sources.rows import parse_row
-from tests.conftest import real_corpus
 from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
@@ -153,12 +152,6 @@ def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, lost, name, ro
     path = (write_parquet if name.endswith("parquet") else write)(tmp_path / name, rows)
     monkeypatch.setattr(*BREAKS[lost])
     assert f"miscounted: {problem}" in read(path)
-
-
-@pytest.mark.parametrize("file", ["fashion_brands_eval.jsonl", "fashion_brands_training.jsonl", "food_data.jsonl"])
-def test_input_hash_is_prodigys(file):
-    tasks = [json.loads(line) for line in (real_corpus("prodigy_jsonl") / file).open()]
-    assert [input_hash(task["text"]) for task in tasks] == [task["_input_hash"] for task in tasks]
 
 
 def test_hashes_of_one_public_task():
