@@ -113,11 +113,11 @@ ROWS = [
     (small(mark(4, 8, "5 mL"), {"end": 8, "labels": ["A"]}, "x"), [NO_OFFSETS, NO_OFFSETS, (TEXT, ML)]),
     # as Label Studio 1.23 writes it where a project names its controls otherwise, and for a task that nobody has opened
     (
-        {"text": TEXT, "ner": [mark(0, 3, "Add", "P")], "when": [mark(4, 8)], "quality": {"choices": ["x"]}, **WHO},
+        {"body": TEXT, "ner": [mark(0, 3, "Add", "P")], "when": [mark(4, 8)], "quality": {"choices": ["x"]}, **WHO},
         [(TEXT, [("Add", "P"), ("5 mL", "A")])],
     ),
-    ({"text": TEXT, "note": {"text": ["hm", "so"]}, **WHO}, [(TEXT, [])]),
-    ({"text": TEXT, **dict.fromkeys(WHO)}, ["not annotated: no annotation"]),
+    ({"body": TEXT, "note": {"text": ["hm", "so"]}, **WHO}, [(TEXT, [])]),
+    ({"body": TEXT, **dict.fromkeys(WHO)}, ["not annotated: no annotation"]),
     # offsets count as what they quote says: in UTF-16 in the second; of the third, nothing is quoted
     (task(EMOJI, annotation(result(12, 22, "annotation"))), [(EMOJI, [("annotation", "A")])]),
     (task(EMOJI, annotation(result(13, 23, "annotation"))), [(EMOJI, [("annotation", "A")])]),
