@@ -24,14 +24,8 @@ def test_a_gpu_that_isnt_there_is_named():
     ("number", "said"),
     [
         (1, "This machine has 1, numbered from 0"),
-        (
-            RuntimeError("cudaErrorInsufficientDriver: too old"),
-            r": too old\. The driver is older than CUDA needs",
-        ),
-        (
-            RuntimeError("cudaErrorNoDevice: no CUDA-capable device"),
-            r"no CUDA-capable device\. Is there a GPU",
-        ),
+        (RuntimeError("cudaErrorInsufficientDriver: too old"), r": too old\. The driver is older than CUDA needs"),
+        (RuntimeError("cudaErrorNoDevice: no CUDA-capable device"), r"no CUDA-capable device\. Is there a GPU"),
     ],
 )
 def test_why_a_gpu_cannot_be_used(monkeypatch, number, said):

@@ -5,6 +5,7 @@ import re
 import sys
 import zipfile
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -18,7 +19,7 @@ NOTEBOOK = ROOT / "notebooks" / "colab.ipynb"
 
 
 @pytest.mark.long
-def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
+def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path):
     pytest.importorskip("spacy_transformers")
     (tmp_path / "repository").mkdir()
     copy = Clone(tmp_path / "repository", programs=DEV)
@@ -44,14 +45,9 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path, monkeypatch):
         assert found == 1, name
     (tmp_path / "colab").mkdir()
     (tmp_path / "data.zip").rename(tmp_path / "colab" / "data.zip")
-    for name in copy.environment.keys() | os.environ.keys():
-        if name in copy.environment:
-            monkeypatch.setenv(name, copy.environment[name])
-        else:
-            monkeypatch.delenv(name)
-    nbclient.NotebookClient(
-        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path / "colab")}}
-    ).execute()
+    folder = {"metadata": {"path": str(tmp_path / "colab")}}
+    with patch.dict(os.environ, copy.environment, clear=True):
+        nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder).execute()
     project = tmp_path / "colab" / "labelwise"
     printed = {
         cell.id: "".join(output.get("text", "") for output in cell.get("outputs", ())) for cell in notebook.cells
