@@ -1,12 +1,13 @@
 """Environments that have some packages, what those require, and nothing else."""
 
 import os
-import subprocess
 import venv
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
+
+from tests.conftest import run_command
 
 
 def bare_environment(folder: Path, *names: str) -> Path:
@@ -22,16 +23,7 @@ def bare_environment(folder: Path, *names: str) -> Path:
 def in_bare(python: Path, *arguments: object, cwd: Path | None = None) -> str:
     """Run something in such an environment, where nothing of this project is; return what it prints."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run(
-        [python, *map(str, arguments)],
-        cwd=cwd or python.parent,
-        env=clean,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_command([python, *arguments], cwd or python.parent, clean).stdout
 
 
 def required_files(name: str, seen: set[str]) -> set[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.conftest import ROOT, make_narrow
+from tests.conftest import ROOT, make_narrow, run_command
 
 DEMO = "scripts.make_demo assets/demo"
 SMALL = {"docs_per_partition": "8", "dev_ratio": "0.2", "test_ratio": "0.2", "cpu_steps": "10"}
@@ -69,15 +69,14 @@ class Clone:
         self.run("git", "add", "-A")
         self.run("git", "commit", "--allow-empty", "-qm", message)
 
-    def run(self, *command: str, fails: bool = False) -> str:
+    def run(self, *command: str, status: int = 0) -> str:
         """Run a command of the environment, and return what it prints."""
-        done = subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
-        assert bool(done.returncode) == fails, done.stdout + done.stderr
+        done = run_command(command, self.root, self.environment, status)
         return done.stdout + done.stderr
 
-    def paste(self, commands: str, fails: bool = False) -> str:
+    def paste(self, commands: str) -> str:
         """Run commands as somebody does who pastes them into a terminal; returns what they print."""
-        return self.run("bash", "-euc", commands, fails=fails)
+        return self.run("bash", "-euc", commands)
 
     def results(self) -> dict[str, bytes]:
         """Read what the commands made, by path, but for what takes a clock."""

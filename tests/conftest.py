@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -113,19 +113,17 @@ def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> st
     return done.output
 
 
+def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], status: int = 0) -> Any:
+    """Run a command in a process of its own, which ends with a status; return what subprocess knows of it."""
+    given = [*map(str, command)]
+    done = subprocess.run(given, cwd=cwd, env=env, timeout=1000, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
 def run_python(*command: object, cwd: Path = ROOT, **environment: str) -> str:
     """Run Python in a process of its own, and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, *map(str, command)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        timeout=1000,  # it may wait forever
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run_command([sys.executable, *command], cwd, {**os.environ, "PYTHONPATH": str(ROOT), **environment}).stdout
 
 
 @contextmanager

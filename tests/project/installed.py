@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.clone import IDENTITY, tracked
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run_command
 
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
@@ -25,10 +25,7 @@ class Installed:
 
     def run(self, *command: object, cwd: Path, status: int = 0) -> str:
         """Run a command in a folder, and return what it prints."""
-        done = subprocess.run(
-            [str(part) for part in command], cwd=cwd, env=self.environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == status, done.stdout + done.stderr
+        done = run_command(command, cwd, self.environment, status)
         return done.stdout + done.stderr
 
 
