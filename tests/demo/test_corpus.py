@@ -28,13 +28,6 @@ def read_tree(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
 
-def test_bytes_depend_on_neither_process_nor_hash_seed(tmp_path: Path) -> None:
-    make_demo(tmp_path / "here", format="both", docs=5, words=50)
-    options = ["--format", "both", "--docs", "5", "--words", "50"]
-    run_python("-m", "scripts.make_demo", tmp_path / "there", *options, PYTHONHASHSEED="1")
-    assert read_tree(tmp_path / "there") == read_tree(tmp_path / "here")
-
-
 def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoDoc]) -> None:
     labels: defaultdict[str, set[str]] = defaultdict(set)
     for doc in docs:
@@ -67,7 +60,11 @@ def test_only_a_demo_corpus_is_replaced(tmp_path: Path, format: str, name: str) 
 
 
 def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_hash(tmp_path: Path) -> None:
-    make_demo(tmp_path / "demo", format="both", docs=20, labels=4)
+    """Bytes depend on neither process nor hash seed."""
+    make_demo(tmp_path / "demo", format="both", docs=20, labels=4, words=50)
+    options = ["--format", "both", "--docs", "20", "--labels", "4", "--words", "50"]
+    run_python("-m", "scripts.make_demo", tmp_path / "there", *options, PYTHONHASHSEED="1")
+    assert read_tree(tmp_path / "there") == read_tree(tmp_path / "demo")
     convert_brat(tmp_path / "demo/brat", tmp_path / "tasks")
     declared = [tmp_path / "tasks", tmp_path / "demo/prodigy"]
     assert {one.name: one.labels for one in load_datasets(declared)} == {

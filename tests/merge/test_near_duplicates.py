@@ -2,7 +2,6 @@
 
 import random
 import unicodedata
-from collections import Counter
 
 from labelwise.merge.near_duplicates import WORDS
 
@@ -34,7 +33,7 @@ def add(merging, texts, **options) -> None:
     merging.add("a", ["A"], rows, **options)
 
 
-def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
+def test_pairs_in_two_splits_are_reported_with_their_similarity_and_can_be_kept_in_one(merging):
     made = families(120)
     add(merging, [text for family in made for text in family])
     ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, docs_per_partition=20)
@@ -53,21 +52,14 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity(merging):
     assert all(abs(similarity - apart[pair]) < 0.2 for pair, similarity in reported.items())
     assert list(reported.values()) == sorted(reported.values(), reverse=True)
     assert ledger.near_duplicates.total() == len(reported) > 10
-
-
-def test_they_can_be_kept_in_one_split(merging):
-    made = [family for family in families(120) if jaccard(*family) > 0.9]
-    add(merging, [text for family in made for text in family])
-    merging.run("apart", dev_ratio=0.2, test_ratio=0.3)
-    ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, near_duplicates="group")
-    splits = {text: split for text, (split, _) in merging.docs().items()}
-    assert all(splits[one] == splits[other] for one, other in made)
+    ledger = merging.run("kept", dev_ratio=0.2, test_ratio=0.3, near_duplicates="group")
+    kept = {text: split for text, (split, _) in merging.docs("kept").items()}
+    families_of_one = [(one, other) for one, other in made if jaccard(one, other) > 0.9]
+    assert all(kept[one] == kept[other] for one, other in families_of_one)
+    assert all(kept[one] in (splits[one], splits[other]) for one, other in made), "where the hash of one puts it"
     assert ledger.near_duplicates.total() == 0
-    assert merging.files()["near_duplicates.jsonl"] == b""
-    assert Counter(splits.values()).keys() == {"train", "dev", "test"}
-    # One of each family is where its own hash puts it.
-    alone = {text: split for text, (split, _) in merging.docs("apart").items()}
-    assert all(splits[one] in (alone[one], alone[other]) for one, other in made)
+    assert merging.files("kept")["near_duplicates.jsonl"] == b""
+    assert {*kept.values()} == {"train", "dev", "test"}
 
 
 def test_a_group_goes_where_one_of_it_is_declared(merging):

@@ -54,7 +54,8 @@ def test_a_folder_that_cannot_be_read_stops_a_merge(tmp_path, monkeypatch):
         load_datasets([declare(tmp_path, "spacy")])
 
 
-def test_folders_that_link_to_each_other_are_read_once(tmp_path):
+def test_links_are_followed_and_folders_that_link_to_each_other_are_read_once(tmp_path):
+    """Hidden folders aren't looked into."""
     for name in ("a", "b", "c"):
         document(tmp_path / "brat" / name, "one")
         for other in ("a", "b", "c", ""):
@@ -62,21 +63,12 @@ def test_folders_that_link_to_each_other_are_read_once(tmp_path):
     stems = [stem.relative_to(tmp_path / "brat").as_posix() for stem in find_documents(tmp_path / "brat")]
     assert stems == ["a/one", "a/to-b/one", "a/to-b/to-c/one"]
     assert convert_brat(tmp_path / "brat", tmp_path / "tasks").documents == {"converted": 3}
-
-
-def test_links_are_followed_and_hidden_folders_are_not_looked_into(tmp_path):
     write(tmp_path / "here/.elsewhere/a.spacy", b"")
     (tmp_path / "here/link").symlink_to(".elsewhere")
     assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
     write_jsonl(tmp_path / "deep/one.jsonl", [{"text": "one"}])
     (tmp_path / "linked.jsonl").symlink_to("deep/one.jsonl")
     assert load_datasets([declare(tmp_path, "*.jsonl")])[0].files == (tmp_path / "deep/one.jsonl",)
-
-
-def test_a_file_of_tasks_has_a_name_that_can_be_written(tmp_path):
-    write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [{"text": "one"}])
-    with pytest.raises(InputError, match=r"caf\\xe9\.jsonl: its name isn't UTF-8; rename it"):
-        load_datasets([declare(tmp_path, "*.jsonl")])
 
 
 def make(path: Path, what: str) -> None:
@@ -120,6 +112,10 @@ def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path,
         load_datasets([declare(tmp_path, path)])
     with pytest.raises(InputError, match=r"two\.jsonl: this "):
         load_datasets([tmp_path / "two.jsonl"])
+    (tmp_path / "two.jsonl").unlink()
+    write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [{"text": "one"}])
+    with pytest.raises(InputError, match=r"caf\\xe9\.jsonl: its name isn't UTF-8; rename it"):
+        load_datasets([declare(tmp_path, "*.jsonl")])
 
 
 def test_a_raw_text_that_cannot_be_used_is_named_and_costs_itself(tmp_path):

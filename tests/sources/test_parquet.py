@@ -23,17 +23,14 @@ UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet 
 
 @pytest.mark.parametrize("tags", [{"feature": {"names": NAMES, "_type": "ClassLabel"}}, {"names": NAMES}])
 def test_numbers_have_the_names_of_the_schema(tmp_path, tags):
-    """In its older and newer form."""
+    """In its older and newer form; what is no list of names is told."""
     numbered = [{**row, "ner_tags": [NAMES.index(tag) for tag in row["ner_tags"]]} for row in ROWS]
     rows = [*numbered, {"id": "4", "tokens": ["a"], "ner_tags": [-1]}]
     assert read(write_parquet(tmp_path / "a.parquet", rows, tags)) == [*FOUND, UNNAMED.format(-1)]
     assert read(write_parquet(tmp_path / "b.parquet", ROWS)) == FOUND
-
-
-@pytest.mark.parametrize("names", [{"0": "O"}, "OB", None, [None]])
-def test_names_that_are_no_list_of_names_are_told(tmp_path, names):
-    path = write_parquet(tmp_path / "a.parquet", [{"tokens": ["a"], "ner_tags": [0]}], {"feature": {"names": names}})
-    assert read(path) == [UNNAMED.format(0)]
+    for names in ({"0": "O"}, "OB", None, [None]):
+        path = write_parquet(tmp_path / "c.parquet", numbered[1:2], {"feature": {"names": names}})
+        assert read(path) == [UNNAMED.format(5)]
 
 
 @pytest.mark.parametrize(
