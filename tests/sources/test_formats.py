@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin, Span
 
-from labelwise.corpus.annotation import annotation_of, entities
+from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.errors import InputError
 from labelwise.sources.declarations import load_datasets
@@ -24,23 +24,18 @@ def texts_of(path, *args) -> list[tuple]:
     return [(item.line, item.task.text if item.task else item.problem) for item in items if item.task or item.problem]
 
 
-def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path):
-    rows = [b'\xef\xbb\xbf{"text": "one"}', b"{oops", b"", b'{"text": 3}', b'{"html": "x"}', b'{"text": " "}']
-    rows += [b'{"text": "\\u00e9"}', b'{"text": "\xff"}', b'{"text": "two", "meta": ' + b"[" * 5000]
-    assert texts_of(write(tmp_path / "a.jsonl", b"\n".join(rows))) == [
-        *((1, "one"), (2, "bad JSON"), (4, "malformed: Expected `str | null`, got `int` - at `$.text`")),
-        *((5, "no text"), (6, "no text"), (7, "é"), (8, "bad JSON"), (9, "bad JSON")),
-    ]
-
-
-@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+@pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n"])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_rows_end_as_prodigy_has_them_end(tmp_path, end, suffix):
+def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path, end, suffix):
     """As in Python's text files, CR alone ends a row, too."""
-    rows = ['{"text": "one"}', "", "{oops", '{"text": "four\\r"}', '{"text": "five"}']
-    content = ("\ufeff" + end.join(rows) + end).encode()
+    rows = [b'\xef\xbb\xbf{"text": "one"}', b"{oops", b"", b'{"text": 3}', b'{"html": "x"}', b'{"text": " "}']
+    rows += [b'{"text": "\\u00e9\\r"}', b'{"text": "\xff"}', b'{"text": "two", "meta": ' + b"[" * 5000]
+    content = end.join(rows)
     path = write(tmp_path / f"a.jsonl{suffix}", gzip.compress(content) if suffix else content)
-    assert texts_of(path) == [(1, "one"), (3, "bad JSON"), (4, "four\r"), (5, "five")]
+    assert texts_of(path) == [
+        *((1, "one"), (2, "bad JSON"), (4, "malformed: Expected `str | null`, got `int` - at `$.text`")),
+        *((5, "no text"), (6, "no text"), (7, "é\r"), (8, "bad JSON"), (9, "bad JSON")),
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
@@ -153,13 +148,12 @@ def test_a_doc_that_says_nonsense_of_its_annotation_costs_only_itself(tmp_path, 
 
 def view(merging) -> dict:
     """What each Doc says, but for the names of data sets."""
-    docs = merging.docs().items()
-    rejected = {text: [span.label_ for span in doc.spans["incorrect_spans"]] for text, (_, doc) in docs}
-    made = {text: (split, annotation_of(doc), entities(doc)) for text, (split, doc) in docs}
-    return {
-        text: (split, said.accepted, said.rejected, ents, said.uncovered, rejected[text])
-        for text, (split, said, ents) in made.items()
-    }
+    made = {}
+    for file in (merging.root / "corpus").glob("*/*.spacy"):
+        for doc in read_stored_docs(file):
+            said, rejected = doc.annotation, [doc.strings[label] for *_, label in doc.rejected]
+            made[doc.text] = file.parent.name, said.accepted, said.rejected, doc.entities(), said.uncovered, rejected
+    return made
 
 
 def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
