@@ -95,12 +95,6 @@ def test_noise_is_a_share_of_wrong_tags_and_nothing_else(docs):
     assert 0.08 * spans < len(added) < 0.11 * spans
 
 
-@pytest.mark.parametrize("wrong", ["--labels 0", "--labels 21", "--docs 0", "--words 0", "--noise 1.5"])
-def test_an_option_out_of_its_range_is_named_and_writes_nothing(tmp_path: Path, wrong: str) -> None:
-    assert wrong.split(maxsplit=1)[0] in call(make_demo_cli, tmp_path / "out", *wrong.split(), status=2)
-    assert not (tmp_path / "out").exists()
-
-
 OWN = ["--unless-brat", "brat", "--unless-prodigy", "prodigy", "--docs", "2"]
 
 

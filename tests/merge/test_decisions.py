@@ -116,6 +116,7 @@ def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, 
     ],
 )
 def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(merging, change, verdict):
+    """And a bad row costs itself."""
     merging.add("a", ["A"], [answer(BIG, CAT)])
     merging.add("b", ["B"], [answer()])
     merging.run()
@@ -127,6 +128,15 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     assert {name for name, content in merging.files().items() if content != before[name]} == {"problems.jsonl"}
     assert "1 decision superseded" in "".join(warning.what for warning in warnings(ledger, Settings()))
     assert not ledger.problems
+    decide(merging, "{oops", "", row(WRONG, None, [17, 21]), row(WRONG, CAT, None))
+    assert merging.run().rows == Counter({"merged": 2, "bad JSON": 1, "malformed": 1, "corrected": 1})
+    file = "decisions.jsonl"
+    assert problems(merging) == [("", file, 1, "bad JSON"), ("a", file, 3, "malformed")]
+    with pytest.raises(InputError, match=r"2 rows or spans can't be used.*decisions\.jsonl, line 1: bad JSON"):
+        merging.run(strict=True)
+    declared = [merging.root / "tasks" / "datasets.yml"]
+    with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
+        merge_data(declared, merging.root / "corpus", Settings(), decisions=merging.root / "gone")
 
 
 @pytest.mark.parametrize("annotators", ["half", "all", "union"])
@@ -166,22 +176,6 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging):
     assert uncovered == {"A": "partial", "B": "partial"}
     assert ledger.rows["superseded decision"] == 1, "no answer has CAT as B"
     assert ledger.spans == Counter({"entity": 2, "rejected": 1, "accept/reject": 1})
-
-
-def test_a_bad_row_costs_itself(merging):
-    merging.add("a", ["A"], [answer(BIG, CAT)])
-    good = row(WRONG, CAT, None)
-    decide(merging, "{oops", "", good | {"verdict": "maybe"}, row(WRONG, None, [17, 21]), good)
-    ledger = merging.run()
-    assert spans_of(merging) == [BIG]
-    assert ledger.rows == Counter({"merged": 1, "bad JSON": 1, "malformed": 2, "corrected": 1})
-    file = "decisions.jsonl"
-    assert problems(merging) == [("", file, 1, "bad JSON"), ("", file, 3, "malformed"), ("a", file, 4, "malformed")]
-    with pytest.raises(InputError, match=r"3 rows or spans can't be used.*decisions\.jsonl, line 1: bad JSON"):
-        merging.run(strict=True)
-    declared = [merging.root / "tasks" / "datasets.yml"]
-    with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
-        merge_data(declared, merging.root / "corpus", Settings(), decisions=merging.root / "gone")
 
 
 def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging):
