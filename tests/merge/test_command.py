@@ -72,17 +72,14 @@ def test_the_sections_are_the_settings(merging):
     assert first in run("--strict", "--project", "mine.yml", status=1)
 
 
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
+def test_a_wrong_section_is_an_error(merging):
+    merging.add("a", ["A"], [spans()])
+    assert "--workers -1: give a number" in run("--workers", "-1", status=1)
+    for section, message in (
         ("{near_similarity: 0.3}", "mine.yml: merge: near_similarity: 0.3: Expected `float` >= 0.5"),
         ("{dev_ratio: 0.5, test_ratio: 0.5}", "leave some for train"),
         ("{near_duplicates: group, split_by: doc}", "both decide which texts stay in one split; use one"),
         ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are duplicates, annotators, "),
-    ],
-)
-def test_a_wrong_section_is_an_error(merging, section, message):
-    merging.add("a", ["A"], [spans()])
-    (merging.root / "mine.yml").write_text(f"merge: {section}")
-    assert message in run("--project", "mine.yml", status=1)
-    assert "--workers -1: give a number" in run("--workers", "-1", status=1)
+    ):
+        (merging.root / "mine.yml").write_text(f"merge: {section}")
+        assert message in run("--project", "mine.yml", status=1)

@@ -62,16 +62,6 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity_and_can_be_kept_
     assert {*kept.values()} == {"train", "dev", "test"}
 
 
-def test_a_group_goes_where_one_of_it_is_declared(merging):
-    made = [family for family in families(60) if jaccard(*family) > 0.9]
-    merging.add("a", ["A"], [{"text": other} for _, other in made])
-    ignored = [{"text": one, "answer": "ignore"} for one, _ in made[5:]]
-    merging.add("t", ["A"], [*({"text": one} for one, _ in made[:5]), *ignored], split="test")
-    merging.run(dev_ratio=0, test_ratio=0, near_duplicates="group")
-    splits = {text: split for text, (split, _) in merging.docs().items()}
-    assert [splits[other] for _, other in made] == ["test"] * 5 + ["train"] * len(made[5:])
-
-
 def test_many_equal_texts_are_one_group_however_their_letters_are_written(merging):
     """Decomposed, compatible, in capitals. Not all pairs are compared, which would be as many as the square."""
     wording = "Zoë Müller rührt 5 µl Weißwein in den Kaffee, öffnet die Tür und grüßt 20 müde Ärzte auf der Straße"

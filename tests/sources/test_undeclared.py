@@ -111,7 +111,13 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     assert {one.entry.name for one in declare_folder(tmp_path)} == said.keys(), "they are declared once"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "export.zip").write_bytes(b"x")
-    assert has_data(tmp_path / "other"), "the demo isn't trained in its place"
+    (tmp_path / "empty").mkdir()
+    assert declare_folder(tmp_path / "empty") == []
+    found = [has_data(tmp_path / name) for name in ("", "other", "empty", "nowhere")]
+    assert found == [True, True, False, False], "the demo isn't trained in place of data"
+    assert len(load_datasets([tmp_path, tmp_path / "empty"])) == 2
+    with pytest.raises(InputError, match="no data set is declared"):
+        load_datasets([tmp_path / "empty"])
 
 
 def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, tmp_path):
@@ -135,14 +141,3 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     names = ["drug", "none", "empty", "numbers", "person_eval", "places.dev"]
     assert [one["name"] for one in declared(folder)] == ["p", *names]
     assert problems(declare_folder(folder)).keys() == {"below"}
-
-
-def test_a_folder_without_data_sets_is_passed_over(tmp_path):
-    (tmp_path / "empty").mkdir()
-    write_jsonl(tmp_path / "a.jsonl", [marked("Ann", "A")])
-    (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}\n")
-    assert declare_folder(tmp_path / "empty") == []
-    assert [has_data(tmp_path / name) for name in ("", "empty", "nowhere")] == [True, False, False]
-    assert [one.name for one in load_datasets([tmp_path / "datasets.yml", tmp_path / "empty"])] == ["a"]
-    with pytest.raises(InputError, match="no data set is declared"):
-        load_datasets([tmp_path / "empty"])
