@@ -17,7 +17,7 @@ from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
 from labelwise.train.recipe import Recipe, default_config
 from labelwise.train.run import train_pipeline
-from tests.conftest import ROOT, TINY, read_docs
+from tests.conftest import ROOT, TINY, read_docs, task
 
 RULES = read_rules(ROOT / "project.yml")
 SPACYS = sorted(module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg)
@@ -32,9 +32,8 @@ def make_task(template: str, name: str) -> dict:
     other = NAMES[NAMES.index(name) - 1]
     text = f"{before}{name}{after}{other}来了。"
     at = [len(before), len(before) + len(name) + len(after)]
-    names = zip(at, (name, other), strict=True)
-    spans = [{"start": start, "end": start + len(who), "label": "PERSON"} for start, who in names]
-    return {"text": text, "spans": spans, "answer": "accept"}
+    spans = ((start, start + len(who)) for start, who in zip(at, (name, other), strict=True))
+    return task(text, *spans, label="PERSON", answer="accept")
 
 
 def need_packages(lang: str) -> None:

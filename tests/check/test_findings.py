@@ -94,18 +94,21 @@ def test_a_spans_probability_is_that_of_decoding():
 
 
 @pytest.mark.parametrize(
-    ("spans", "thinks", "expected"),
+    ("spans", "unknown", "thinks", "expected"),
     [
-        ([], [(1, 2, 0)], [("missing", None, (1, 2, 0))]),
-        ([(1, 2, "A")], [], [("spurious", (1, 2, 0), None)]),
-        ([(1, 2, "A")], [(1, 2, 1)], [("wrong label", (1, 2, 0), (1, 2, 1))]),
-        ([(1, 2, "A")], [(0, 2, 0)], [("wrong boundaries", (1, 2, 0), (0, 2, 0))]),
-        ([(1, 2, "A"), (0, 2, "B")], [(1, 2, 0), (0, 2, 1)], []),
-        ([(1, 2, "A")], [(1, 2, 0), (2, 3, 0)], [("missing", None, (2, 3, 0))]),
+        ([], {}, [(1, 2, 0)], [("missing", None, (1, 2, 0))]),
+        ([(1, 2, "A")], {}, [], [("spurious", (1, 2, 0), None)]),
+        ([(1, 2, "A")], {}, [(1, 2, 1)], [("wrong label", (1, 2, 0), (1, 2, 1))]),
+        ([(1, 2, "A")], {}, [(0, 2, 0)], [("wrong boundaries", (1, 2, 0), (0, 2, 0))]),
+        ([(1, 2, "A"), (0, 2, "B")], {}, [(1, 2, 0), (0, 2, 1)], []),
+        ([(1, 2, "A")], {}, [(1, 2, 0), (2, 3, 0)], [("missing", None, (2, 3, 0))]),
+        # of labels that the text isn't complete for, nothing is proposed
+        ([(0, 1, "A")], {"B": "none"}, [(0, 1, 0), (1, 2, 1)], []),
+        ([(0, 1, "A")], {"B": "none"}, [(0, 1, 1)], [("spurious", (0, 1, 0), None)]),
     ],
 )
-def test_an_opinion_counts_where_the_forms_say_nothing(spans, thinks, expected, tmp_path):
-    corrections = found(tmp_path, ("one two three", spans, {}), opinion=opinion(3, *thinks))
+def test_an_opinion_counts_where_the_forms_say_nothing(spans, unknown, thinks, expected, tmp_path):
+    corrections = found(tmp_path, ("one two three", spans, unknown), opinion=opinion(3, *thinks))
     assert summary(corrections) == expected
 
 
@@ -140,9 +143,3 @@ def test_what_is_marked_several_times_in_a_text_was_hardly_marked_by_mistake(tmp
     few = found(tmp_path, *others, ("owl owl", [(0, 1, "A"), (1, 2, "A")], {}), opinion=opinion(2))
     words = np.log(20.5 / 1.5) - np.log(20.5 / 2.5)
     assert few[0].score - many[0].score == pytest.approx(np.log(3 / 2) + words, abs=0.01)
-
-
-def test_nothing_is_proposed_of_labels_that_a_text_is_not_complete_for(tmp_path):
-    text = ("one two three", [(0, 1, "A")], {"B": "none"})
-    assert found(tmp_path, text, opinion=opinion(3, (0, 1, 0), (1, 2, 1))) == []
-    assert summary(found(tmp_path, text, opinion=opinion(3, (0, 1, 1)))) == [("spurious", (0, 1, 0), None)]

@@ -13,9 +13,9 @@ from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import GROUP, Tables, write_rows
+from labelwise.evaluate.tables import GROUP
+from tests.evaluate.test_scoring import keyed, write
 from tests.evaluate.test_scoring import random_docs as random_coverage
-from tests.evaluate.test_tables import keyed
 
 FOLDER = TemporaryDirectory()
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
@@ -27,8 +27,7 @@ def make_doc(key, predicted, gold, **more):
 
 def make_results(revision, docs, labels=("A", "B")):
     """Results as an evaluation would have them."""
-    tables = Tables.of(Path(mkdtemp(dir=FOLDER.name)))
-    write_rows(((doc, {}) for doc in docs), "test", sorted(labels), tables)
+    tables = write(Path(mkdtemp(dir=FOLDER.name)), docs, labels=sorted(labels))
     return Revision(revision, measure(tables, sorted(labels)), tables)
 
 
@@ -100,13 +99,10 @@ def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():
     assert (one.significant, other.significant, beside.micro.changes["branch"].significant) == (True, False, True)
 
 
-def test_the_gold_of_the_last_revision_counts():
+def test_the_gold_and_the_coverage_of_the_last_revision_count():
     """The annotation was corrected: both are judged by the new one."""
     made = compare_docs(main=[make_doc("1", [A2], [A2])], branch=[make_doc("1", [B], [B])])
     assert (made.micro.f, made.gold_differs) == ({"main": 0.0, "branch": 1.0}, 1)
-
-
-def test_coverage_counts_as_gold_does():
     unknown, known = [make_doc("1", [A], [], uncovered={"A": "none"})], [make_doc("1", [A], [])]
     made = compare_docs(branch=known, main=unknown)
     assert made.labels["A"].f == {"main": None, "branch": None}

@@ -9,13 +9,10 @@ import pytest
 
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions, write_predictions
+from tests.evaluate.test_scoring import make_doc
 
 # Line breaks of all kinds (a line of the file ends with \n alone), quotes, a NUL, combining and wide characters.
 ODD = ["", "a\r\nb\x85c\u2028d\u2029e\x0bf\x0cg\x1ch", "\x00", '"\\"', "e\u0301", "😀👨‍👩‍👧", "\ufeffx", "</a>&"]
-
-
-def make_doc(key: str = "00", **fields) -> PredictedDoc:
-    return PredictedDoc(**{"key": key, "text": "big cat", "predicted": [], "gold": [], **fields})
 
 
 def written(*docs: PredictedDoc) -> bytes:
@@ -32,14 +29,16 @@ def read(content: bytes) -> list[PredictedDoc]:
 
 @pytest.mark.parametrize("text", ODD)
 def test_what_is_written_is_read_again_and_is_a_line_of_json(text):
-    doc = make_doc("0a", text=text, predicted=[(0, 3, text)], gold=[(0, 3, "A"), (1, 2, "B")], found=[(0, 1, "A", 0.5)])
+    doc = make_doc(
+        key="0a", text=text, predicted=[(0, 3, text)], gold=[(0, 3, "A"), (1, 2, "B")], found=[(0, 1, "A", 0.5)]
+    )
     doc.rejected, doc.uncovered, doc.doc = [(4, 7, "B")], {text: "none", "B": "partial"}, "p1.txt"
-    content = written(make_doc("09"), doc, make_doc("0b"))
-    assert read(content) == [make_doc("09"), doc, make_doc("0b")]
+    content = written(make_doc(key="09"), doc, make_doc(key="0b"))
+    assert read(content) == [make_doc(key="09"), doc, make_doc(key="0b")]
     assert [json.loads(line)["key"] for line in content.split(b"\n")[:-1]] == ["09", "0a", "0b"]
 
 
-GOOD = written(make_doc("00"), make_doc("01"))
+GOOD = written(make_doc(key="00"), make_doc(key="01"))
 
 
 @pytest.mark.parametrize(
@@ -50,9 +49,9 @@ GOOD = written(make_doc("00"), make_doc("01"))
         b'{"other": ' + b"[" * 100_000,
         b'{"key": "02"}',
         b"\xff\xfe",
-        written(make_doc("02", text="TEXT")).replace(b"TEXT", b"\\ud800").strip(),
-        written(make_doc("02", gold=[(0, 3, "A")])).replace(b'3,"A"', b'3,"A",4').strip(),
-        written(make_doc("02"))[:-5],
+        written(make_doc(key="02", text="TEXT")).replace(b"TEXT", b"\\ud800").strip(),
+        written(make_doc(key="02", gold=[(0, 3, "A")])).replace(b'3,"A"', b'3,"A",4').strip(),
+        written(make_doc(key="02"))[:-5],
     ],
     ids=range(8),
 )

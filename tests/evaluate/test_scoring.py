@@ -20,17 +20,24 @@ from labelwise.evaluate.tables import InTrain, Tables, write_rows
 NLP = spacy.blank("en")
 
 
-def make_doc(predicted=(), gold=(), text="big cat sat on 60degC mat", **fields) -> PredictedDoc:
-    return PredictedDoc(key="00", text=text, predicted=sorted(predicted), gold=sorted(gold), **fields)
+def make_doc(predicted=(), gold=(), text="big cat sat on 60degC mat", key="00", **fields) -> PredictedDoc:
+    return PredictedDoc(key=key, text=text, predicted=sorted(predicted), gold=sorted(gold), **fields)
+
+
+def keyed(docs) -> list[PredictedDoc]:
+    return [msgspec.structs.replace(doc, key=f"{number:024x}") for number, doc in enumerate(docs)]
+
+
+def write(folder, docs, in_train=None, labels=("A", "B")) -> Tables:
+    tables = Tables.of(folder)
+    write_rows(((doc, in_train or {}) for doc in docs), "test", labels, tables)
+    return tables
 
 
 def score(docs, labels=("A", "B"), in_train=None):
     """The metrics of docs, by way of the tables."""
     with TemporaryDirectory() as folder:
-        tables = Tables.of(Path(folder))
-        keyed = (msgspec.structs.replace(doc, key=f"{number:024x}") for number, doc in enumerate(docs))
-        write_rows(((doc, in_train or {}) for doc in keyed), "test", labels, tables)
-        return msgspec.to_builtins(measure(tables, labels))
+        return msgspec.to_builtins(measure(write(Path(folder), keyed(docs), in_train, labels), labels))
 
 
 def counts_and_scores(row) -> Scores:

@@ -1,6 +1,5 @@
 """The two tables of an evaluation: a row for each text and each pair, with what train has of the words."""
 
-import msgspec
 import pytest
 from pyarrow import parquet
 
@@ -9,20 +8,10 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import InTrain, Tables, write_rows, write_tables
+from labelwise.evaluate.tables import InTrain, Tables, write_tables
 from labelwise.text import text_key
 from tests.conftest import task
-from tests.evaluate.test_scoring import make_doc
-
-
-def keyed(docs):
-    return [msgspec.structs.replace(doc, key=f"{number:024x}") for number, doc in enumerate(docs)]
-
-
-def write(folder, docs, in_train=None, labels=("A", "B")) -> Tables:
-    tables = Tables.of(folder)
-    write_rows(((doc, in_train or {}) for doc in docs), "test", labels, tables)
-    return tables
+from tests.evaluate.test_scoring import keyed, make_doc, write
 
 
 def rows_of(tables: Tables) -> list[dict]:
