@@ -13,7 +13,7 @@ from importlib import import_module
 import pytest
 
 from labelwise.console import print_table, progress
-from tests.conftest import ROOT, call, write_jsonl
+from tests.conftest import ROOT, call, run_command, write_jsonl
 
 PYTHON = [sys.executable, "-X", "faulthandler"]
 
@@ -24,10 +24,6 @@ def signals():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-def run(command: list[str], **options) -> subprocess.CompletedProcess:
-    return subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **options)
 
 
 def script(body: str, *arguments: object) -> list[str]:
@@ -58,9 +54,8 @@ def test_what_an_output_cannot_encode_is_printed_as_escapes(encoding):
     """Such as a label in Greek, or the name of a file that isn't UTF-8."""
     body = "with user_errors('\u2718 \u03b1'):\n    raise InputError(os.fsdecode(b'caf\\xe9.ann: bad'))"
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
-    done = run(script("print('\u03b1')\n" + body), stdout=subprocess.PIPE, env=environment)
+    done = run_command(script("print('\u03b1')\n" + body), ROOT, environment, status=1)
     assert done.stderr == ""
-    assert done.returncode == 1
     assert done.stdout.startswith("\\u03b1" if encoding == "ascii" else "\u03b1")
     assert "caf\\udce9.ann: bad" in done.stdout
 

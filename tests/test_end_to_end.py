@@ -32,7 +32,7 @@ def by_dvc(merged_by_dvc) -> Clone:
     return merged_by_dvc
 
 
-def test_weasel_goes_the_whole_way(by_weasel):
+def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_dvc):
     clone, printed = by_weasel
     assert printed.count("\n") <= 90
     assert (clone.root / "training/cpu/model-best/meta.json").is_file()
@@ -47,18 +47,14 @@ def test_weasel_goes_the_whole_way(by_weasel):
         *(f"corpus/{name}.jsonl" for name in ("lost_spans", "disagreements", "problems", "places", "near_duplicates")),
         *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "annotators", "manifest")),
     }
+    assert "corpus/manifest.json" in merged_by_dvc.results()
+    assert merged_by_dvc.results().items() <= clone.results().items()
     assert sum(path.startswith("corpus/train/") for path in clone.results()) > 1
     assert {f"training/cpu/{name}.parquet" for name in ("texts", "pairs")} <= clone.results().keys()
     assert (clone.root / "training/check/findings.jsonl").is_file()
     page = (clone.root / "report/cpu.html").read_text(encoding="utf8")
     assert "CPU pipeline" in page
     assert len(page.encode("utf8")) <= 1_000_000
-
-
-def test_dvc_merges_the_same(by_weasel, merged_by_dvc):
-    made = merged_by_dvc.results()
-    assert "corpus/manifest.json" in made
-    assert made.items() <= by_weasel[0].results().items()
 
 
 @pytest.mark.long

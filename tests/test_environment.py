@@ -44,14 +44,10 @@ def test_other_kernels_compute_the_same_where_it_was_asked_for(tmp_path):
     assert len({compute(tmp_path / "own.cfg", **other) for other in others}) == 1
 
 
-@pytest.mark.parametrize(
-    ("used", "said"),
-    [({"NEON"}, "isn't an x86-64-v3 one; set portable = false"), ({"X86_V3", "X86_V4"}, "loaded before")],
-)
-def test_a_process_that_computes_otherwise_is_refused(used, said, tmp_path, monkeypatch):
+def test_a_processor_that_computes_otherwise_is_refused(tmp_path, monkeypatch):
     (tmp_path / "own.cfg").write_text(PORTABLE)
-    monkeypatch.setattr(np, "show_config", lambda mode: {"SIMD Extensions": {"found": used}})
-    with pytest.raises(InputError, match=said):
+    monkeypatch.setattr(np, "show_config", lambda mode: {"SIMD Extensions": {"found": {"NEON"}}})
+    with pytest.raises(InputError, match="isn't an x86-64-v3 one; set portable = false"):
         obey(tmp_path / "own.cfg")
 
 
@@ -69,7 +65,9 @@ def test_commands_choose_kernels_where_the_config_of_training_or_pipeline_asks_f
     (tmp_path / "config.cfg").write_text(PORTABLE)
     name, *arguments = line.format(config=tmp_path / "config.cfg", folder=tmp_path).split()
     command = getattr(importlib.import_module(f"scripts.{name}"), f"{name}_cli")
-    assert "portable: " in call(command, *arguments, status=1)
+    printed = " ".join(call(command, *arguments, status=1).split())
+    assert "portable: " in printed
+    assert "loaded before" in printed
     with pytest.MonkeyPatch.context() as patched:
         for variable in KERNELS:
             patched.setenv(variable, "as before")

@@ -52,16 +52,13 @@ def test_what_is_public_can_be_had_and_is_documented():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: labelwise.Recipe("a.cfg", "corpus", recognizer="perlabel"),
-            "recognizer 'perlabel': give per-label or ner",
-        ),
+        (lambda: labelwise.Recipe("a", "b", recognizer="perlabel"), "recognizer 'perlabel': give per-label or ner"),
         (lambda: default_config("tpu"), "config 'tpu': give cpu or gpu"),
         (lambda: labelwise.Settings(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
         (lambda: labelwise.Settings(coverage="all"), "coverage 'all': give by-label or drop or outside"),
         (lambda: labelwise.Settings(near_duplicates="no"), "near_duplicates 'no': give report or group or off"),
     ],
-    ids=["recognizer", "config", "policy", "coverage", "setting"],
+    ids=range(5),
 )
 def test_a_value_that_there_is_not_is_named_with_those_that_there_are(make, message):
     with pytest.raises(labelwise.InputError) as error:

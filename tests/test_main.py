@@ -39,7 +39,7 @@ def test_a_wrong_call_and_a_wrong_input_have_statuses_of_their_own(labelwise, ar
     assert labelwise(*arguments)[0] == status
 
 
-def test_all_commands_are_listed_with_a_sentence_each(labelwise):
+def test_all_commands_are_listed_with_a_sentence_each_and_the_version_is_printed(labelwise):
     status, printed = labelwise("--help")
     assert status == 0
     lines = [line for line in printed.splitlines() if line.startswith("  ")]
@@ -49,7 +49,4 @@ def test_all_commands_are_listed_with_a_sentence_each(labelwise):
     assert status == 1
     assert printed.endswith("labelwise marge: there is no such command")
     assert "  merge " in printed
-
-
-def test_the_version_is_printed(labelwise):
     assert labelwise("--version") == (0, f"labelwise {__version__}\n")

@@ -57,13 +57,10 @@ def test_the_standard_error_is_that_of_leaving_out_each_doc():
     np.testing.assert_allclose(found.errors(), np.sqrt((found.docs - 1) / found.docs * squares), rtol=1e-9)
 
 
-def test_students_t_is_scipys():
+@pytest.mark.parametrize(("right", "predicted", "gold"), [(61, 61, 61), (0, 5, 3), (30, 40, 40), (1, 1, 9)])
+def test_students_t_and_wilsons_interval_of_the_share_that_is_right_are_scipys(right, predicted, gold):
     degrees = np.arange(4, 200)
     np.testing.assert_allclose(students_t(degrees), scipy.stats.t.ppf(0.975, degrees), rtol=3e-3)
-
-
-@pytest.mark.parametrize(("right", "predicted", "gold"), [(61, 61, 61), (0, 5, 3), (30, 40, 40), (1, 1, 9)])
-def test_wilsons_interval_is_scipys_of_the_share_that_is_right(right, predicted, gold):
     share = scipy.stats.binomtest(right, predicted + gold - right).proportion_ci(method="wilson")
     # F = 2tp / (2tp + errors), written in the share tp / (tp + errors).
     expected = [2 / (1 + 1 / bound) if bound > 1e-9 else 0.0 for bound in share]

@@ -72,7 +72,15 @@ def write_results(
     metrics.pipeline_digest = "89abcdef01234567"
     metrics.predictions_digest = tables.digest()
     write_json(root / "metrics" / f"{pipeline}.json", msgspec.to_builtins(metrics))
-    write_json(root / "metrics" / "merge.json", make_ledger())
+    ledger = {
+        "rows": {"merged": 1600, "malformed": 12},
+        "spans": {"entity": 1680, "no token boundary": 5},
+        "texts": {"train": 320, "dev": 40, "test": 40},
+        "gold": {"train": {"PERSON": 700, "PLACE": 410}, "test": {"PERSON": 60}},
+        "digest": "0123456789abcdef",
+        "labels": {label: {"complete": 400, "entity": 31, "gold": 31} for label in LABELS},
+    }
+    write_json(root / "metrics" / "merge.json", ledger)
     write_findings(root / "training" / "check" / "findings.jsonl")
     curve = (f"{step}\t{0.87 - 0.3 * 0.5 ** (step / 100):.4f}\n" for step in range(100, 1300, 100))
     (root / "plots").mkdir(exist_ok=True)
@@ -110,14 +118,3 @@ def write_findings(path: Path) -> None:
 def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
-
-
-def make_ledger() -> dict[str, Any]:
-    return {
-        "rows": {"merged": 1600, "malformed": 12},
-        "spans": {"entity": 1680, "no token boundary": 5},
-        "texts": {"train": 320, "dev": 40, "test": 40},
-        "gold": {"train": {"PERSON": 700, "PLACE": 410}, "test": {"PERSON": 60}},
-        "digest": "0123456789abcdef",
-        "labels": {label: {"complete": 400, "entity": 31, "gold": 31} for label in LABELS},
-    }
