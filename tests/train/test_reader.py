@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from labelwise.corpus.annotation import Annotation, annotate
+from labelwise.corpus.annotation import Annotation, annotate, annotation_of
 from labelwise.errors import InputError
 from labelwise.train import reader
 from labelwise.train.reader import PartitionedCorpus, deal_out
@@ -103,18 +103,25 @@ def test_a_limit_takes_the_same_texts_in_every_epoch_and_opens_no_more_files(par
 
 
 def test_long_texts_are_cut_and_counted(tmp_path):
-    docs = [NLP.make_doc(text) for text in ("a b c d e", "f g", "h i j k", "", "l m n")]
-    docs[0].set_ents([docs[0].char_span(4, 7, "A")])
+    """As late as it may be at white space, but not inside a span; what a merge stored of a piece goes with it."""
+    docs = [NLP.make_doc(text) for text in ("a b c d e", "f g", "h i j k", "", "l\nm n s", "o p q r")]
+    docs[0].set_ents([docs[0].char_span(2, 5, "A")])
     docs[0].spans["incorrect_spans"] = [docs[0].char_span(8, 9, "A")]
     docs[2].spans["incorrect_spans"] = [docs[2].char_span(0, 5, "A")]
+    docs[5].spans["gold"] = [docs[5].char_span(2, 5, "A")]
+    annotate(docs[5], Annotation([(2, 5, "A", ["d"]), (4, 7, "B", [])], [(0, 1, "B")], {"B": "none"}))
     write(tmp_path / "part-00000.spacy", docs)
     corpus = PartitionedCorpus(tmp_path, max_words=2)
     examples = list(corpus(NLP))
-    assert texts(examples) == ["a b ", "c d ", "e", "f g", "h i j ", "k", "l m ", "n"]
-    assert [[ent.text for ent in eg.reference.ents] for eg in examples] == [[], ["c d"], *[[]] * 6]
+    assert texts(examples) == ["a ", "b c ", "d e", "f g", "h i j ", "k", "l\n", "m n ", "s", "o ", "p q ", "r"]
+    assert [[ent.text for ent in eg.reference.ents] for eg in examples] == [[], ["b c"], *[[]] * 10]
     rejected = [[span.text for span in eg.reference.spans.get("incorrect_spans", ())] for eg in examples]
-    assert rejected == [[], [], ["e"], [], ["h i j"], [], [], []]
-    assert corpus.counts == {"texts": 4, "without tokens": 1, "cut": 3, "longer, as they couldn't be cut": 1}
+    assert rejected == [[], [], ["e"], [], ["h i j"], *[[]] * 7]
+    assert [span.text for span in examples[10].reference.spans["gold"]] == ["p q"]
+    one, two, three = (annotation_of(eg.reference) for eg in examples[9:])
+    assert (one.gold, two.gold, three.gold) == ([], [(0, 3, "A", ["d"]), (2, 3, "B", [])], [(0, 1, "B", [])])
+    assert (one.rejected, two.rejected, three.uncovered) == ([(0, 1, "B")], [], {"B": "none"})
+    assert corpus.counts == {"texts": 5, "without tokens": 1, "cut": 4, "longer, as they couldn't be cut": 1}
 
 
 @pytest.mark.parametrize(("coverage", "uncovered"), [("by-label", {"B": "none"}), ("outside", {})])
