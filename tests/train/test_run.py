@@ -194,29 +194,29 @@ def test_a_small_corpus_is_learnt_in_small_batches(texts, limit, overrides, word
 
 
 @pytest.mark.parametrize(
-    ("precision", "mixed", "scaled"),
-    [("fp16", True, True), ("bf16", True, False), ("fp32", False, False), ("", True, True)],
+    ("precision", "gpu_id", "mixed", "scaled", "dtype"),
+    [
+        ("fp16", 0, True, True, "float16"),
+        ("bf16", 0, True, False, "bfloat16"),
+        ("bf16", -1, False, False, "float16"),
+        ("fp32", 0, False, False, "float16"),
+        ("", 0, True, True, "float16"),
+    ],
 )
-def test_a_precision_is_spacy_transformers_own(precision, mixed, scaled, demo_corpus):
-    recipe = Recipe(GPU, demo_corpus, precision=precision, transformer_name="some/bert", gpu_id=0)
+def test_a_precision_is_spacy_transformers_own_or_set_for_a_training(
+    precision, gpu_id, mixed, scaled, dtype, demo_corpus
+):
+    torch = pytest.importorskip("torch")
+    recipe = Recipe(GPU, demo_corpus, precision=precision, transformer_name="some/bert", gpu_id=gpu_id)
     for recognizer in ("per-label", "ner"):
         settings = read_settings(Recipe(**{**vars(recipe), "recognizer": recognizer})).interpolate()
         model = settings["components"]["ner"]["model"]["tok2vec"]
         assert (model["name"], model["mixed_precision"]) == ("some/bert", mixed)
         assert model["grad_scaler_config"]["enabled"] == scaled
-
-
-@pytest.mark.parametrize(
-    ("precision", "gpu_id", "dtype"),
-    [("fp16", 0, "float16"), ("bf16", 0, "bfloat16"), ("bf16", -1, "float16"), ("fp32", 0, "float16")],
-)
-def test_what_a_gpu_computes_in_is_set_for_a_training_and_put_back(precision, gpu_id, dtype, demo_corpus):
-    torch = pytest.importorskip("torch")
-    settings = read_settings(Recipe(GPU, demo_corpus, precision=precision, gpu_id=gpu_id))
-    with suppress(KeyError), run.autocasting(settings, gpu_id):
-        assert torch.get_autocast_dtype("cuda") == getattr(torch, dtype)
-        raise KeyError
-    assert torch.get_autocast_dtype("cuda") == torch.float16
+        with suppress(KeyError), run.autocasting(settings, gpu_id):
+            assert torch.get_autocast_dtype("cuda") == getattr(torch, dtype)
+            raise KeyError
+        assert torch.get_autocast_dtype("cuda") == torch.float16
     assert not torch.backends.cuda.matmul.allow_tf32
 
 
