@@ -14,7 +14,6 @@ from labelwise.corpus.tokenizer import (
     TokenizerRules,
     make_nlp,
     read_rules,
-    read_tokenizer,
     tokenize,
 )
 from labelwise.errors import InputError
@@ -71,14 +70,6 @@ def test_marks_are_those_of_this_pythons_unicode():
     listed = set(re.findall(pattern, "".join(map(chr, range(sys.maxunicode + 1)))))
     assert marks - listed == {"\u20e3", "\ufe0e", "\ufe0f"}
     assert listed < marks
-
-
-def test_the_block_that_was_used_is_written_beside_the_corpus(merging, tmp_path):
-    merging.add("a", ["A"], [{"text": "이 사람", "spans": []}])
-    block = TokenizerRules(block={"@tokenizers": "spacy.zh.ChineseTokenizer", "segmenter": "char"})
-    for lang, rules in (("ko", CHARACTERS), ("zh", TokenizerRules())):
-        merging.run(lang=lang, tokenizer=rules)
-        assert read_tokenizer(tmp_path / "corpus/tokenizer.json") == (lang, block)
 
 
 @pytest.mark.parametrize(

@@ -98,19 +98,17 @@ def test_noise_is_a_share_of_wrong_tags_and_nothing_else(docs):
 OWN = ["--unless-brat", "brat", "--unless-prodigy", "prodigy", "--docs", "2"]
 
 
-@pytest.mark.parametrize("own", ["", "brat/deep/a.ann", "prodigy/a.jsonl"])
-def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkeypatch, own: str) -> None:
+def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkeypatch) -> None:
+    """It is emptied where they come, and made again where they are gone."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "brat/deep").mkdir(parents=True)
-    (tmp_path / "prodigy").mkdir()
-    (tmp_path / "prodigy/datasets.yml.example").touch()
-    if own:
-        (tmp_path / own).write_text('{"text": "a b", "spans": []}')
-    for there in (own, "", own):  # it is made again where one's own data are gone, and emptied where they come
-        if own and not there:
-            (tmp_path / own).rename(tmp_path / "away")
-        elif own and not (tmp_path / own).exists():
-            (tmp_path / "away").rename(tmp_path / own)
+    for folder in ("brat/deep", "prodigy"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "datasets.yml.example").touch()
+    for own in ("", "brat/deep/a.ann", "", "prodigy/a.jsonl", ""):
+        if own:
+            (tmp_path / own).write_text('{"text": "a b", "spans": []}')
         printed = call(make_demo_cli, "demo", *OWN)
-        assert len(read_tree(tmp_path / "demo")) == (0 if there else 4)
-        assert ("has data of your own: demo is left empty" in printed) == bool(there)
+        assert len(read_tree(tmp_path / "demo")) == (0 if own else 4)
+        assert ("has data of your own: demo is left empty" in printed) == bool(own)
+        if own:
+            (tmp_path / own).unlink()

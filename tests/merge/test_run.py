@@ -153,21 +153,16 @@ def test_how_many_runs_there_are_changes_nothing(merging, monkeypatch, buffer, a
     assert many > whole, "there are more of them"
 
 
-def test_long_texts_make_more_partitions(merging, monkeypatch):
-    merging.add("a", ["A"], [{"text": f"{i} " + "long text " * 100} for i in range(40)])
+def test_long_texts_make_more_partitions_and_one_that_would_take_gigabytes_is_counted(merging, monkeypatch):
+    merging.add("a", ["A"], [task(f"{i} " + "long text " * 100, (0, 1), (0, 9999)) for i in range(40)])
     merging.run("few", docs_per_partition=40)
-    patch_merge(monkeypatch, TEXT_BYTES=10_000)
-    merging.run("many", docs_per_partition=40)
+    merging.add("b", ["A"], [task("one " * 400, (0, 3), (0, 99))])
+    patch_merge(monkeypatch, TEXT_BYTES=10_000, LONGEST=1500)
+    ledger = merging.run("many", docs_per_partition=40)
     few, many = ([name for name in merging.files(out) if name.startswith("train/")] for out in ("few", "many"))
     assert len(few) == 1
     assert 4 <= len(many) <= 8, "40 KB of text, 10 KB in a partition, a power of two of them"
-
-
-def test_a_text_that_would_take_gigabytes_is_counted_with_its_size(merging, monkeypatch):
-    patch_merge(monkeypatch, LONGEST=1000)
-    merging.add("a", ["A"], [task("one " * n, (0, 3), (0, 99)) for n in (250, 251)])
-    ledger = merging.run()
-    assert (ledger.rows, ledger.spans_read) == (Counter({"merged": 1, "malformed": 1}), 2)
-    (problem,) = merging.lines("problems.jsonl")
-    assert (problem["file"], problem["line"]) == ("a.jsonl", 2)
-    assert problem["reason"] == "malformed: a text of 1,004 characters; cut it into texts of 1,000 at most"
+    assert (ledger.rows, ledger.spans_read) == (Counter({"merged": 40, "malformed": 1}), 80)
+    (problem,) = [one for one in merging.lines("problems.jsonl", "many") if one["dataset"] == "b"]
+    assert (problem["file"], problem["line"]) == ("b.jsonl", 1)
+    assert problem["reason"] == "malformed: a text of 1,600 characters; cut it into texts of 1,500 at most"

@@ -1,11 +1,10 @@
 """One case for each row of what real brat corpora contain; every T line has one outcome."""
 
-from itertools import product
 from pathlib import Path
 
 import pytest
 
-from labelwise.sources.brat import Document, Reading, find_documents, read_document
+from labelwise.sources.brat import Document, Reading, read_document
 from tests.sources.reading import write
 
 
@@ -142,17 +141,6 @@ def test_every_line_is_counted_and_what_is_not_converted_is_located(tmp_path, te
     assert (None if document.text is None else spans(document)) == found
     assert +document.lines == lines
     assert [f"{one.file}:{one.line} {one.reason}: {one.row}" for one in document.problems] == problems
-
-
-@pytest.mark.parametrize("txt", ["txt", "TXT"])
-def test_all_annotation_files_of_a_document_are_read(tmp_path, txt):
-    files = {txt: "p53 binds", "a1": "T1\tProtein 0 3\tp53\n", "A2": "T2\tBinding 4 9\tbinds\nE1\tBinding:T2\n"}
-    for folder, suffix in product("ba", files):
-        write(tmp_path / folder / f"same.{suffix}", files[suffix])
-    assert find_documents(tmp_path) == [tmp_path / "a/same", tmp_path / "b/same"]
-    documents = [read_document(stem, tmp_path) for stem in find_documents(tmp_path)]
-    assert [document.path for document in documents] == ["a/same.txt", "b/same.txt"]
-    assert spans(documents[0]) == [("p53", "Protein"), ("binds", "Binding")]
 
 
 def test_wrong_encoding_costs_what_it_spoils_only(tmp_path):

@@ -17,12 +17,12 @@ DOCUMENTS = (
 )
 
 
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_columns_documents_and_blank_lines(tmp_path, end):
-    """The first column is the token, the last one the tag; lines may end as on old Macs."""
-    items = list(read_items(write(tmp_path / "a.conll", DOCUMENTS.replace("\n", end))))
+@pytest.mark.parametrize(("end", "suffix"), [("\n", "tsv"), ("\r", "iob"), ("\r\n", "bio")])
+def test_columns_documents_and_blank_lines(tmp_path, end, suffix):
+    """The first column is the token, the last one the tag; lines may end as on old Macs, names as those of NCBI."""
+    items = list(read_items(write(tmp_path / f"a.{suffix}", DOCUMENTS.replace("\n", end))))
     assert [(item.line, item.task.meta) for item in items] == [(3, {"doc": "1"}), (10, {"doc": "2"})]
-    assert read(tmp_path / "a.conll") == [
+    assert read(tmp_path / f"a.{suffix}") == [
         ("U.N. official Ekeus", [("U.N.", "ORG"), ("Ekeus", "PER")]),
         ("New York", [("New York", "LOC")]),
     ]

@@ -22,8 +22,9 @@ def brat(tmp_path):
         "one.txt": "big cat sat\r\n",
         "one.ann": "T1\tN 0 7\tbig cat\nT2\tn 4 7\tcat\nT3\tN 0 3;8 11\tbig sat\noops\nT4\tN 0 3\tcat\n",
         "sub/two.txt": "a cat, no dog",
-        "sub/two.ann": "T1\tn 2 5\tcat\nT2\tn 10 13\tdog\nT3\tN 2 5\tcat\nT4\tN 50 53\tcat\n",
-        "empty.txt": "nothing here",
+        "sub/two.A1": "T1\tn 2 5\tcat\nT2\tn 10 13\tdog\n",
+        "sub/two.a2": "T3\tN 2 5\tcat\nT4\tN 50 53\tcat\n",
+        "empty.TXT": "nothing here",
         "empty.ann": "",
         "unread.txt": "not annotated",
     }
@@ -59,7 +60,7 @@ def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
         ("one.ann", 4, "stray line"),
         ("one.ann", 3, "discontinuous"),
         ("one.ann", 5, "mention differs"),
-        ("sub/two.ann", 4, "out of range"),
+        ("sub/two.a2", 2, "out of range"),
         ("unread.txt", 0, "no annotation file"),
     ]
     before = (out / "report.json").read_bytes()
@@ -80,7 +81,7 @@ def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path
     assert not (tmp_path / "tasks").exists()
 
 
-@pytest.mark.parametrize("file", ["sub/two.ann", "new.ann", "one.txt"])
+@pytest.mark.parametrize("file", ["sub/two.a2", "new.ann", "one.txt"])
 def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkeypatch, file):
     """A document's text may be read before the change, and its annotations after it."""
     original = convert.write_tasks
@@ -110,7 +111,7 @@ def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
         assert report.documents.get("converted") == converted
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
     assert convert_brat(brat, tmp_path / "tasks", fallback=tmp_path / "none").documents["converted"] == 3
-    for file in brat.rglob("*.ann"):
+    for file in (*brat.rglob("*.ann"), *brat.rglob("*.[aA]?")):
         file.write_text("")
     with pytest.raises(InputError, match=r"no annotation in any \.ann"):
         convert_brat(brat, tmp_path / "tasks")

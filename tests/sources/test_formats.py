@@ -224,15 +224,6 @@ def test_nothing_of_a_file_is_lost_however_much_there_is(merging, name):
     assert docs == {text: set(spans) for text, spans in SPANS.items()}
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "iob", "conll", "bio"])
-def test_tables_are_told_apart_by_what_they_begin_with(tmp_path, suffix):
-    """NCBI, AnatEM and Turku publish CoNLL as .tsv."""
-    layer = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|value"
-    rows = "#Text=Ann moved\n1-1\t0-3\tAnn\tPER\t\n1-2\t4-9\tmoved\t_\t\n"
-    webanno = read(tmp_path / f"w.{suffix}", f"\ufeff#FORMAT=WebAnno TSV 3.3\n{layer}\n\n{rows}")
-    assert read(tmp_path / f"c.{suffix}", "Ann\tB-PER\nmoved\tO\n\n") == webanno == [("Ann moved", [("Ann", "PER")])]
-
-
 A = "- {name: a, path: a.jsonl, labels: [A]"
 
 

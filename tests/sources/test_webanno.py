@@ -89,9 +89,9 @@ UNESCAPED = "invalid: {!r}: a [, ] or \\ that belongs to a value has a \\ before
         ([*cell("")[:-1], "1-1\t0-3\tAnn\t_"], "Ann", [], ["invalid: no column for NamedEntity"]),
     ],
 )
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_the_spans_of_all_layers_of_a_project_are_read(tmp_path, lines, text, spans, invalid, end):
-    assert read(tmp_path / "a.tsv", tsv(*lines, end=end)) == [(text, spans), *invalid]
+@pytest.mark.parametrize(("name", "begin", "end"), [("a.tsv", "", "\n"), ("a.conll", "\ufeff", "\r\n")])
+def test_the_spans_of_all_layers_of_a_project_are_read(tmp_path, lines, text, spans, invalid, name, begin, end):
+    assert read(tmp_path / name, begin + tsv(*lines, end=end)) == [(text, spans), *invalid]
 
 
 @pytest.mark.parametrize(
