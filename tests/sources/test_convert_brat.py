@@ -26,7 +26,7 @@ def brat(tmp_path):
         "sub/two.a2": "T3\tN 2 5\tcat\nT4\tN 50 53\tcat\n",
         "empty.TXT": "nothing here",
         "empty.ann": "",
-        "unread.txt": "not annotated",
+        "unread.TXT": "not annotated",
     }
     for name, content in files.items():
         write(tmp_path / "brat" / name, content)
