@@ -25,13 +25,18 @@ KERNELS += " reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum"
 CPU = NumpyOps(use_blis=False)
 
 
+def held(value: Any) -> Any:
+    """Take the array out of one of the device's; all else stays."""
+    return value.array if isinstance(value, Array) else value
+
+
 def given(value: Any) -> Any:
     """Take the device's arrays out of what a function is given; numpy's are refused."""
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError(f"Unsupported type {type(value)}: numpy's array beside the device's")
     if isinstance(value, list | tuple):
         return type(value)(map(given, value))
-    return value.array if isinstance(value, Array) else value
+    return held(value)
 
 
 def made(value: Any) -> Any:
@@ -41,13 +46,14 @@ def made(value: Any) -> Any:
     return Array(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 
 
+def on_device(function: Callable[..., Any], take: Callable[[Any], Any] = given) -> Callable[..., Any]:
+    """Make a function of numpy's arrays one of the device's."""
+    return lambda *inputs, **named: made(function(*map(take, inputs), **{key: take(one) for key, one in named.items()}))
+
+
 def from_device(name: str) -> Callable[..., Any]:
     """Make a method whose result is copied from the device."""
-
-    def method(self: "Array", *options: Any, **named: Any) -> Any:
-        return self.array.copy() if name == "get" else getattr(self.array, name)(*options, **named)
-
-    return method
+    return lambda self, *options: getattr(self.array, name)(*options)
 
 
 class Array(NDArrayOperatorsMixin):
@@ -55,6 +61,9 @@ class Array(NDArrayOperatorsMixin):
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
+
+    def get(self) -> np.ndarray:
+        return self.array.copy()
 
     def __len__(self) -> int:
         return len(self.array)
@@ -69,8 +78,7 @@ class Array(NDArrayOperatorsMixin):
         return made(result) if out is None else out[0]
 
     def _key(self, key: Any) -> Any:
-        keys = key if isinstance(key, tuple) else (key,)
-        return tuple(one.array if isinstance(one, Array) else one for one in keys)
+        return tuple(map(held, key if isinstance(key, tuple) else (key,)))
 
     def __getitem__(self, key: Any) -> Any:
         return made(self.array[self._key(key)])
@@ -84,10 +92,10 @@ class Array(NDArrayOperatorsMixin):
         value = getattr(self.array, name)
         if not callable(value):
             return made(value) if isinstance(value, np.ndarray) else value
-        return lambda *options, **named: made(value(*given(options), **{key: given(one) for key, one in named.items()}))
+        return on_device(value)
 
 
-for _name in ("__float__", "__int__", "__index__", "__bool__", "item", "tolist", "get"):
+for _name in ("__float__", "__int__", "__index__", "__bool__", "item", "tolist"):
     setattr(Array, _name, from_device(_name))
 
 
@@ -104,15 +112,9 @@ class Cupy:
         own = getattr(np, name)
         if isinstance(own, type) or not callable(own):
             return own
-
-        def function(*inputs: Any, **named: Any) -> Any:
-            if name in FROM_HERE and isinstance(inputs[0], np.ndarray | list):
-                return made(own(*inputs, **named))
-            if name in ("split", "array_split"):  # where a split cuts is told by numbers of this side
-                return made(own(given(inputs[0]), *inputs[1:], **named))
-            return made(own(*given(inputs), **{key: given(value) for key, value in named.items()}))
-
-        return function
+        if name in ("split", "array_split"):  # where a split cuts is told by numbers of this side
+            return lambda array, *places: made(own(given(array), *places))
+        return on_device(own, held if name in FROM_HERE else given)
 
 
 CUPY = Cupy()
@@ -130,7 +132,7 @@ class DeviceOps(CupyOps):
         return gradient
 
 
-def kernel(name: str) -> Callable[..., Any]:
+def kernel(name: str) -> Any:
     """Make a method that launches one kernel."""
 
     def contiguous(value: Any) -> Any:
@@ -138,12 +140,7 @@ def kernel(name: str) -> Callable[..., Any]:
             raise ValueError(f"{name} was given an array that isn't contiguous")
         return given(value)
 
-    def method(self: DeviceOps, *inputs: Any, **named: Any) -> Any:
-        return made(
-            getattr(CPU, name)(*map(contiguous, inputs), **{key: contiguous(one) for key, one in named.items()})
-        )
-
-    return method
+    return staticmethod(on_device(getattr(CPU, name), contiguous))
 
 
 for _name in KERNELS.split():
@@ -157,7 +154,7 @@ def from_torch(tensor: Any, *, ops: Any = None) -> Array:
 
 def to_torch(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     """Give PyTorch an array; one of numpy's is copied to the device."""
-    tensor = sys.modules["torch"].from_numpy(array.array if isinstance(array, Array) else array)
+    tensor = sys.modules["torch"].from_numpy(held(array))
     return tensor.requires_grad_(requires_grad) if requires_grad else tensor
 
 
