@@ -3,7 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,17 +61,6 @@ def ended_at(number: int, work: Callable[[], None]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
-def killed_everywhere(folder: Path, write: Callable[[Path, str], None]) -> Iterator[Path]:
-    """Folders in which new outputs were written over old ones until the Nth change."""
-    for number in count(1):
-        root = folder / str(number)
-        root.mkdir()
-        write(root, "old")
-        if not ended_at(number, lambda root=root: write(root, "new")):
-            return
-        yield root
-
-
 def state_of(root: Path) -> dict[str, str]:
     files = [path for path in root.rglob("*") if path.is_file() and "labelwise" not in str(path.relative_to(root))]
     return {path.relative_to(root).as_posix(): path.read_text() for path in files}
@@ -99,7 +89,12 @@ def write_model(root: Path, content: str) -> None:
 @pytest.mark.parametrize(("write", "first", "files"), [(write_corpus, "corpus/manifest", 4), (write_model, "model", 2)])
 def test_outputs_of_a_killed_command_are_old_or_new_or_without_the_first(tmp_path, write, first, files):
     seen = set()
-    for root in killed_everywhere(tmp_path, write):
+    for number in count(1):
+        root = tmp_path / str(number)
+        root.mkdir()
+        write(root, "old")
+        if not ended_at(number, partial(write, root, "new")):
+            break
         found = state_of(root)
         if (root / first).exists():
             assert len(found) == files

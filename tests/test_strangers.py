@@ -107,15 +107,19 @@ def test_no_yaml_runs_anything(tmp_path, mark, tag):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    "label", ["../../etc/passwd", "/etc/passwd", "..", ".", "a\0b", "-rf", "$(id)", "C:\\x", "a" * 999]
-)
-def test_no_label_is_a_path(label):
-    [name] = file_names([label]).values()
-    assert Path(name).name == name
-    assert len(name) < 256
-    assert name.isascii()
-    assert not set(name) & set("/\\\0$ ;|&")
+def test_no_label_is_a_path():
+    """Nor do two labels share a file where case doesn't count."""
+    labels = ["../../etc/passwd", "/etc/passwd", "..", ".", "a\0b", "-rf", "$(id)", "C:\\x", "a" * 999]
+    labels += ["N", "n", "Amount-Unit", "a/b", "a.b", "problems", "名", "Größe"]
+    names = file_names(labels)
+    assert names["Amount-Unit"] == "Amount-Unit.jsonl"
+    assert len({name.lower() for name in names.values()}) == len(labels)
+    assert file_names(labels[::-1]) == dict(reversed(names.items()))
+    for name in names.values():
+        assert Path(name).name == name != "problems.jsonl"
+        assert len(name) < 256
+        assert name.isascii()
+        assert not set(name) & set("/\\\0$ ;|&")
 
 
 def test_a_manifest_names_no_file_elsewhere(demo_corpus, tmp_path):

@@ -6,17 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from labelwise.compare.revisions import read_before, read_revision
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import Tables, write_rows
 from scripts.compare import compare_cli
 from tests.clone import IDENTITY
 from tests.conftest import call
+from tests.report.report_inputs import write_results
 
 LABEL = "a|b <i>"
 TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
@@ -48,15 +46,9 @@ class Repository:
     def evaluate(self, right, *, dvc=True):
         """Write what an evaluation of 20 texts writes, with so many texts right."""
         docs = [PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)]) for n in range(20)]
-        tables = Tables.of(self.root / "training/cpu")
-        tables.texts.parent.mkdir(parents=True, exist_ok=True)
-        for file in tables:
-            file.unlink(missing_ok=True)
-        write_rows(((doc, {}) for doc in docs), "test", [LABEL], tables)
-        metrics = measure(tables, [LABEL])
-        metrics.texts_digest, metrics.predictions_digest = "texts", tables.digest()
-        (self.root / "metrics").mkdir(exist_ok=True)
-        (self.root / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
+        for file in TABLES:
+            (self.root / file).unlink(missing_ok=True)
+        write_results(self.root, docs, labels=[LABEL])
         if dvc:
             self.run("dvc", "add", "-q", *TABLES)
 

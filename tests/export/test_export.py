@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from labelwise.corpus.tasks import file_names, input_hash, task_hash
+from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.demo.write import make_demo
 from labelwise.errors import InputError
@@ -135,15 +135,6 @@ def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(
         "answer": "accept",
         "meta": {"doc": "d.txt"},
     }
-
-
-def test_file_names_differ_where_case_does_not_count():
-    labels = ["N", "n", "Amount-Unit", "a/b", "a.b", "problems", "名", "Größe"]
-    names = file_names(labels)
-    assert names["Amount-Unit"] == "Amount-Unit.jsonl"
-    assert len({name.lower() for name in names.values()}) == len(labels)
-    assert all(name.isascii() and "/" not in name and name != "problems.jsonl" for name in names.values())
-    assert file_names(labels[::-1]) == dict(reversed(names.items()))
 
 
 @pytest.mark.parametrize(

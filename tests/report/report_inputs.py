@@ -65,7 +65,7 @@ def write_results(
 ) -> None:
     """Write every file that a report reads."""
     tables = Tables.of(root / "training" / pipeline)
-    tables.texts.parent.mkdir(parents=True)
+    tables.texts.parent.mkdir(parents=True, exist_ok=True)
     write_rows(((doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in docs), "test", labels, tables)
     metrics = measure(tables, [*labels, "NEVER_SEEN"], seen_known=True)
     metrics.agreement = {"PERSON": Agreement(0.93, 12)}
@@ -110,7 +110,7 @@ def write_findings(path: Path) -> None:
         finding(4, (9, 12, "PERSON"), None, "Ada", answers={}),
         finding(5, (9, 34, HOSTILE), None, HOSTILE),
     ]
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     head = {"digest": "of the corpus", "texts": 9, "folds": 0}
     path.write_text("".join(json.dumps(row) + "\n" for row in (head, *rows)), encoding="utf8")
 
