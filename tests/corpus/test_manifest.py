@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest
+from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, unchanged
 from labelwise.errors import InputError
 from labelwise.evaluate import run as evaluation
 from labelwise.merge.rules.settings import Settings
@@ -97,3 +97,10 @@ def test_a_folder_of_another_program_is_read_as_it_is(demo_corpus, tmp_path, con
     if content is not None:
         (tmp_path / "manifest.json").write_text(content)
     assert sum(1 for file in find_partitions(split) for _ in read_stored_docs(file))
+
+
+def test_a_corpus_that_is_merged_meanwhile_is_refused(corpus):
+    manifest = json.loads((corpus / "manifest.json").read_text())
+    manifest["partitions"].popitem()
+    with pytest.raises(InputError, match="the corpus was merged anew meanwhile; start again"), unchanged(corpus):
+        (corpus / "manifest.json").write_text(json.dumps(manifest))
