@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import spacy
 import typer
 import yaml
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
@@ -25,7 +26,7 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import find_partitions, read_partition
-from labelwise.corpus.tokenizer import read_rules
+from labelwise.corpus.tokenizer import make_nlp, read_rules, read_tokenizer
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
@@ -204,6 +205,25 @@ def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rules = read_rules(ROOT / "project.yml")
     settings = Settings(tokenizer=rules, dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
     return merge_demo(tmp_path_factory.mktemp("demo"), settings, docs=30, labels=4, words=100)
+
+
+def save_ruler(folder: Path, *patterns: tuple[str, Any], nlp: Language | None = None) -> Path:
+    """A pipeline that finds, for each label and pattern, a text or what spaCy's rules describe."""
+    nlp = nlp or spacy.blank("en")
+    rules: Any = nlp.add_pipe("entity_ruler", name="ner", last=True)
+    rules.add_patterns([{"label": label, "pattern": pattern} for label, pattern in patterns])
+    nlp.to_disk(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def ruler(demo_corpus, tmp_path_factory) -> Path:
+    """Rules that are right about some entities of the test set, wrong about others, with the project's tokenizer."""
+    nlp = make_nlp(*read_tokenizer(demo_corpus / "tokenizer.json"))
+    found = sorted({(ent.text, ent.label_) for doc in read_docs(demo_corpus / "test", nlp) for ent in doc.ents})
+    patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}
+    pairs = ((label, text) for text, label in patterns.items())
+    return save_ruler(tmp_path_factory.mktemp("ruler") / "model", *pairs, nlp=nlp)
 
 
 def make_bert(folder: Path, **shape: int) -> Path:

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 import labelwise
 from labelwise.train.recipe import default_config
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run_command
 
 FUNCTIONS = ("merge_data", "train_pipeline", "evaluate_pipeline", "write_report")
 STATE = """
@@ -24,16 +23,11 @@ print(json.dumps([took, state() == before, sorted({"numpy", "spacy", "typer", "d
 """
 
 
-def python(code: str, **environment: str) -> str:
-    """Run code in a process in which nothing of ours was set."""
+def test_importing_takes_no_time_and_changes_nothing():
+    """In a process in which nothing of ours was set."""
     names = ("OPENBLAS_NUM_THREADS", "HF_HUB_DISABLE_TELEMETRY", "ANSI_COLORS_DISABLED", "PYTHONDONTWRITEBYTECODE")
     clean = {name: value for name, value in os.environ.items() if name not in names}
-    command = [sys.executable, "-B", "-c", code]
-    return subprocess.check_output(command, cwd=ROOT, env=clean | environment, text=True)
-
-
-def test_importing_takes_no_time_and_changes_nothing():
-    took, same, loaded = json.loads(python(STATE))
+    took, same, loaded = json.loads(run_command([sys.executable, "-B", "-c", STATE], ROOT, clean).stdout)
     assert took < 0.2
     assert same
     assert loaded == []

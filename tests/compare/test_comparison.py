@@ -15,7 +15,6 @@ from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import GROUP
 from tests.evaluate.test_scoring import keyed, write
-from tests.evaluate.test_scoring import random_docs as random_coverage
 
 FOLDER = TemporaryDirectory()
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
@@ -54,18 +53,6 @@ def test_hand_counted():
     assert made.labels["A"].changes["branch"].difference == 0.5
 
 
-def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
-    """More texts than a row group has, gold that nests, and coverage of all kinds."""
-    docs = keyed(random_coverage(7, GROUP + 50))
-    read = read_docs(make_results("main", docs, "ABC").tables)
-    assert list(read) == [doc.key for doc in docs]
-    for doc in docs:
-        gold, predicted = doc.scored(doc.gold), doc.scored(doc.predicted)
-        for label, row in zip("ABC", count_spans(read[doc.key], read[doc.key], "ABC"), strict=True):
-            kept = (gold & predicted, predicted, gold)
-            assert row == [sum(span[2] == label for span in spans) for spans in kept]
-
-
 def random_docs(quality, count):
     rng = random.Random(count)
     docs = []
@@ -75,6 +62,23 @@ def random_docs(quality, count):
         predicted = [span if draw.random() < quality else (span[0], span[1], "A") for span in gold]
         docs.append(make_doc(f"{number:03d}", predicted, gold))
     return docs
+
+
+def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
+    """More texts than a row group has, gold that nests, and coverage of all kinds."""
+    docs = keyed(random_docs(0.7, GROUP + 50))
+    states: list[dict[str, str]] = [{}, {"A": "none"}, {"A": "partial"}, {"A": "none", "B": "partial"}]
+    for number, doc in enumerate(docs):
+        doc.gold = sorted({*doc.gold, (0, 7, "A")})
+        doc.rejected = sorted({(0, 3, "A")}.difference(doc.gold))
+        doc.uncovered = states[number % 4]
+    read = read_docs(make_results("main", docs, "ABC").tables)
+    assert list(read) == [doc.key for doc in docs]
+    for doc in docs:
+        gold, predicted = doc.scored(doc.gold), doc.scored(doc.predicted)
+        for label, row in zip("ABC", count_spans(read[doc.key], read[doc.key], "ABC"), strict=True):
+            kept = (gold & predicted, predicted, gold)
+            assert row == [sum(span[2] == label for span in spans) for spans in kept]
 
 
 def test_a_real_difference_is_found_and_its_sign_is_right_and_equal_results_differ_by_nothing():

@@ -16,7 +16,6 @@ from labelwise.merge.run import merge_data
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 from tests.conftest import ROOT
-from tests.evaluate.test_predict import save_demo_ruler
 
 DAMAGES = {
     "missing": r"part-\d{5}\.spacy: there is no such file, but .*manifest\.json lists it; run the merge again",
@@ -29,11 +28,6 @@ DAMAGES = {
 @pytest.fixture
 def corpus(demo_corpus, tmp_path) -> Path:
     return Path(shutil.copytree(demo_corpus, tmp_path / "corpus"))
-
-
-@pytest.fixture(scope="module")
-def model(demo_corpus, tmp_path_factory) -> Path:
-    return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
 def damage_split(split: Path, damage: str) -> None:
@@ -63,7 +57,7 @@ def train(corpus: Path) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("split", SPLITS)
-def test_a_corpus_that_is_not_what_was_merged_is_refused(corpus, model, split, damage):
+def test_a_corpus_that_is_not_what_was_merged_is_refused(corpus, ruler, split, damage):
     damage_split(corpus / split, damage)
     readers = {
         "train": [lambda: train(corpus)],
@@ -72,7 +66,7 @@ def test_a_corpus_that_is_not_what_was_merged_is_refused(corpus, model, split, d
             lambda: merge_again(corpus, corpus),
             lambda: merge_again(corpus, corpus / "dev"),
         ],
-        "test": [lambda: evaluation.evaluate_pipeline(model, corpus / "test")],
+        "test": [lambda: evaluation.evaluate_pipeline(ruler, corpus / "test")],
     }
     for read in readers[split]:
         with pytest.raises(InputError, match=DAMAGES[damage]):

@@ -4,48 +4,23 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import spacy
-from spacy.language import Language
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
-from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from scripts.predict import predict_cli
-from tests.conftest import call, make_bert, read_docs, run_python, task
+from tests.conftest import call, make_bert, read_docs, run_python, save_ruler, task
 from tests.train.training import GPU, train_in, with_bert
 
 
 def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:
     done = list(predict_split(model, split, out, **options))
     return done, list(read_predictions(out))
-
-
-def save_ruler(folder: Path, *patterns: tuple[str, Any], nlp: Language | None = None) -> Path:
-    """A pipeline that finds, for each label and pattern, a text or what spaCy's rules describe."""
-    nlp = nlp or spacy.blank("en")
-    ruler: Any = nlp.add_pipe("entity_ruler", name="ner", last=True)
-    ruler.add_patterns([{"label": label, "pattern": pattern} for label, pattern in patterns])
-    nlp.to_disk(folder)
-    return folder
-
-
-def save_demo_ruler(corpus: Path, folder: Path) -> Path:
-    """Rules that are right about some entities of the test set, wrong about others, with the project's tokenizer."""
-    nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
-    found = sorted({(ent.text, ent.label_) for doc in read_docs(corpus / "test", nlp) for ent in doc.ents})
-    patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}
-    return save_ruler(folder, *((label, text) for text, label in patterns.items()), nlp=nlp)
-
-
-@pytest.fixture(scope="module")
-def ruler(demo_corpus, tmp_path_factory) -> Path:
-    return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
 def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path, monkeypatch):

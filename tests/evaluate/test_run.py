@@ -17,12 +17,6 @@ from labelwise.evaluate.tables import Tables, write_rows
 from labelwise.files import locked
 from scripts.evaluate import evaluate_cli
 from tests.conftest import another_process, call
-from tests.evaluate.test_predict import save_demo_ruler
-
-
-@pytest.fixture(scope="module")
-def model(demo_corpus, tmp_path_factory) -> Path:
-    return save_demo_ruler(demo_corpus, tmp_path_factory.mktemp("ruler") / "model")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -42,12 +36,12 @@ def outputs(folder: Path) -> list:
     return [folder / "metrics.json", "--tables", folder, "--predictions", folder / "predictions.jsonl"]
 
 
-def test_what_is_written_and_printed_is_that_of_the_predictions(model, demo_corpus, tmp_path):
+def test_what_is_written_and_printed_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
     ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
     agreement = {"PERSON": {"both": 3, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0, "texts": 9}}
     (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
     out = tmp_path / "new" / "folder"
-    printed = evaluate(model, demo_corpus / "test", *outputs(out), "--merge-metrics", tmp_path / "merge.json")
+    printed = evaluate(ruler, demo_corpus / "test", *outputs(out), "--merge-metrics", tmp_path / "merge.json")
     assert set(files_of(out)) == set(FILES)
     assert {path.name for path in tmp_path.iterdir()} == {"merge.json", "new"}
     metrics = json.loads((out / "metrics.json").read_text())
@@ -75,13 +69,13 @@ def test_what_is_written_and_printed_is_that_of_the_predictions(model, demo_corp
     assert f"on {metrics['texts']} texts of" in printed
 
 
-def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(model, demo_corpus, tmp_path):
+def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(ruler, demo_corpus, tmp_path):
     split = demo_corpus / "train"
-    assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate(model, split, *outputs(tmp_path))
+    assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate(ruler, split, *outputs(tmp_path))
     before = json.loads((tmp_path / "metrics.json").read_text())
     assert before["seen"] is None
     docs = list(read_predictions(tmp_path / "predictions.jsonl"))
-    trained = Path(shutil.copytree(model, tmp_path / "model"))
+    trained = Path(shutil.copytree(ruler, tmp_path / "model"))
     for seen in (0, 9):
         digests = np.array(sorted(int(doc.key[:16], 16) for doc in docs[:seen]), np.uint64)
         write_seen(trained, digests)
@@ -103,23 +97,23 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         assert ("trained on" in printed) == (without != f) == bool(seen)
 
 
-def test_one_process_and_two_write_equal_bytes(model, demo_corpus, tmp_path):
-    printed = [evaluate(model, demo_corpus / "test", *outputs(tmp_path / str(n)), "--workers", n) for n in (1, 2)]
+def test_one_process_and_two_write_equal_bytes(ruler, demo_corpus, tmp_path):
+    printed = [evaluate(ruler, demo_corpus / "test", *outputs(tmp_path / str(n)), "--workers", n) for n in (1, 2)]
     one, other = files_of(tmp_path / "1"), files_of(tmp_path / "2")
     assert one == other
     assert one["metrics.json"].endswith(b"}\n")
     assert printed[0].split("Scores on")[0] == printed[1].split("Scores on")[0]
 
 
-def test_what_cannot_be_evaluated_is_refused_with_a_remedy(model, demo_corpus, tmp_path):
+def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, tmp_path):
     test = demo_corpus / "test"
     for pipeline, split, options, message in (
         (tmp_path / "model", test, (), "model: no trained pipeline; run the training first"),
-        (model, tmp_path / "corpus" / "test", (), f"{MANIFEST}: there is no such file; run the merge to completion"),
-        (model, demo_corpus / "none", (), "none: not a split of that corpus; give train or dev or test"),
-        (model, test, ("--workers", 0), "--workers 0: give 1 or more"),
-        (model, test, ("--workers", 2, "--gpu-id", 0), "--workers 2: give 1 or more, and 1 on a GPU"),
-        (model, test, ("--merge-metrics", "none.json"), "none.json: there is no such file; run the merge"),
+        (ruler, tmp_path / "corpus" / "test", (), f"{MANIFEST}: there is no such file; run the merge to completion"),
+        (ruler, demo_corpus / "none", (), "none: not a split of that corpus; give train or dev or test"),
+        (ruler, test, ("--workers", 0), "--workers 0: give 1 or more"),
+        (ruler, test, ("--workers", 2, "--gpu-id", 0), "--workers 2: give 1 or more, and 1 on a GPU"),
+        (ruler, test, ("--merge-metrics", "none.json"), "none.json: there is no such file; run the merge"),
     ):
         printed = evaluate(pipeline, split, tmp_path / "metrics.json", *options, status=1)
         assert message in printed
@@ -128,9 +122,9 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(model, demo_corpus, t
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_files_that_another_process_is_writing_are_refused_at_once(model, demo_corpus, tmp_path, monkeypatch, file):
+def test_files_that_another_process_is_writing_are_refused_at_once(ruler, demo_corpus, tmp_path, monkeypatch, file):
     monkeypatch.setattr(predict, "predict_part", lambda job: pytest.fail("it was begun"))
     with another_process(locked(tmp_path / file)):
-        printed = evaluate(model, demo_corpus / "test", *outputs(tmp_path), status=1)
+        printed = evaluate(ruler, demo_corpus / "test", *outputs(tmp_path), status=1)
     assert f"{file}: another process is writing this; wait until it ends" in printed
     assert list(tmp_path.iterdir()) == []

@@ -186,38 +186,3 @@ def test_too_few_docs_with_a_label_have_no_interval():
     assert not {"f_low", "f_high"} & row["labels"]["A"].keys()
     assert "f_low" not in row["labels"]["B"]
     assert row["f_low"] < row["f"] < row["f_high"]
-
-
-def random_docs(seed: int, number: int) -> list[PredictedDoc]:
-    """Docs of two labels and coverage of all kinds, gold nested, predictions flat."""
-    rng = random.Random(seed)
-    docs = []
-    for _ in range(number):
-        gold = {(start, start + rng.randint(1, 5), rng.choice("AB")) for start in rng.sample(range(20), 4)}
-        rejected = {(start, start + 2, rng.choice("AB")) for start in rng.sample(range(20), 2)} - gold
-        right = rng.choice(sorted(gold))
-        predicted = [(start, start + rng.randint(1, 3), rng.choice("AB")) for start in range(0, 20, 4)]
-        predicted = [right, *(span for span in predicted if span[1] <= right[0] or span[0] >= right[1])]
-        uncovered = {label: rng.choice(["partial", "none"]) for label in "AB" if rng.random() < 0.3}
-        docs.append(make_doc(set(predicted), gold, rejected=sorted(rejected), uncovered=uncovered))
-    return docs
-
-
-@pytest.mark.parametrize("number", [1, 63, 64, 65, 200])
-def test_scores_of_docs_are_those_of_their_sums(number):
-    """Doc by doc, in the plainest way, whatever their number is to the blocks that are resampled together."""
-    docs = random_docs(number, number)
-    scores = score(docs)
-    for label in "AB":
-        right = predicted = gold = 0
-        for doc in docs:
-            state = doc.uncovered.get(label)
-            truth = {s for s in doc.gold if s[2] == label} if state != "none" else set()
-            judged = truth | {s for s in doc.rejected if s[2] == label}
-            found = {s for s in doc.predicted if s[2] == label}
-            found = found if state is None else found & judged if state == "partial" else set()
-            right, predicted, gold = right + len(found & truth), predicted + len(found), gold + len(truth)
-        assert counts_and_scores(scores["all_gold"]["labels"][label]) == prf(right, predicted, gold)
-    predicted = sum(len(doc.predicted) for doc in docs)
-    assert scores["unscored"] == predicted - sum(len(doc.scored(doc.predicted)) for doc in docs)
-    assert scores["texts"] == number
