@@ -77,8 +77,5 @@ def test_a_key_that_is_there_twice_is_an_error():
     content = b"- name: a\n  path: a.jsonl\n  labels: [A]\n  path: b.jsonl\n"
     with pytest.raises(InputError, match=r"x\.yml: line 4: 'path' is there twice; write it once; a remedy"):
         decode_yaml(content, list[dict], "x.yml", "a remedy")
-    assert decode_yaml(b"a: &x {b: 1}\nc: *x\nd: {b: 2}\n", dict, "x.yml", "") == {
-        "a": {"b": 1},
-        "c": {"b": 1},
-        "d": {"b": 2},
-    }
+    again = decode_yaml(b"a: &x {b: 1}\nc: *x\nd: {b: 2}\n", dict, "x.yml", "")
+    assert again == {"a": {"b": 1}, "c": {"b": 1}, "d": {"b": 2}}

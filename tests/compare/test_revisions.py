@@ -17,6 +17,7 @@ from tests.conftest import call
 from tests.report.report_inputs import write_results
 
 LABEL = "a|b <i>"
+DECISIONS = "decisions.jsonl"
 TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
 
@@ -59,8 +60,12 @@ class Repository:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """Revisions "main", 4 texts right, and "better", 16; 12 are right in the workspace. The project is a subfolder."""
+    """Revisions "main", 4 texts right, and "better", 16; in the workspace, 12 are right, and three decisions more.
+
+    The project is a subfolder.
+    """
     made = Repository(tmp_path_factory.mktemp("compared"), below="models")
+    (made.root / DECISIONS).write_text("{}\n" * 2)
     made.evaluate(4)
     made.commit("main")
     made.run("git", "checkout", "-qb", "better")
@@ -68,6 +73,7 @@ def repository(tmp_path_factory):
     made.commit("better")
     made.run("git", "checkout", "-q", "main")
     made.evaluate(12, dvc=False)
+    (made.root / DECISIONS).write_text("{}\n" * 5)
     return made
 
 
@@ -131,17 +137,8 @@ def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
         read_revision("workspace", "cpu", tmp_path / "read", made.root)
 
 
-def test_what_was_before_is_read_with_the_decisions_since(tmp_path):
-    """Two decisions at HEAD, five now; where there is no repository, an error says so."""
-    made = Repository(tmp_path)
-    decisions = tmp_path / "assets" / "decisions.jsonl"
-    decisions.parent.mkdir()
-    decisions.write_text("{}\n" * 2)
-    made.evaluate(4)
-    made.commit("main")
-    decisions.write_text("{}\n" * 5)
-    made.evaluate(16)
-    metrics, decided = read_before("HEAD", "cpu", "assets/decisions.jsonl", tmp_path)
+def test_what_was_before_is_read_with_the_decisions_since(repository):
+    metrics, decided = read_before("HEAD", "cpu", DECISIONS, repository.root)
     assert (metrics.errors[LABEL].right, decided) == (4, 3)
     with pytest.raises(InputError, match="nowhere"):
-        read_before("nowhere", "cpu", "assets/decisions.jsonl", tmp_path)
+        read_before("nowhere", "cpu", DECISIONS, repository.root)

@@ -122,12 +122,11 @@ def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(gold_labe
     ],
 )
 def test_a_label_is_scored_where_it_is_covered(state, predicted, expected, unscored):
-    gold = [] if state == "none" else [(0, 7, "A")]
-    rejected = [] if state == "none" else [(8, 11, "A")]
     uncovered = {} if state is None else {"A": state}
     # The other label is covered everywhere, and one of its two predictions is right.
     others = [(18, 20, "B"), (22, 25, "B")]
-    doc = make_doc([*predicted, *others], [*gold, (22, 25, "B")], rejected=rejected, uncovered=uncovered)
+    gold = [(0, 7, "A"), (22, 25, "B")]
+    doc = make_doc([*predicted, *others], gold, rejected=[(8, 11, "A")], uncovered=uncovered)
     scores = score([doc])
     assert scores["unscored"] == unscored
     right, found, support = expected
