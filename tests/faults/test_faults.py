@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,54 +46,51 @@ DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
 class Command(NamedTuple):
     """A command of the project.
 
+    trials (int): how often it is killed.
     outputs (tuple[str, ...]): the files and folders that it writes.
-    readers (Mapping[str, Callable]): what reads these, if there are several: each takes the project's folder.
+    readers (tuple[Callable, ...]): what reads these, if there are several: each takes the project's folder.
     """
 
     name: str
+    trials: int
     function: Callable[..., None]
     arguments: str
     outputs: tuple[str, ...]
-    readers: Mapping[str, Callable[[Path], object]] = {}
+    readers: tuple[Callable[[Path], object], ...] = ()
 
 
 ALL = (
-    Command("make_demo", make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
-    Command("convert_brat", convert_brat_cli, "brat tasks", ("tasks",)),
+    Command("make_demo", 3, make_demo_cli, "brat --docs {docs} --labels 3 --words 20", ("brat",)),
+    Command("convert_brat", 8, convert_brat_cli, "brat tasks", ("tasks",)),
     Command(
-        "merge",
-        merge_cli,
+        *("merge", 24, merge_cli),
         "tasks/datasets.yml more.yml corpus --metrics metrics/merge.json --project project.yml --workers 1",
         ("corpus", "metrics/merge.json"),
-        {
-            "the manifest": lambda root: read_manifest(root / "corpus"),
-            "the partitions": lambda root: [find_partitions(root / "corpus" / split) for split in SPLITS],
-            "a partition": lambda root: [
-                read_partition(one) for split in SPLITS for one in find_partitions(root / "corpus" / split)
-            ],
-            "a data set": lambda root: load_datasets([root / "again.yml"]),
-            "the report": lambda root: write_report(root, "cpu", root / "read.html"),
-        },
+        (
+            lambda root: read_manifest(root / "corpus"),
+            lambda root: [find_partitions(root / "corpus" / split) for split in SPLITS],
+            lambda root: [read_partition(one) for name in SPLITS for one in find_partitions(root / "corpus" / name)],
+            lambda root: load_datasets([root / "again.yml"]),
+            lambda root: write_report(root, "cpu", root / "read.html"),
+        ),
     ),
-    Command("export", export_cli, "corpus exported --format brat", ("exported",)),
+    Command("export", 8, export_cli, "corpus exported --format brat", ("exported",)),
     Command(
-        "train",
-        train_cli,
+        *("train", 8, train_cli),
         "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --max-steps 4 --resume",
         ("training/cpu/model-best", "plots/cpu.tsv"),
-        {"the pipeline": lambda root: load_pipeline(root / "training/cpu/model-best")},
+        (lambda root: load_pipeline(root / "training/cpu/model-best"),),
     ),
     Command(
-        "evaluate",
-        evaluate_cli,
+        *("evaluate", 8, evaluate_cli),
         "training/cpu/model-best corpus/test metrics/cpu.json --tables training/cpu --merge-metrics metrics/merge.json",
         ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet"),
-        {"the comparison": lambda root: read_revision("workspace", "cpu", root / "read", root)},
+        (lambda root: read_revision("workspace", "cpu", root / "read", root),),
     ),
-    Command("package", package_cli, "dist --pipeline cpu", ("dist",)),
-    Command("report", report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
+    Command("package", 4, package_cli, "dist --pipeline cpu", ("dist",)),
+    Command("report", 8, report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
 )
-COMMANDS = {command.name: command for command in ALL}
+NAMES = [command.name for command in ALL]
 
 
 def start(command: Command, folder: Path, docs: int, at: int = 0) -> int | None:
@@ -194,36 +191,26 @@ def leftovers(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if re.fullmatch(pattern, path.name))
 
 
-LONG = {"merge": 24, "export": 8, "train": 8, "evaluate": 8, "package": 4, "report": 8}
-
-
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory) -> Projects:
     return Projects(tmp_path_factory.mktemp("faults"))
 
 
-@pytest.mark.parametrize(
-    ("name", "trials"),
-    [
-        ("make_demo", 3),
-        ("convert_brat", 8),
-        *(pytest.param(name, trials, marks=pytest.mark.long) for name, trials in LONG.items()),
-    ],
-)
-def test_a_command_that_is_killed_leaves_nothing_partial_and_can_be_run_again(projects, name, trials):
-    command = COMMANDS[name]
+@pytest.mark.parametrize("name", [*NAMES[:2], *(pytest.param(name, marks=pytest.mark.long) for name in NAMES[2:])])
+def test_a_command_that_is_killed_leaves_nothing_partial_and_can_be_run_again(projects, name):
+    command = ALL[NAMES.index(name)]
     projects.run_until(command)
     projects.place(command)
     old, new = outputs(command, projects.work), outputs(command, projects.states[NEW])
     writes = start(command, projects.work, NEW)
     assert old != new == outputs(command, projects.work)
-    for number in random.Random(0).sample(range(1, writes + 1), min(trials, writes)):
+    for number in random.Random(0).sample(range(1, writes + 1), min(command.trials, writes)):
         projects.place(command)
         assert start(command, projects.work, NEW, number) is None
         now = outputs(command, projects.work)
         if now not in (old, new, {}):
             assert command.readers, f"write {number}: it is neither old nor new"
-            for read in command.readers.values():
+            for read in command.readers:
                 with pytest.raises(InputError):
                     read(projects.work)
         start(command, projects.work, NEW)
