@@ -58,8 +58,12 @@ def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, t
         train_pipeline(recipe, tmp_path / "other", tmp_path / "curve.tsv")
 
 
-def test_a_large_vocabulary_forgets_what_later_texts_add(monkeypatch):
+def test_a_large_vocabulary_forgets_what_later_texts_add_and_a_merge_gives_the_same_bytes(merging, monkeypatch):
+    random_datasets(merging, 1)
+    ledger = merging.run(docs_per_partition=10)
     monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
+    assert merging.run("forgetful", docs_per_partition=10) == ledger
+    assert merging.files() == merging.files("forgetful")
     tokenizer = LearningTokenizer(make_nlp("en", TokenizerRules()))
     tokenizer.nlp.tokenizer.max_cache_size = 0
     before = len(tokenizer.nlp.vocab.strings)
@@ -67,11 +71,3 @@ def test_a_large_vocabulary_forgets_what_later_texts_add(monkeypatch):
         with forgetting(tokenizer.nlp):
             assert tokenizer(f"unheard-of{number} words{number}")[-1].text == f"words{number}"
     assert len(tokenizer.nlp.vocab.strings) == before
-
-
-def test_a_merge_with_a_large_vocabulary_gives_the_same_bytes(merging, monkeypatch):
-    random_datasets(merging, 1)
-    ledger = merging.run(docs_per_partition=10)
-    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
-    assert merging.run("forgetful", docs_per_partition=10) == ledger
-    assert merging.files() == merging.files("forgetful")

@@ -6,11 +6,7 @@ import json
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.places import AnswerPlace, read_places
 from labelwise.text import text_key
-from tests.conftest import Merging, task
-
-
-def places(merging: Merging) -> dict[str, list[AnswerPlace]]:
-    return {text.key: text.answers for text in read_places(merging.root / "corpus")}
+from tests.conftest import task
 
 
 def key(text: str) -> str:
@@ -42,7 +38,7 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
     corpus = merging.root / "corpus"
     assert read_manifest(corpus).declared == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
     two = digest([0, 3], [4, 7])
-    assert places(merging) == {
+    assert {text.key: text.answers for text in read_places(corpus)} == {
         key("one"): [
             AnswerPlace("a", "a.jsonl", 1, "ann", digests={}),
             AnswerPlace("a", "a.jsonl", 3, "bob", digests={}),
