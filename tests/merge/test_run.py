@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.errors import InputError
@@ -85,19 +84,6 @@ def test_error_policies_name_the_file_and_the_line(merging, policies, message):
     merging.add("a", ["A"], [task("one"), task("big cat at 60degC", (0, 7), (4, 7), (11, 13))])
     with pytest.raises(InputError, match=message):
         merging.run(policies=policies)
-
-
-def test_lost_spans_and_docs_say_where_they_are_from(merging):
-    """The document that `meta.doc` names; and of lost spans, the lines of the data sets that disagree."""
-    meta = {"doc": "p1.txt", "x": 1}
-    merging.add("a", ["A"], [{"text": "one"}, task("big cat", (0, 7), meta=meta)])
-    merging.add("b", ["B"], [task("big cat", (4, 7, "B"), meta=meta)])
-    merging.add("c", ["C"], [{"text": "one"}, {"text": "two"}, {"text": "big cat"}])
-    merging.run()
-    (lost,) = merging.lines("lost_spans.jsonl")
-    assert lost["meta"] == {"reason": "nested", "learnt": True, "doc": "p1.txt", "from": "a.jsonl:2, b.jsonl:1"}
-    names = {text: annotation_of(doc).doc for text, (_, doc) in merging.docs().items()}
-    assert names == {"big cat": "p1.txt", "one": "", "two": ""}
 
 
 def test_the_manifest_tells_what_there_is(merging):
