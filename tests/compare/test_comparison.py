@@ -125,6 +125,9 @@ def test_labels_that_one_revision_has_alone():
     assert made.micro.f == {"main": 1.0, "branch": 1.0}
     with pytest.raises(InputError, match="main, branch: there is no label that all of them have"):
         compare([make_results("main", base, "AB"), make_results("branch", [], "C")])
+    for names in (["main"], ["main", "main"], []):
+        with pytest.raises(InputError, match="give two revisions or more, each once"):
+            compare([make_results(name, []) for name in names])
 
 
 def test_test_sets_that_differ_are_compared_on_what_is_common_and_that_is_said():
@@ -150,9 +153,3 @@ def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_nam
     assert said[0].startswith("old: Unknown whether the pipeline was trained on some of the 10 texts")
     assert said[1].startswith("leaky: The pipeline was trained on 9 of the 10 texts")
     assert said[1].endswith("without them 0.250")
-
-
-@pytest.mark.parametrize("names", [["main"], ["main", "main"], []])
-def test_two_revisions_at_least_each_once(names):
-    with pytest.raises(InputError, match="give two revisions or more, each once"):
-        compare([make_results(name, []) for name in names])

@@ -36,7 +36,7 @@ def outputs(folder: Path) -> list:
     return [folder / "metrics.json", "--tables", folder, "--predictions", folder / "predictions.jsonl"]
 
 
-def test_what_is_written_and_printed_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
+def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
     ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
     agreement = {"PERSON": {"both": 3, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0, "texts": 9}}
     (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
@@ -67,6 +67,10 @@ def test_what_is_written_and_printed_is_that_of_the_predictions(ruler, demo_corp
     assert "mean (macro)" in printed
     assert f"nobody judged them: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
+    assert (out / "metrics.json").read_bytes().endswith(b"}\n")
+    again = [*outputs(tmp_path / "two"), "--merge-metrics", tmp_path / "merge.json", "--workers", 2]
+    assert evaluate(ruler, demo_corpus / "test", *again).split("Scores on")[0] == printed.split("Scores on")[0]
+    assert files_of(tmp_path / "two") == files_of(out)
 
 
 def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(ruler, demo_corpus, tmp_path):
@@ -95,14 +99,6 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         warning = f"⚠ The pipeline was trained on {seen} of the {len(docs)} texts (in its train or dev): F1 is {f:.3f}"
         assert (f"{warning}, without them {without:.3f} Evaluate it on test" in printed) == bool(seen)
         assert ("trained on" in printed) == (without != f) == bool(seen)
-
-
-def test_one_process_and_two_write_equal_bytes(ruler, demo_corpus, tmp_path):
-    printed = [evaluate(ruler, demo_corpus / "test", *outputs(tmp_path / str(n)), "--workers", n) for n in (1, 2)]
-    one, other = files_of(tmp_path / "1"), files_of(tmp_path / "2")
-    assert one == other
-    assert one["metrics.json"].endswith(b"}\n")
-    assert printed[0].split("Scores on")[0] == printed[1].split("Scores on")[0]
 
 
 def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, tmp_path):
