@@ -77,12 +77,12 @@ def write_number(found: re.Match[str]) -> str:
     ]
     if column not in result.columns or len(rows) != 1:
         raise NotInStep(f'{name}.json, "{title}": {len(rows)} rows begin so; columns: {", ".join(result.columns)}')
-    cell, form = rows[0][list(result.columns).index(column)], result.columns[column]
+    cell = rows[0][list(result.columns).index(column)]
     value = cell[0] if isinstance(cell, tuple) else cell
     if not isinstance(value, int | float):
         raise NotInStep(f'{name}.json, "{title}": {value!r} is no number')
     decimals = len(old.partition(".")[2])
-    return f"[{value * (100 if form.endswith('%') else 1):,.{decimals}f}{link}"
+    return f"[{value:,.{decimals}f}{link}"
 
 
 def main() -> None:

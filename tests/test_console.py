@@ -15,8 +15,6 @@ import pytest
 from labelwise.console import print_table, progress
 from tests.conftest import ROOT, call, run_command, write_jsonl
 
-PYTHON = [sys.executable, "-X", "faulthandler"]
-
 
 @pytest.fixture(autouse=True)
 def signals():
@@ -31,7 +29,7 @@ def script(body: str, *arguments: object) -> list[str]:
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     imports = "import os, scripts\nfrom pathlib import Path\nfrom labelwise.console import *"
     source = f"{imports}\ndef work():\n{lines}\nrun(work)"
-    return [*PYTHON, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
+    return [sys.executable, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
 
 
 @pytest.mark.parametrize("is_one", [True, False])
