@@ -79,7 +79,7 @@ def database(script: str) -> bytes:
         ("a.jsonl", "{}".encode("utf-16"), "save it as UTF-8"),
         ("a.jsonl", b"PK\3\4", r"a\.jsonl: this is a ZIP file; unpack it"),
         ("a.jsonl", b"SQLite format 3\0", "this is a database; declare it as `db:`"),
-        ("a.jsonl.gz", gzip.compress(b"{}")[:-9], r"a\.jsonl\.gz: it can't be read to the end.*make it again"),
+        ("a.jsonl.gz", gzip.compress(b"{}", mtime=0)[:-9], r"a\.jsonl\.gz: it can't be read to the end.*make it again"),
         (
             "other.db",
             database("create table example (id integer, text varchar); create table people (name varchar);"),
