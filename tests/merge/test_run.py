@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import read_manifest
 from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
@@ -152,3 +153,9 @@ def test_long_texts_make_more_partitions_and_one_that_would_take_gigabytes_is_co
     (problem,) = [one for one in merging.lines("problems.jsonl", "many") if one["dataset"] == "b"]
     assert (problem["file"], problem["line"]) == ("b.jsonl", 1)
     assert problem["reason"] == "malformed: a text of 1,600 characters; cut it into texts of 1,500 at most"
+
+
+@pytest.mark.parametrize("ledger", [Ledger(rows_read=2, rows=Counter(merged=1)), Ledger(spans_read=1)])
+def test_a_ledger_that_does_not_balance_is_an_error(ledger):
+    with pytest.raises(RuntimeError, match=r"\d (rows|spans) read, but \d counted.*please report this"):
+        ledger.check()

@@ -85,6 +85,7 @@ def database(script: str) -> bytes:
             database("create table example (id integer, text varchar); create table people (name varchar);"),
             r"isn't Prodigy's schema.*the tables found are: example, people; export",
         ),
+        ("a.parquet", b"PAR1 something", r"a\.parquet: it can't be read as Parquet"),
         ("none.db", b"no database", r"none\.db: it can't be read to the end: file is not a database"),
         *(
             ("a.json", content, r"a\.json: it isn't one JSON array \(.*\); export it from Label Studio again")

@@ -3,9 +3,12 @@
 import json
 from io import BytesIO
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from labelwise.corpus.tasks import input_hash, task_hash
+from labelwise.errors import InputError
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import Task
 from labelwise.sources.rows import parse_row
@@ -93,6 +96,40 @@ ROWS = [
 @pytest.mark.parametrize(("row", "found"), ROWS)
 def test_a_row_is_read_by_its_own_keys_whatever_comes_before(tmp_path, row, found):
     assert read(tmp_path / "a.jsonl", [TAGGED, DOCCANO, row, PRODIGY]) == [T, D, found, P]
+
+
+NAMES = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
+SENTENCES = [
+    {"id": "0", "tokens": ["EU", "rejects", "German", "call"], "ner_tags": ["B-ORG", "O", "B-MISC", "I-MISC"]},
+    {"id": "1", "tokens": ["Peter", "Blackburn"], "ner_tags": ["B-PER", "I-PER"]},
+    {"id": "2", "tokens": [], "ner_tags": []},
+]
+FOUND = [
+    ("EU rejects German call", [("EU", "ORG"), ("German call", "MISC")]),
+    ("Peter Blackburn", [("Peter Blackburn", "PER")]),
+    "no text",
+]
+
+
+@pytest.mark.parametrize("tags", [{"feature": {"names": NAMES, "_type": "ClassLabel"}}, {"names": NAMES}])
+def test_numbers_have_the_names_of_the_schema(tmp_path, tags):
+    """In its older and newer form; what is no list of names is told."""
+    numbered = [{**row, "ner_tags": [NAMES.index(tag) for tag in row["ner_tags"]]} for row in SENTENCES]
+    rows = [*numbered, {"id": "4", "tokens": ["a"], "ner_tags": [-1]}]
+    assert read(write_parquet(tmp_path / "a.parquet", rows, tags)) == [*FOUND, UNNAMED.format(-1)]
+    assert read(write_parquet(tmp_path / "b.parquet", SENTENCES)) == FOUND
+    for names in ({"0": "O"}, "OB", None, [None]):
+        path = write_parquet(tmp_path / "c.parquet", numbered[1:2], {"feature": {"names": names}})
+        assert read(path) == [UNNAMED.format(5)]
+
+
+@pytest.mark.parametrize("names", [["text"], ["tokens", "ner_tags", "ner_tags"]])
+def test_parquet_of_other_columns_is_named(tmp_path, names):
+    path, columns = tmp_path / "a.parquet", [pyarrow.array([["O"]])] * len(names)
+    parquet.write_table(pyarrow.Table.from_arrays(columns, names), path)
+    message = rf"a\.parquet: its columns are {', '.join(names)}; it needs one `tokens` and one `ner_tags`"
+    with pytest.raises(InputError, match=message):
+        read(path)
 
 
 def test_a_rejected_task_is_never_an_accepted_one():
