@@ -50,16 +50,12 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     """Spans outvoted, a text that `split_by` doesn't split; a few rows of another split aren't."""
     for who, spans in (("ann", [(0, 4)]), ("bob", []), ("eve", [])):
         merging.add(who, ["A"], [task("text 0", *spans, _annotator_id=who)])
-    merging.add("own", ["A"], rows(range(5, 6)), split="test")
+    merging.add("own", ["A"], rows(range(5, 6), marked=range(5, 6)), split="test")
     merging.add("other", ["A"], rows(range(5, 40)), split="train")
+    merging.add("near", ["as"], [task("text 0")])
     text = said(merging.run(split_by="doc", near_duplicates="off"))
+    assert "'as' and 'A' may be one label: their names are nearly equal." in text
     assert "1 span outvoted" in text
     assert "nearly equal to training texts" in text
     assert "1 text without '' in the meta" in text
     assert "left out" not in text
-
-
-def test_labels_of_nearly_one_name_are_pointed_out(merging: Merging):
-    merging.add("a", ["PERSON", "PLACE"], [task("Ann", (0, 3, "PERSON"))])
-    merging.add("b", ["Persons"], [{"text": "Bob"}])
-    assert "'Persons' and 'PERSON' may be one label: their names are nearly equal." in said(merging.run())

@@ -1,5 +1,7 @@
 """Decisions about spans: each changes the one span that it names, or is counted and located."""
 
+import hashlib
+import json
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -7,14 +9,16 @@ from typing import Any
 import pytest
 
 from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.places import AnswerPlace, read_places
 from labelwise.errors import InputError
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
+from labelwise.text import text_key
 from tests.conftest import Merging, task, write_jsonl
-from tests.merge.test_places import digest, key
 from tests.merge.test_reruns import inodes
 from tests.sources.reading import write
 
@@ -22,6 +26,14 @@ TEXT = "big cat sat on a mat"
 BIG, CAT, BIG_CAT, MAT = [0, 3], [4, 7], [0, 7], [17, 20]
 WRONG, RIGHT, POLICY = "gold is wrong", "gold is right", "policy"
 answer = partial(task, TEXT)
+
+
+def key(text: str) -> str:
+    return text_key(text.encode()).hex()
+
+
+def digest(*spans: list[int]) -> str:
+    return hashlib.blake2b(json.dumps(spans, separators=(",", ":")).encode(), digest_size=6).hexdigest()
 
 
 def row(verdict: str, removed: list[int] | None, added: list[int] | None, answer: str = "", **more: Any) -> dict:
@@ -50,6 +62,42 @@ def spans_of(merging: Merging) -> list[list[int]]:
 def problems(merging: Merging) -> list[tuple]:
     found = merging.lines("problems.jsonl")
     return [(one["dataset"], one["file"], one["line"], one["reason"].partition(":")[0]) for one in found]
+
+
+def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
+    """The older of two answers, too; not one that is ignored, rejected, of another interface, or about a text alone."""
+    cat, big = (4, 7), (0, 3)
+    rows = [
+        task("one", _annotator_id="ann"),
+        task("big cat", answer="ignore"),
+        task("one", _session_id="bob"),
+        task("three", answer="reject"),
+        task("big cat", (3, 7), _timestamp=1),
+        task("big cat", (3, 7), big, _timestamp=2),
+        task("one", _view_id="classification"),
+    ]
+    merging.add("a", ["A"], rows)
+    both = task("big cat", cat, big, (*big, "B"), (0, 7, "A", "reject"))
+    merging.add("b", ["B", "A"], [both], kind="complete")
+    judged = [task("big cat", cat, _view_id="ner", answer=answer) for answer in ("accept", "reject")]
+    merging.add("c", ["A"], judged)
+    merging.run()
+    corpus = merging.root / "corpus"
+    assert read_manifest(corpus).declared == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
+    two = digest([0, 3], [4, 7])
+    assert {text.key: text.answers for text in read_places(corpus)} == {
+        key("one"): [
+            AnswerPlace("a", "a.jsonl", 1, "ann", digests={}),
+            AnswerPlace("a", "a.jsonl", 3, "bob", digests={}),
+        ],
+        key("big cat"): [
+            AnswerPlace("a", "a.jsonl", 5),
+            AnswerPlace("a", "a.jsonl", 6, digests={"A": two}),
+            AnswerPlace("b", "b.jsonl", 1, digests={"A": two, "B": digest([0, 3])}),
+            AnswerPlace("c", "c.jsonl", 1, judged=[(4, 7)]),
+            AnswerPlace("c", "c.jsonl", 2, judged=[(4, 7)], digests={}),
+        ],
+    }
 
 
 def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(merging):

@@ -74,15 +74,28 @@ def test_splits_depend_on_nothing_but_the_text(merging):
     assert len({(row["meta"]["doc"], by_document[row["text"]]) for row in rows}) == 12, "one split for each document"
 
 
+TWICE = r"tasks/a\.jsonl:2, \S+/a\.jsonl:4: data set 'a' answers a text more than once; set duplicates to latest"
+
+
 @pytest.mark.parametrize(
-    ("policies", "message"),
+    ("policies", "kind", "message"),
     [
-        (Policies(alignment="error"), r"a\.jsonl:2: '60' \(A, 11 to 13\) isn't made of whole tokens"),
-        (Policies(overlap="error"), r"a\.jsonl:2: .* overlap in 'big cat at 60degC'"),
+        (Policies(alignment="error"), "complete", r"a\.jsonl:2: '60' \(A, 11 to 13\) isn't made of whole tokens"),
+        (Policies(overlap="error"), "complete", r"a\.jsonl:2: .* overlap in 'big cat at 60degC'"),
+        (Policies(duplicates="error"), "complete", TWICE),
+        (Policies(duplicates="error"), "binary", TWICE),
     ],
 )
-def test_error_policies_name_the_file_and_the_line(merging, policies, message):
-    merging.add("a", ["A"], [task("one"), task("big cat at 60degC", (0, 7), (4, 7), (11, 13))])
+def test_error_policies_name_the_file_and_the_line(merging, policies, kind, message):
+    """Of duplicates, one that is ignored isn't one."""
+    bad = task("big cat at 60degC", (0, 7), (4, 7), (11, 13))
+    rows = [task("one"), bad, bad | {"answer": "ignore"}]
+    if message == TWICE:
+        merging.add("a", ["A"], rows, kind=kind)
+        assert merging.run(policies=policies).rows == {"merged": 2, "ignored": 1}
+        merging.declared.clear()
+        rows.append(bad)
+    merging.add("a", ["A"], rows, kind=kind)
     with pytest.raises(InputError, match=message):
         merging.run(policies=policies)
 

@@ -23,7 +23,8 @@ def installed(tmp_path_factory) -> Installed:
     return install(build(folder / "source", folder / "wheels"), folder / "site")
 
 
-def test_its_project_is_the_clones_with_the_installed_commands_and_the_version():
+def test_its_project_is_the_clones_with_the_installed_commands_and_the_version(tmp_path):
+    """Which a clone, that isn't installed, can't make."""
     derived = srsly.yaml_loads(derive((ROOT / "project.yml").read_text(encoding="utf8")))
     expected = [command for command in CLONE["commands"] if command["name"] != "check-gpu"]  # a benchmark
     assert [command["name"] for command in derived["commands"]] == [command["name"] for command in expected]
@@ -34,6 +35,8 @@ def test_its_project_is_the_clones_with_the_installed_commands_and_the_version()
         data = [dep for dep in clones["deps"] if not dep.startswith(("labelwise/", "scripts/", "spacy_per_label"))]
         assert ours["deps"] == [*data, "labelwise.version"]
     assert {**derived, "commands": 0} == {**CLONE, "commands": 0}
+    with pytest.raises(InputError, match="install labelwise"):
+        new.init(tmp_path / "mine")
 
 
 def test_a_folder_is_a_project_with_a_repository(installed, tmp_path):
@@ -77,8 +80,3 @@ def test_it_goes_the_whole_way(installed, tmp_path):
     assert json.loads((project / "metrics/cpu.json").read_text())["labelwise"] == labelwise.__version__
     again = installed.run("weasel", "run", "all", cwd=project)
     assert again.count("Skipping") == SKIPPED
-
-
-def test_a_clone_is_no_installed_package(tmp_path):
-    with pytest.raises(InputError, match="install labelwise"):
-        new.init(tmp_path / "mine")

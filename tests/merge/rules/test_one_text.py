@@ -1,10 +1,8 @@
-"""The merge of one text, where the oracle doesn't look: absent labels, an error, splits, agreement."""
+"""The merge of one text, where the oracle doesn't look: absent labels, splits, agreement."""
 
 import pytest
 
 from labelwise.corpus.annotation import annotation_of
-from labelwise.errors import InputError
-from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging, task
 
 TEXT = "Add 5 mL of Jordan water."
@@ -27,19 +25,6 @@ def test_a_text_is_complete_for_labels_that_are_absent_from_its_data_set(merging
     merging.run()
     docs = merging.docs()
     assert (annotation_of(docs[TEXT][1]).uncovered if TEXT in docs else None) == uncovered
-
-
-@pytest.mark.parametrize("kind", ["complete", "binary"])
-def test_duplicates_can_be_an_error_that_names_file_and_lines(merging, kind):
-    rows = [task("one"), task(TEXT, WATER), task(TEXT, WATER, answer="ignore")]
-    merging.add("a", ["Reagent"], rows, kind=kind)
-    policies = Policies(duplicates="error")
-    assert merging.run(policies=policies).rows == {"merged": 2, "ignored": 1}
-    merging.declared.clear()
-    merging.add("a", ["Reagent"], [*rows, task(TEXT, WATER)], kind=kind)
-    message = r"tasks/a\.jsonl:2, \S+/a\.jsonl:4: data set 'a' answers a text more than once; set duplicates to latest"
-    with pytest.raises(InputError, match=message):
-        merging.run(policies=policies)
 
 
 def test_what_an_export_of_an_earlier_merge_did_not_cover_stays_uncovered(merging):
