@@ -3,14 +3,10 @@
 from collections import Counter
 
 import numpy as np
-import pytest
-import spacy
 
-from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.surface_forms import LONGEST, SurfaceForms
-from tests.conftest import write_docs
 
 
 def count(docs: list[StoredDoc], labels: list[str]) -> SurfaceForms:
@@ -54,12 +50,3 @@ def test_counts_are_those_of_looking_at_every_place(demo_corpus):
     assert len(seen) > 20
     assert sum(free.values()) == forms.free.of(forms.free.keys).sum() > 3
     assert seen == {name: (n, free[name]) for name, n in marked.items()}
-
-
-@pytest.mark.parametrize("words", [0, 1])
-def test_a_text_may_have_hardly_any_words(words, tmp_path):
-    doc = spacy.blank("en")("cat" * words)
-    annotate(doc, Annotation([], [], {}, []))
-    write_docs([doc], tmp_path / "a.spacy")
-    (doc,) = read_stored_docs(tmp_path / "a.spacy")
-    assert len(SurfaceForms(["A", "B"]).occurrences(doc).keys) == 0

@@ -1,6 +1,5 @@
 """The merge of whole data sets: against a plain one in memory, in bytes, and when things go wrong."""
 
-import json
 import random
 import sys
 from collections import Counter
@@ -101,20 +100,17 @@ def test_error_policies_name_the_file_and_the_line(merging, policies, kind, mess
 
 
 def test_the_manifest_tells_what_there_is(merging):
+    """The digest of the test set changes with its texts, and with nothing else."""
     merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(40)])
     merging.run(docs_per_partition=10, test_ratio=0.5)
-    files = merging.files()
-    manifest = json.loads(files["manifest.json"])
-    assert set(manifest["partitions"]) == {path for path in files if path.endswith(".spacy")}
-    assert manifest["datasets"] == {"a": 40}
-    assert sum(split["texts"] for split in manifest["splits"].values()) == 40
-    # The digest of the test set changes with its texts, and with nothing else.
+    manifest = read_manifest(merging.root / "corpus")
+    assert manifest.partitions.keys() == {path for path in merging.files() if path.endswith(".spacy")}
+    assert manifest.datasets == {"a": 40}
+    assert sum(split.texts for split in manifest.splits.values()) == 40
     merging.run("again", docs_per_partition=3, test_ratio=0.5, dev_ratio=0.3)
     merging.run("other", docs_per_partition=10, test_ratio=0.4)
-    digests = [
-        json.loads(merging.files(out)["manifest.json"])["splits"]["test"]["digest"] for out in ("again", "other")
-    ]
-    assert digests[0] == manifest["splits"]["test"]["digest"] != digests[1]
+    again, other = (read_manifest(merging.root / out).splits["test"].digest for out in ("again", "other"))
+    assert again == manifest.splits["test"].digest != other
 
 
 def test_a_corpus_that_a_merge_is_replacing_is_refused_and_can_be_merged_again(merging):

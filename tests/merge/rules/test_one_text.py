@@ -3,7 +3,7 @@
 import pytest
 
 from labelwise.corpus.annotation import annotation_of
-from tests.conftest import Merging, task
+from tests.conftest import task
 
 TEXT = "Add 5 mL of Jordan water."
 WATER, JORDAN, AMOUNT = (12, 24, "Reagent"), (12, 18, "Place"), (4, 8, "Amount")
@@ -51,14 +51,11 @@ def row(number: int, who: str | None, *spans: tuple[int, int], **more) -> dict:
     return task(f"text {number} cat", *spans, meta={"doc": f"{number}.txt"}, _annotator_id=who, **more)
 
 
-def test_an_earlier_merge_is_no_version_of_labels_that_it_does_not_cover(merging, tmp_path):
-    merging.add("first", ["A"], [row(1, None, (0, 4))], split="train")
-    merging.add("second", ["B"], [row(2, None)], split="train")
-    merging.run()
-    again = Merging(tmp_path / "again")
-    again.add("earlier", ["A", "B"], [], path=str(merging.root / "corpus"))
-    again.add("new", ["A", "B"], [row(1, None, (0, 4)), row(2, None, (0, 4))])
-    assert again.run().agreement == {
+def test_an_earlier_merge_is_no_version_of_labels_that_it_does_not_cover(merging):
+    covered = row(1, None, (0, 4), _labelwise_uncovered={"B": "none"})
+    merging.add("earlier", ["A", "B"], [covered, row(2, None, _labelwise_uncovered={"A": "none"})])
+    merging.add("new", ["A", "B"], [row(1, None, (0, 4)), row(2, None, (0, 4))])
+    assert merging.run().agreement == {
         "A": {"texts": 1, "both": 1, "spans": 2},
         "B": {"texts": 1, "both": 0, "spans": 0},
     }
