@@ -10,7 +10,6 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
-from labelwise.errors import InputError
 from labelwise.text import text_key
 
 SEEN_TEXTS = "seen_texts.npy"
@@ -46,16 +45,6 @@ def write_seen(pipeline: Path, seen: np.ndarray) -> None:
 
 
 def read_seen(pipeline: Path) -> np.ndarray | None:
-    """Read the file from the folder of a pipeline; None if there is none.
-
-    RAISES (InputError): it isn't what `write_seen` writes.
-    """
+    """Read the file from the folder of a pipeline; None if there is none."""
     file = pipeline / SEEN_TEXTS
-    if not file.is_file():
-        return None
-    try:
-        return np.asarray(np.load(file, allow_pickle=False), np.uint64)
-    except (ValueError, EOFError) as error:
-        raise InputError(
-            f"{file}: not the digests of a training's texts ({error}); train the pipeline again, or delete the file"
-        ) from error
+    return np.load(file) if file.is_file() else None
