@@ -1,7 +1,8 @@
 """How fast is training, against `spacy train`, with one process and with two, and what memory does it take?
 
-    python -m benchmarks.training_speed CORPUS     # merged, such as benchmarks/out/wnut2020_wlp/corpus
+    python -m benchmarks.training_speed CORPUS ...     # merged, such as benchmarks/out/wnut2020_wlp/corpus
 
+Several corpora show what the length of texts does: processes share out the texts of a batch, each of them whole.
 Everything is trained in turn, round after round: `spacy train` with configs/cpu.cfg, its ner, its own corpus and its
 own batches of the same size; then labelwise, with either recognizer. Words a second are those of the steps after the
 warm-up, without evaluation; ratios are within a round. A process computes in one thread. `spacy train` loads this
@@ -21,6 +22,7 @@ from spacy.util import load_config
 
 import labelwise.train.registry  # noqa: F401  the corpus's tokenizer
 from benchmarks.measure import measure, write_result
+from labelwise.corpus.manifest import read_manifest
 
 OUT = Path("benchmarks/out/training_speed")
 CONFIG = Path("configs/cpu.cfg")
@@ -90,11 +92,19 @@ def make_timed_batcher(size: int, path: Path) -> Callable[[Iterable[Any]], Itera
 
 
 def main(
-    corpus: Annotated[Path, typer.Argument(help="Merged corpus")],
+    corpora: Annotated[list[Path], typer.Argument(help="Merged corpora")],
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
     rounds: Annotated[int, typer.Option(help="How often each is trained")] = 3,
 ) -> None:
     """Train in turn, and write medians."""
+    columns = {"corpus": "", "words of a text": ",.0f", "training": ""}
+    columns |= {"words per second": ",.0f", "of spacy train": ".2f", "memory, MB": ",.0f"}
+    rows = [row for corpus in corpora for row in compare(corpus, steps, rounds)]
+    write_result("training_speed", columns, rows)
+
+
+def compare(corpus: Path, steps: int, rounds: int) -> Iterator[tuple[Any, ...]]:
+    """Train on a corpus in turn, and yield a row for each kind of training."""
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
         runs[STOCK].append(train_stock(corpus, steps))
@@ -103,13 +113,12 @@ def main(
                 name = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
                 found = train(corpus, steps, "--recognizer", recognizer, "--workers", str(workers))
                 runs.setdefault(name, []).append(found)
-    rows = []
+    split = read_manifest(corpus).splits["train"]
     for name, trained in runs.items():
         ratios = [one.rate / stock.rate for one, stock in zip(trained, runs[STOCK], strict=True)]
         spread = (median(ratios), min(ratios), max(ratios))
-        rows.append((name, median(one.rate for one in trained), spread, median(one.megabytes for one in trained)))
-    columns = {"training": "", "words per second": ",.0f", "of spacy train": ".2f", "memory, MB": ",.0f"}
-    write_result("training_speed", columns, rows)
+        rate, memory = median(one.rate for one in trained), median(one.megabytes for one in trained)
+        yield corpus.parent.name, split.words / split.texts, name, rate, spread, memory
 
 
 if __name__ == "__main__":
