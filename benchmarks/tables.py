@@ -4,7 +4,8 @@
 
 A page has a table between `<!-- result: NAME -->` and `<!-- end -->`: all rows of NAME.json, and the command that made
 them. A number in a sentence is a link to its file, whose title names the first cells of the row, and the column:
-`[2.6](benchmarks/results/training_speed.json "per-label, 1 process / of spacy train")`. It keeps its decimals.
+`[2.3](benchmarks/results/training_speed.json "litbank / 2,221 / per-label, 1 process / of spacy train")`. It keeps
+its decimals.
 
 Between `<!-- section: NAME -->` and `<!-- end -->` a page has the keys of a section of project.yml, with comments.
 """
