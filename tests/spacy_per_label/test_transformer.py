@@ -50,9 +50,10 @@ def gradients(model: Model) -> dict[str, np.ndarray]:
 
 def test_vectors_and_gradients_are_spacys(tiny_bert):
     own, theirs = ours(tiny_bert), stock(tiny_bert)
-    for one, other in zip(own.predict(make_docs()), theirs.predict(make_docs()), strict=True):
+    for doc, one, other in zip(make_docs(), own.predict(make_docs()), theirs.predict(make_docs()), strict=True):
         assert len(one) == len(other)
         np.testing.assert_allclose(one.ravel(), other.ravel(), atol=1e-5)
+        np.testing.assert_allclose(one, own.predict([doc])[0], atol=1e-5)  # white space alone, too
     one, other = gradients(own), gradients(theirs)
     assert one.keys() == other.keys()
     for name, value in other.items():
