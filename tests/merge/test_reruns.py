@@ -96,6 +96,16 @@ def test_a_damaged_cache_does_no_harm(merging):
         assert merging.files() == whole, kind
 
 
+def test_a_text_in_the_cache_that_is_another_is_an_error(merging):
+    merging.add("a", ["A"], [{"text": "a text"}])
+    merging.run()
+    for file in (merging.root / "corpus/.cache").rglob("*.*"):
+        if file.is_file() and b"a text" in file.read_bytes():
+            file.write_bytes(file.read_bytes().replace(b"a text", b"b text"))
+    with pytest.raises(InputError, match=r"\.cache/\S+: the cache is damaged; delete it and run the merge again"):
+        merging.run(split_salt="other")
+
+
 def test_two_merges_to_one_folder_are_an_error(merging):
     random_datasets(merging, 1)
     merging.run()
