@@ -15,26 +15,46 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
     "test": "test",
 }
 Tell = Callable[[str], Any]
+NAMED = 6  # folders that a message names
 
 
 def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str, Split]:
-    """Find the splits that the folders of a corpus are named after: train, dev (or valid, validation, val), and test.
+    """Find the folders of a corpus that are named after splits: train, dev (or devel, valid, val ...), and test.
 
-    Where dev or test has no folder, the texts of train are split by hash, so that there is one.
+    They are at the top, or below single folders, beside which there is nothing. Where dev or test has no folder, the
+    texts of train are split by hash, so that there is one.
 
-    tell (Callable): is told the splits.
+    tell (Callable): is told the splits, and which folders have such names and can't be used.
+    RETURNS (dict): splits by their folders, whose paths end with a slash.
     """
-    names = sorted({parts[0] for stem in stems if (parts := stem.relative_to(brat_dir).parts[:-1])})
-    found = {name: SPLIT_FOLDERS[name.lower()] for name in names if name.lower() in SPLIT_FOLDERS}
+    folders = {stem.relative_to(brat_dir).parts[:-1] for stem in stems}
+    depth = 0
+    while len(names := {parts[depth : depth + 1] for parts in folders}) == 1 and not _are_splits(*names):
+        depth += 1
+        if () in names:
+            return {}
+    found = {"/".join(p[: depth + 1]): SPLIT_FOLDERS[p[depth].lower()] for p in folders if _are_splits(p[depth:][:1])}
+    others = {p[: i + 1] for p in folders for i in range(depth, len(p)) if _are_splits(p[i : i + 1])}
+    unused = sorted(path for path in map("/".join, others) if not f"{path}/".startswith(tuple(f"{f}/" for f in found)))
+    if unused:
+        tell(
+            f"Named after splits, but not used: {', '.join(unused[:NAMED])}. "
+            "Folders of splits stand side by side, at the top or below single folders"
+        )
     if not found:
         return {}
     lacking = [split for split in ("dev", "test") if split not in found.values()]
-    kept = {name: split for name, split in found.items() if split != "train" or not lacking}
+    kept = {name: split for name, split in sorted(found.items()) if split != "train" or not lacking}
     tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
     if lacking:
         without = " and ".join(lacking)
         tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
-    return kept
+    return {f"{name}/": split for name, split in kept.items()}
+
+
+def _are_splits(names: Sequence[str]) -> bool:
+    """Tell whether folders, one or none, are named after a split."""
+    return any(name.lower() in SPLIT_FOLDERS for name in names)
 
 
 def find_lacking(kinds: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:

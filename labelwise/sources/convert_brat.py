@@ -105,7 +105,7 @@ def convert_brat(
         folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
         others = "auto" if split == "folder" else split
         documents = (read_document(stem, brat_dir, how, predicted) for stem in progress(stems, "convert"))
-        counts, lacking, bad = write_tasks(documents, folder, lambda path: folders.get(path.partition("/")[0], others))
+        counts, lacking, bad = write_tasks(documents, folder, lambda path: _split_of(path, folders, others))
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
@@ -118,6 +118,11 @@ def convert_brat(
         declare_tasks(folder, labels, prefix)
         counts["labels"].update(dict.fromkeys(labels, 0))
         return write_report(counts, lacking, folder)
+
+
+def _split_of(path: str, folders: Mapping[str, AnySplit], others: AnySplit) -> AnySplit:
+    """Find the split of a document by the folder that it is in."""
+    return next((split for folder, split in folders.items() if path.startswith(folder)), others)
 
 
 def check_out(out: Path, inputs: Iterable[Path]) -> None:

@@ -147,6 +147,9 @@ def write_folders(root: Path, *folders: str) -> Path:
     return root
 
 
+UNUSED = (
+    "Named after splits, but not used: {}. Folders of splits stand side by side, at the top or below single folders"
+)
 HASHED = "No folder for {}: other texts are split by hash, by dev_ratio and test_ratio in project.yml"
 
 
@@ -159,7 +162,15 @@ HASHED = "No folder for {}: other texts are split by hash, by dev_ratio and test
             {"auto": 6, "dev": 3, "test": 3, "train": 3},
             "Splits by folder: Valid is dev, test is test, train is train",
         ),
-        (("in/train", "in/test"), {"auto": 6}, ""),
+        # They may be below single folders, but not below several.
+        (
+            ("mine/v2/train", "mine/v2/devel/a", "mine/v2/test", "mine/v2"),
+            {"auto": 3, "dev": 3, "test": 3, "train": 3},
+            "Splits by folder: mine/v2/devel is dev, mine/v2/test is test, mine/v2/train is train",
+        ),
+        (("one/train", "one/test", "two/test"), {"auto": 9}, UNUSED.format("one/test, one/train, two/test")),
+        (("in/more", "in/more/dev", "in"), {"auto": 9}, UNUSED.format("in/more/dev")),
+        (("more", "more/in"), {"auto": 6}, ""),
         # Without dev or test, the texts of train are split by hash.
         (("train", "test"), {"auto": 3, "test": 3}, HASHED.format("dev")),
         (("train", "dev"), {"auto": 3, "dev": 3}, HASHED.format("test")),
@@ -211,7 +222,7 @@ def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(t
 def test_a_split_whose_documents_lack_a_file_that_others_have_is_counted(tmp_path):
     """As a shared task's test set that comes without the gold of its events."""
     for place in ("train/a", "train/b", "dev/c", "test/d"):
-        write(tmp_path / "brat" / f"{place}.txt", "big cat")
+        write(tmp_path / "brat/mine" / f"{place}.txt", "big cat")
         for kind in ("a1", "a2") if place in ("train/a", "dev/c") else ("a1",):
-            write(tmp_path / "brat" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
+            write(tmp_path / "brat/mine" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
     assert convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder").lacking == {"test": {".a2": 1}}
