@@ -66,7 +66,10 @@ class Ledger(msgspec.Struct, kw_only=True):
     near_duplicates (Counter): pairs of texts that are nearly equal, by the two splits that they are in.
     other_split (Counter): rows left out, by JSON of their data set and of the one that declares another split.
     replaced (Counter): answers that the same person's answer in another data set replaces, by "NAME by OTHER".
+    out_of_order (Counter): questions that were answered last, by the times, in a file of their data set that isn't
+        the last of those listed, by data set.
     renamed (Counter): spans, by "DATA SET: OLD to NEW".
+    unknown_annotators (Counter): names in the policy `annotators` that no answer has.
     without_split_by (int): texts that have no value for `split_by`.
     pairs (dict): of each label and two annotators, what `agreement` has; not in the metrics,
         since it has names.
@@ -90,7 +93,9 @@ class Ledger(msgspec.Struct, kw_only=True):
     near_duplicates: Counts = _counts()
     other_split: Counts = _counts()
     replaced: Counts = _counts()
+    out_of_order: Counts = _counts()
     renamed: Counts = _counts()
+    unknown_annotators: Counts = _counts()
     without_split_by: int = 0
     pairs: dict[tuple[str, str, str], Counts] = msgspec.field(default_factory=lambda: defaultdict(Counter))
     digest: str = ""

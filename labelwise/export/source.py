@@ -158,7 +158,7 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
     RAISES (InputError): a line isn't such a task.
     """
     for dataset in load_datasets([folder / DATASETS]):
-        for path in dataset.files:
+        for path, _ in dataset.files:
             with path.open("rb") as lines:
                 for number, line in enumerate(lines, 1):
                     task, problem = parse_task(line)

@@ -40,6 +40,18 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
             f"{names}.",
             "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
         )
+    if ledger.out_of_order:
+        names = ", ".join(f"{name} ({n:,})" for name, n in ledger.out_of_order.most_common(NAMED))
+        yield ScoreWarning(
+            f"The latest of {counted(ledger.out_of_order.total(), 'answer')}, by the times, isn't in the file listed "
+            f"last, and counts: {names}.",
+            "List the files of an entry in datasets.yml from the oldest export to the newest.",
+        )
+    if ledger.unknown_annotators:
+        names = ", ".join(map(repr, ledger.unknown_annotators))
+        yield ScoreWarning(
+            f"`annotators` names {names}, and no answer has that name.", "Correct `annotators` in project.yml."
+        )
     if spans := ledger.spans["outvoted"]:
         yield ScoreWarning(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",

@@ -194,7 +194,7 @@ def write_near_duplicates(
             for text in (pair.one, pair.other):
                 source, home = sources[text.source], homes[text.key]
                 named = {"doc": home.doc} if home.doc else {}
-                place = {"dataset": source.dataset.name, "file": source.path.name, "line": text.line}
+                place = {"dataset": source.dataset.name, "file": source.name, "line": text.line}
                 texts.append({"split": home.split, **named, **place})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:

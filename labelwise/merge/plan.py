@@ -17,6 +17,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.rules.splits import SplitGroup
 from labelwise.merge.runs import ENTRY, Place, Run, RunReader, count_texts, cut_runs, range_of, read_texts
 from labelwise.sources.decisions import DecisionRow
+from labelwise.sources.declarations import SourceFile
 
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
 
@@ -54,7 +55,7 @@ class MergeJob(msgspec.Struct):
         for run in self.runs:
             dataset = run.source.dataset
             declared = [dataset.name, dataset.labels, dataset.absent, dataset.kind, dataset.split, dataset.annotators]
-            facts.append([run.source.path.name, *declared])
+            facts.append([run.source.name, *declared])
         entries = np.frombuffer(self.entries, ENTRY).copy()
         entries["offset"] = 0  # another task in the run may move it
         return hashlib.blake2b(msgspec.msgpack.encode([facts, entries.tobytes()]), digest_size=16).hexdigest()
@@ -70,7 +71,8 @@ class MergeJob(msgspec.Struct):
         """
         run = self.runs[place.run]
         source = run.source
-        answer = Answer(source.dataset, place.line, reader.read_task(place), source.path, source.number)
+        file = SourceFile(source.path, source.name)
+        answer = Answer(source.dataset, place.line, reader.read_task(place), file, source.number)
         if len(answer.spans) != place.spans:
             raise RuntimeError(
                 f"{answer.place}: {place.spans} spans read, {len(answer.spans)} kept; please report this"

@@ -16,6 +16,8 @@ import msgspec
 from labelwise.corpus.ledger import SPAN_OUTCOMES, Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.errors import InputError
+from labelwise.merge.rules.answers import annotator
+from labelwise.merge.rules.policies import Policies, unknown_annotators
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Run, RunWriter, Source, run_path
 from labelwise.parallel import give_back
@@ -52,11 +54,13 @@ class Extract(msgspec.Struct):
 
     runs (list[int]): the number of tasks of each run.
     sizes (dict[str, int]): the bytes of each other file, by name.
+    annotators (set[str]): who answered, as the answers name them.
     ledger (Ledger): rows and spans read, and the outcomes of those that can't be used; each is a line of `.problems`.
     """
 
     runs: list[int] = []
     sizes: dict[str, int] = {}
+    annotators: set[str] = set()
     ledger: Ledger = msgspec.field(default_factory=Ledger)
 
 
@@ -69,7 +73,8 @@ def plan_reading(sources: Sequence[Source], folder: Path, settings: Settings) ->
     for source in sources:
         stat = stat_of(source.path, READ_SUFFIXES)
         place = printable(Path(os.path.relpath(source.path, folder)))  # a project may be moved
-        declared = source.dataset.name, source.dataset.database, source.dataset.rename, source.dataset.key
+        dataset = source.dataset
+        declared = dataset.name, dataset.database, dataset.rename, dataset.key, source.name
         fingerprint = msgspec.json.encode([place, stat, settings.normalize, settings.split_by, *declared])
         out = folder / hashlib.blake2b(fingerprint, digest_size=16).hexdigest()
         jobs.append(ReadJob(source, stat, out, settings.normalize, settings.split_by))
@@ -86,9 +91,8 @@ def read_source(job: ReadJob) -> Extract:
     extract, writer = Extract(), RunWriter(job.out)
     dataset, ledger = job.source.dataset, extract.ledger
     keys = [key for key in (DOCUMENT, PREDICTED, job.split_by) if key]
-    inside = dataset.name if dataset.database else ""
     with job.out.with_suffix(".problems").open("wb") as problems:
-        for item in read_items(job.source.path, inside, dataset.key):
+        for item in read_items(job.source.path, dataset.database, dataset.key):
             too_long = _too_long(item.task)
             if item.task is not None and not too_long:
                 for old, spans in rename_labels(item.task, dataset.rename).items() if dataset.rename else ():
@@ -97,9 +101,10 @@ def read_source(job: ReadJob) -> Extract:
                 ledger.spans_read += len(item.task.spans or ())
                 task = normalize_task(item.task) if job.normalize else item.task
                 check_task(task, keys)
+                extract.annotators.add(task.annotator_id or "")
                 writer.add(item.line, task)
             for problem in filter(None, (item.problem, too_long)):
-                _note(Problem(dataset.name, job.source.path.name, item.line, problem), ledger, problems)
+                _note(Problem(dataset.name, job.source.name, item.line, problem), ledger, problems)
     writer.write()
     ledger.datasets[dataset.name] = ledger.rows_read
     extract.runs = writer.runs
@@ -107,7 +112,7 @@ def read_source(job: ReadJob) -> Extract:
     files = [job.out.with_suffix(".problems"), *(run.with_suffix(end) for run in runs for end in (".index", ".tasks"))]
     extract.sizes = {file.name: file.stat().st_size for file in files}
     # A query sees a database as it was when it began.
-    if not inside and stat_of(job.source.path, READ_SUFFIXES) != job.stat:
+    if not dataset.database and stat_of(job.source.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{job.source.path}: the file changed while it was read; run the merge again")
     job.out.with_suffix(".extract").write_bytes(msgspec.json.encode(extract))
     give_back()
@@ -144,13 +149,19 @@ def _too_long(task: Task | None) -> str:
 
 
 def collect_extracts(
-    jobs: Sequence[ReadJob], extracts: Iterable[Extract], ledger: Ledger, problems: IO[bytes]
+    jobs: Sequence[ReadJob], extracts: Iterable[Extract], policies: Policies, ledger: Ledger, problems: IO[bytes]
 ) -> list[Run]:
-    """Add up what was read, list what can't be used, and return the runs."""
+    """Add up what was read, list what can't be used, and return the runs.
+
+    RAISES (InputError): the policy `annotators` names nobody who answered.
+    """
     runs: list[Run] = []
+    names: set[str] = set()
     for job, extract in zip(jobs, extracts, strict=True):
+        names.update(annotator(name, job.source.dataset)[0] for name in extract.annotators)
         runs += [Run(run_path(job.out, number), job.source, tasks) for number, tasks in enumerate(extract.runs)]
         ledger.add(extract.ledger)
         with job.out.with_suffix(".problems").open("rb") as lines:
             shutil.copyfileobj(lines, problems)
+    ledger.unknown_annotators.update(unknown_annotators(policies.annotators, names))
     return runs

@@ -77,7 +77,7 @@ def merge_data(
     # else refers to it, as a worker lets go of it when it has seen many words.
     load_tokenizer(settings)
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
-    sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
+    sources = [Source(number, dataset, *file) for number, (dataset, file) in enumerate(files)]
     ledger = open_ledger(datasets, settings)
     others = [out / name for name in OUTPUTS if name != MANIFEST]
     folders = [out / name for name in (*SPLITS, "labels")]
@@ -94,7 +94,7 @@ def merge_data(
             decided = read_decisions(Path(decisions), ledger, problems) if decisions else {}
             jobs = plan_reading(sources, cache.tasks, settings)
             extracts = progress(map_jobs(read_source, jobs), "read", len(jobs))
-            runs = collect_extracts(jobs, extracts, ledger, problems)
+            runs = collect_extracts(jobs, extracts, settings, ledger, problems)
         forget_unused(cache.tasks, {job.out.name for job in jobs})
 
         count = count_partitions(runs, settings)

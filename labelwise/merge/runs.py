@@ -43,11 +43,12 @@ decode_task = msgspec.msgpack.Decoder(Task).decode
 
 
 class Source(NamedTuple):
-    """One of a data set's files, and its position among those of all data sets."""
+    """One of a data set's files, and its position among those of all data sets; see `declarations.SourceFile`."""
 
     number: int
     dataset: DataSet
     path: Path
+    name: str
 
 
 class Run(NamedTuple):

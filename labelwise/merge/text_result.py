@@ -124,6 +124,7 @@ def _count_rows(ledger: Ledger, merged: Merged) -> None:
                 ledger.undeclared[f"{answer.dataset.name}: {span.label}"] += 1
     for names in merged.other_split:
         ledger.other_split[msgspec.json.encode(names).decode()] += 1
+    ledger.out_of_order.update(merged.out_of_order)
     for dataset, by in merged.replaced:
         ledger.replaced[f"{dataset} by {by}"] += 1
 

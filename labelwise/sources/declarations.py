@@ -2,6 +2,7 @@
 
 - name: person            # also the data set's name inside Prodigy
   path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
+                          # of these, from the oldest export to the newest; a pattern's files are in natural order
   labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
   kind: auto              # auto | complete | binary
   split: auto             # auto | train | dev | test   (auto: by hash)
@@ -12,7 +13,9 @@
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: place
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
+  dataset: place-2        # its name inside the database, if that is another
   labels: [PLACE]
+  skip: true              # leave it out of the merge; its files count as declared
 
 What `path` may be: see `formats`.
 """
@@ -39,20 +42,28 @@ AnySplit = Literal["auto", "train", "dev", "test"]
 AnyKind = Literal["auto", "complete", "binary"]
 
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
+NUMBERS = re.compile(r"([0-9]+)")
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
     "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
-    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, and for .spacy files `spans: sc`, for Label Studio's `text: "
-    "body`"
+    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `skip: true`, for a database `dataset: its_name_there`, for "
+    ".spacy files `spans: sc`, for Label Studio's `text: body`"
 )
+
+
+class SourceFile(NamedTuple):
+    """A file of a data set, and its name in all that a merge writes: its path as declared, never an absolute one."""
+
+    path: Path
+    name: str
 
 
 class DataSet(msgspec.Struct, frozen=True):
     """One data set.
 
-    files (tuple[Path, ...]): the sources of its tasks, in order.
-    database (bool): the file is a Prodigy database, in SQLite, which holds the data set.
+    files (tuple[SourceFile, ...]): the sources of its tasks, in order.
+    database (str): its name in the Prodigy database, in SQLite, that holds it; empty if it is in files of its own.
     absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
     rename (dict[str, str]): new names of labels, by those that its spans have.
     key (str): that of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared; see `formats`.
@@ -60,11 +71,11 @@ class DataSet(msgspec.Struct, frozen=True):
     """
 
     name: str
-    files: tuple[Path, ...]
+    files: tuple[SourceFile, ...]
     labels: tuple[str, ...]
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
-    database: bool = False
+    database: str = ""
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
     annotators: dict[str, str] = {}
@@ -77,7 +88,8 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     name: str
     path: str | list[str] | None = None
     db: str | None = None
-    labels: tuple[str, ...]
+    dataset: str = ""
+    labels: tuple[str, ...] = ()
     kind: AnyKind = "auto"
     split: AnySplit = "auto"
     absent: tuple[str, ...] = ()
@@ -85,6 +97,12 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     annotator: str | dict[str | int, str] = ""
     spans: str = ""
     text: str = ""
+    skip: bool = False
+
+    @property
+    def inside(self) -> str:
+        """Its name in the database that holds it; empty if it is in files of its own."""
+        return (self.dataset or self.name) if self.db else ""
 
     @property
     def paths(self) -> list[str]:
@@ -119,10 +137,12 @@ def read_entries(file: Path) -> list[Declaration]:
 def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Declaration]]:
     """Yield the entries of files, of folders that have a `datasets.yml`, and of what patterns match, with their files.
 
+    Entries that are to be skipped aren't among them.
+
     RAISES (InputError): see `read_entries`.
     """
     for file in sorted(_expand(declarations)):
-        yield from ((file, entry) for entry in read_entries(file))
+        yield from ((file, entry) for entry in read_entries(file) if not entry.skip)
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
@@ -131,7 +151,7 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, data
         sets are on a server, or a declared file doesn't exist.
     """
-    datasets = [_make_dataset(entry, _find_files(entry, file)) for file, entry in read_all_entries(declarations)]
+    datasets = [_make_dataset(entry, find_sources(entry, file)) for file, entry in read_all_entries(declarations)]
     if not datasets:
         raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     names: set[str] = set()
@@ -142,11 +162,11 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
         if dataset.name in names:
             raise InputError(f"data set {dataset.name!r} is declared twice; give each its own name")
         names.add(dataset.name)
-        for file in dataset.files:
-            if printable(file) != file.as_posix():
-                raise InputError(f"data set {dataset.name!r}: {printable(file)}: its name isn't UTF-8; rename it")
-            if not dataset.database and (owner := owners.setdefault(file, dataset.name)) != dataset.name:
-                raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {file}")
+        for path, _ in dataset.files:
+            if printable(path) != path.as_posix():
+                raise InputError(f"data set {dataset.name!r}: {printable(path)}: its name isn't UTF-8; rename it")
+            if not dataset.database and (owner := owners.setdefault(path, dataset.name)) != dataset.name:
+                raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {path}")
     return datasets
 
 
@@ -198,17 +218,19 @@ def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
                 yield file / DATASETS
 
 
-def _make_dataset(entry: Declaration, files: tuple[Path, ...]) -> DataSet:
+def _make_dataset(entry: Declaration, files: tuple[SourceFile, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
-        if getattr(entry, key) and not all(file.suffix == suffix for file in files):
+        if getattr(entry, key) and not all(file.path.suffix == suffix for file in files):
             raise InputError(f"data set {entry.name!r}: `{key}` is for {suffix} files; leave it out")
+    if entry.dataset and not entry.db:
+        raise InputError(f"data set {entry.name!r}: `dataset` names one of a database, `db`; leave it out")
     return DataSet(
         entry.name,
         files,
         entry.labels,
         entry.kind,
         entry.split,
-        database=entry.db is not None,
+        database=entry.inside,
         absent=entry.absent,
         rename=entry.rename,
         annotators=entry.annotators,
@@ -232,7 +254,7 @@ def look_into(entry: Declaration, files: Iterable[Path]) -> Content:
     labels: set[str] = set()
     texts, problem = 0, ""
     for file in files:
-        for item in read_items(file, entry.name if entry.db else "", key=entry.spans or entry.text):
+        for item in read_items(file, entry.inside, key=entry.spans or entry.text):
             if item.task:
                 texts += 1
                 labels |= {entry.rename.get(label, label) for label in labels_of(item.task)}
@@ -240,15 +262,17 @@ def look_into(entry: Declaration, files: Iterable[Path]) -> Content:
     return Content(tuple(sorted(labels)), texts, problem)
 
 
-def _find_files(entry: Declaration, file: Path) -> tuple[Path, ...]:
-    """List the sources of an entry: the `.spacy` files of a folder, or files.
+def find_sources(entry: Declaration, file: Path) -> tuple[SourceFile, ...]:
+    """List the sources of an entry, each once: files, those that patterns match, and the `.spacy` files of folders.
 
     file (Path): the `datasets.yml`.
+    RAISES (InputError): it has both a path and a database, or neither, or one of its files doesn't exist.
     """
     where = f"data set {entry.name!r}"
     if bool(entry.path) == bool(entry.db):
         raise InputError(f"{file}: {where} needs either a path or a db; {SYNTAX}")
-    found: list[Path] = []
+    folder = file.parent.absolute()
+    found: dict[Path, Path] = {}
     for declared in entry.paths:
         if ADDRESS.match(declared):
             raise InputError(
@@ -257,29 +281,51 @@ def _find_files(entry: Declaration, file: Path) -> tuple[Path, ...]:
             )
         if "\0" in declared:
             raise InputError(f"{file}: {where}: no path can have the character \\0; correct {declared!r}")
-        found += _find_named(file.parent, declared, where)
-    return tuple(dict.fromkeys(found))
+        for path in _find_named(folder, declared, where):
+            found.setdefault(Path(os.path.realpath(path)), path)  # Path.resolve raises a RuntimeError where links loop
+    return tuple(map(SourceFile, found, _name_files(list(found.values()), folder)))
+
+
+def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
+    """Name the files of an entry: relative to the folder of its `datasets.yml`, as they are declared.
+
+    Absolute paths to elsewhere differ between machines: of each, the name has as few last parts as tell them apart.
+    """
+    inside = [file.relative_to(folder).as_posix() if file.is_relative_to(folder) else "" for file in files]
+    names = inside
+    for parts in range(1, max((len(file.parts) for file in files), default=0) + 1):
+        names = [name or "/".join(file.parts[-parts:]) for name, file in zip(inside, files, strict=True)]
+        if len({*names}) == len(names):
+            break
+    return names
 
 
 def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
-    """List the sources that one path of an entry names, relative to a folder.
+    """List the sources that one path of an entry names, relative to a folder; those of a pattern in natural order.
 
     where (str): the data set, for errors.
     """
-    path = Path(os.path.realpath(folder / declared))  # Path.resolve raises a RuntimeError where links loop
+    path = folder / declared
     if path.is_dir():
         return _find_inside(path, where)
     matches = [path]
     if has_magic(declared) and not path.exists():
-        found = (Path(os.path.realpath(match)) for match in glob(str(folder / declared), recursive=True))
-        matches = sorted({match for match in found if not match.is_dir()})
+        matches = [Path(match) for match in glob(str(path), recursive=True) if not Path(match).is_dir()]
+        matches.sort(key=_natural_order)
     if not matches:
         raise InputError(f"{where}: no file matches {path}; correct its path, or put a file there")
     for match in matches:
         if not match.exists():
-            raise InputError(f"{where}: there is no file {match}; correct its path, or put the file there")
+            real = os.path.realpath(match)
+            raise InputError(f"{where}: there is no file {real}; correct its path, or put the file there")
         open_file(match).close()
     return matches
+
+
+def _natural_order(path: Path) -> list[list[str | int]]:
+    """Order paths as people do: org, org-9, org-10, whatever their suffixes."""
+    parts = *path.parent.parts, path.name.partition(".")[0], path.name
+    return [[int(piece) if piece.isdecimal() else piece for piece in NUMBERS.split(part)] for part in parts]
 
 
 def _find_inside(folder: Path, where: str) -> list[Path]:

@@ -33,5 +33,6 @@ def print_undeclared(folder: Path, left: Iterable[Undeclared]) -> None:
         file = folder / one.entry.paths[0]
         msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
         if file.name.endswith(SUFFIXES):
+            msg.info(f"To leave it out for good, add an entry with `skip: true` to {folder / DATASETS}.")
             msg.info(f"To merge it, add to {folder / DATASETS}, with all labels that annotators were shown:")
             print(write_entries([msgspec.structs.replace(one.entry, labels=one.entry.labels or ("LABEL",))]))

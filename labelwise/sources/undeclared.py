@@ -2,13 +2,12 @@
 
 An entry has a file's name and path, and the labels that are used in it, to be checked: labels nobody used can't be
 inferred. From then on `datasets.yml` is the truth: entries are added to it, and never changed or taken out. Each file
-is a data set of its own, until somebody lists two exports in one entry.
+is a data set of its own, until somebody lists two exports in one entry. `skip: true` leaves one out for good.
 """
 
+import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatch
-from os.path import normpath
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +17,19 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
 from labelwise.files import atomic
 from labelwise.settings import decode_yaml
-from labelwise.sources.declarations import SYNTAX, Declaration, look_into, read_entries, write_entries
-from labelwise.sources.files import data_in, printable, read_file
+from labelwise.sources.declarations import (
+    SYNTAX,
+    Declaration,
+    SourceFile,
+    find_sources,
+    look_into,
+    read_entries,
+    write_entries,
+)
+from labelwise.sources.files import data_in, find_files, printable, read_file
 from labelwise.sources.formats import DATABASE, SUFFIXES
 from labelwise.sources.prodigy_tables import find_names
+from labelwise.text import counted
 
 COMMENT = """\
 # Found in this folder, to be checked: list all labels that annotators were shown, as those nobody used can't be
@@ -49,6 +57,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
 
     RETURNS (list[Undeclared]): all that had no entry, also what isn't added: if it has no labels, can't be read, or if
         the `datasets.yml` isn't written in a way that entries can be put at its end.
+    RAISES (InputError): it has an entry whose sources can't be found; see `declarations.find_sources`.
     """
     file = folder / DATASETS
     content = read_file(file).decode() if file.is_file() else ""
@@ -70,30 +79,57 @@ def declare_folder(folder: Path) -> list[Undeclared]:
 
 
 def _find_undeclared(folder: Path, entries: Sequence[Declaration]) -> Iterator[Undeclared]:
-    """Read all that may be a data set in a folder, but not below it, and that no entry names."""
+    """Read all that may be a data set in a folder, but not below it, and that no entry names, or finds a part of."""
     names = {entry.name for entry in entries}
-    paths = [normpath(path).partition("/")[0] for entry in entries if entry.path for path in entry.paths]
-    stored = {(normpath(entry.db), entry.name) for entry in entries if entry.db}
+    found = [(source.path, entry.inside) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
+    declared = [path for path, inside in found if not inside]
     # The names of a database's data sets are given, so they come first.
     for file in sorted(data_in(folder), key=lambda file: (file.suffix not in DATABASE.suffixes, file)):
         name = printable(Path(file.name))
-        if file.name in paths or any(fnmatch(file.name, path) for path in paths):
+        real = Path(os.path.realpath(file))
+        if any(path.is_relative_to(real) for path in declared):
+            yield from _find_beside(file, declared) if file.is_dir() else ()
             continue
         if file.suffix in DATABASE.suffixes:
             try:
                 inside = find_names(file)
             except (InputError, sqlite3.DatabaseError) as error:
                 problem = f"it can't be read as a Prodigy database: {error}"
-                yield Undeclared(Declaration(name=name, db=name, labels=()), problem=problem)
+                yield Undeclared(Declaration(name=name, db=name), problem=problem)
                 continue
-            new = [Declaration(name=one, db=name, labels=()) for one in inside if (name, one) not in stored]
+            new = [
+                Declaration(name=f"{file.stem}-{one}", db=name, dataset=one)
+                if one in names
+                else Declaration(name=one, db=name)
+                for one in inside
+                if (real, one) not in found
+            ]
         else:
             suffix = max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default="")
             stem = name.removesuffix(suffix)
-            new = [Declaration(name=name if stem in names else stem, path=name, labels=())]
+            new = [Declaration(name=name if stem in names else stem, path=name)]
         for entry in new:
             yield _describe(file, entry, names)
             names.add(entry.name)
+
+
+def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
+    """Say of a folder of which entries name a part which files they leave out."""
+    left = [file for file in find_files(folder, SUFFIXES, hidden=False) if Path(os.path.realpath(file)) not in declared]
+    if left:
+        path = printable(left[0].relative_to(folder.parent))
+        problem = f"entries name other files of its folder, and leave out {counted(len(left), 'file')}"
+        yield Undeclared(Declaration(name=path, path=path), problem=problem)
+
+
+def _sources_of(entry: Declaration, file: Path) -> tuple[SourceFile, ...]:
+    """List the sources of an entry; of one that is skipped, those that there still are."""
+    try:
+        return find_sources(entry, file)
+    except InputError:
+        if entry.skip:
+            return ()
+        raise
 
 
 def _describe(file: Path, entry: Declaration, names: set[str]) -> Undeclared:

@@ -51,7 +51,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
 
 
 def test_the_sections_are_the_settings(merging):
-    merging.add("a", ["A"], [spans()])
+    merging.add("a", ["A"], [spans() | {"_annotator_id": "ann"}])
     given = {
         **{"duplicates": "union", "annotators": "ann, bob", "conflicts": "latest", "overlap": "first"},
         **{"coverage": "drop", "alignment": "expand", "lang": "de", "dev_ratio": 0.3, "test_ratio": 0.2},

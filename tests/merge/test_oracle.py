@@ -35,7 +35,9 @@ COUNTERS = (
     "near_duplicates",
     "other_split",
     "replaced",
+    "out_of_order",
     "renamed",
+    "unknown_annotators",
 )
 Key = tuple[int, int, str]
 Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
@@ -93,19 +95,21 @@ class Oracle:
         # The contract takes from traceless tasks alone the power to declare a split: a rejected task has it.
         declared = {task["split"] for task in tasks if not traceless(task)} - {"auto"}
         split = next((name for name in ("test", "dev", "train") if name in declared), split)
-        able = [task for task in tasks if not traceless(task) and (not declared or task["split"] in ("auto", split))]
+        present = [task for task in tasks if not traceless(task) and (not declared or task["split"] in ("auto", split))]
+        able = [task for task in present if not repeats(task, present)]
         self.compare_versions(text, able)
         claims: list[dict] = []
         covered: dict[str, str] = {}
         for task in tasks:
             fate, counting = fate_of_row(task, able, self.policies)
+            fate = "same answer" if task in present and task not in able else fate
             self.ledger["rows"][fate] += 1
             if task in able and task["kind"] == "complete" and self.policies.duplicates == "latest":
                 for label in set(task["labels"]) - set(counting):
                     last = last_of(task, able, label)["name"]
                     self.ledger["replaced"][f"{task['name']} by {last}"] += last != task["name"]
             if fate == "other split":
-                owner = next(other["name"] for other in able if other["split"] == split)
+                owner = next(other["name"] for other in present if other["split"] == split)
                 self.ledger["other_split"][f'["{task["name"]}","{owner}"]'] += 1
             if fate != "merged":
                 self.ledger["spans"][f"in {fate} task"] += len(task["spans"])
@@ -142,9 +146,12 @@ class Oracle:
     def compare_versions(self, text: str, able: list[dict]) -> None:
         """Count agreement: of each annotator the latest accepted answer, every two of them."""
         tasks = [task for task in able if task["kind"] == "complete" and task["answer"] == "accept"]
-        tasks.sort(key=order_of)
         for label in self.labels:
-            latest = {task["who"]: task for task in tasks if label in task["labels"]}
+            people = dict.fromkeys(task["who"] for task in tasks if label in task["labels"])
+            latest = {
+                who: latest_of([task for task in tasks if task["who"] == who and label in task["labels"]])
+                for who in people
+            }
             versions = [
                 (who[1], {place for span in task["spans"] if (place := accepted_place(text, span, label))})
                 for who, task in latest.items()
@@ -190,7 +197,7 @@ class Oracle:
         for label in self.labels:
             tasks = [task for task in voting if label in task["counting"]]
             reviews = [task for task in tasks if task["review"]]
-            last = max(reviews, key=order_of, default=None)
+            last = latest_of(reviews) if reviews else None
             judges = [last["who"]] if last else list(dict.fromkeys(task["who"] for task in tasks))
             if len({str(task["who"]) for task in tasks}) < 2 or (self.policies.annotators == "union" and not last):
                 continue
@@ -220,11 +227,13 @@ class Oracle:
         """Decide between claims about the same span: give the accepted and the rejected ones."""
         standing = [claim for claim in claims if claim_stands(claim, claims, self.policies)]
         self.ledger["spans"]["superseded"] += len(claims) - len(standing)
-        standing = self.vote(text, standing, voting)
+        voted = self.vote(text, standing, voting)
+        standing = [claim for claim in voted if not self.taken_back(claim, voted)]
+        self.ledger["spans"]["superseded"] += len(voted) - len(standing)
         said: dict[str, Says] = {"accept": {}, "reject": {}}
         newest: dict[tuple[str, Key], float] = {}
         for claim in standing:
-            verdict, key, time = claim["verdict"], claim["key"], claim["task"]["time"]
+            verdict, key, time = claim["verdict"], claim["key"], claim["task"]["time"] or 0
             self.ledger["spans"]["duplicate"] += key in said[verdict]
             said[verdict][key] = tuple(sorted({*said[verdict].get(key, ()), claim["task"]["name"]}))
             newest[verdict, key] = max(time, newest.get((verdict, key), time))
@@ -237,6 +246,14 @@ class Oracle:
             self.lost_spans[text, "accept/reject", told] += 1
             del said[lost][key]
         return said["accept"], said["reject"]
+
+    def taken_back(self, claim: dict, claims: list[dict]) -> bool:
+        """Tell if the latest verdict of a claim's data set on its span is the opposite one."""
+        rivals = [c for c in claims if c["key"] == claim["key"] and c["task"]["name"] == claim["task"]["name"]]
+        last = latest_of([rival["task"] for rival in rivals])
+        return self.policies.duplicates == "latest" and not any(
+            rival["task"] is last and rival["verdict"] == claim["verdict"] for rival in rivals
+        )
 
     def doc_of(self, text: str, accepted: Says, rejected: Says, uncovered: dict[str, str]) -> dict[str, Any]:
         """Say what the doc holds, and count what becomes of its spans."""
@@ -328,11 +345,12 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     else:
         answered = view is None and any(span.get("answer") is not None for span in spans)
         kind = "binary" if view in BINARY or answered else "complete"
-    time = row["_timestamp"] if is_number(row.get("_timestamp"), int, float) else 0
+    time = row["_timestamp"] if is_number(row.get("_timestamp"), int, float) else None
     task = {"text": row["text"], "spans": spans, "answer": row.get("answer", "accept"), "kind": kind, "time": time}
     names = [row.get(key) for key in ("_annotator_id", "_session_id")]
     named = [name for name in names if isinstance(name, str) and name]
     task["who"] = ("annotator", named[0]) if named else ("data set", dataset["name"])
+    task["signed"] = named[:1]
     task["review"] = row.get("_view_id") == "review"
     return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
 
@@ -344,9 +362,29 @@ def traceless(task: dict) -> str:
     return "other interface" if task["kind"] == "other" else ""
 
 
-def order_of(task: dict) -> tuple:
-    """Say what "latest" compares: the time, then the data set, then the line."""
-    return task["time"], task["number"], task["line"]
+def latest_of(tasks: list[dict]) -> dict:
+    """Give the latest task: by time, if all have one, then by data set, then by line."""
+    timed = all(task["time"] is not None for task in tasks)
+    return max(tasks, key=lambda task: (task["time"] if timed else 0, task["number"], task["line"]))
+
+
+def facts_of(task: dict) -> tuple:
+    """Collect the facts in which two rows of one answer are equal."""
+    spans = []
+    for span in task["spans"]:
+        label, answer = span.get("label"), span.get("answer")
+        place = accepted_place(task["text"], {**span, "answer": None}, label) if isinstance(label, str) else None
+        answer = answer if answer is None or isinstance(answer, str) else "ignore"
+        spans.append(str((*(place or (0, 0)), str(label), answer)))
+    return (task["kind"], task["answer"], task["time"], task["signed"], sorted(spans))
+
+
+def repeats(task: dict, tasks: list[dict]) -> bool:
+    """Tell if another row has the same answer, to a question for the same labels, or more of them."""
+    twins = [other for other in tasks if task["time"] is not None and facts_of(other) == facts_of(task)]
+    more = any(set(task["labels"]) < set(other["labels"]) for other in twins)
+    first = [other for other in twins if set(task["labels"]) == set(other["labels"])]
+    return more or (bool(first) and first[0] is not task)
 
 
 def rivals_of(task: dict, able: list[dict], label: str) -> list[dict]:
@@ -357,7 +395,7 @@ def rivals_of(task: dict, able: list[dict], label: str) -> list[dict]:
 
 def last_of(task: dict, able: list[dict], label: str) -> dict:
     """Give the latest of them."""
-    return max(rivals_of(task, able, label), key=order_of)
+    return latest_of(rivals_of(task, able, label))
 
 
 def fate_of_row(task: dict, able: list[dict], policies: Policies) -> tuple[str, list[str]]:
@@ -411,8 +449,9 @@ def claim_stands(claim: dict, claims: list[dict], policies: Policies) -> bool:
     rivals = [c for c in rivals if c["task"]["name"] == claim["task"]["name"]]
     if policies.duplicates == "union":
         rivals = [c for c in rivals if c["verdict"] == claim["verdict"]]
-    # The contract is silent on several claims of one task: `max` gives the first.
-    return claim is max(rivals, key=lambda c: order_of(c["task"]))
+    # The contract is silent on several claims of one task: the first counts.
+    last = latest_of([rival["task"] for rival in rivals])
+    return claim is next(rival for rival in rivals if rival["task"] is last)
 
 
 @lru_cache
@@ -518,6 +557,9 @@ def several_datasets(draw: st.DrawFn) -> list[dict[str, Any]]:
         split = draw(st.sampled_from([*["auto"] * 7, "train", "dev", "test"]))
         tasks = draw(st.lists(rows(texts, labels), min_size=draw(st.sampled_from([0, 3, 6])), max_size=9))
         made.append({"name": name, "labels": labels, "kind": kind, "split": split, "rename": rename, "rows": tasks})
+    if draw(st.booleans()):  # a copy under another name, such as a database beside its export
+        made.append({**made[0], "name": "e", "labels": draw(st.sampled_from([made[0]["labels"], ["A", "B", "C"]]))})
+        made[-1]["rename"] = {} if made[-1]["labels"] != made[0]["labels"] else made[0]["rename"]
     return made
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from labelwise.corpus.annotation import annotation_of
+from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import task
 from tests.merge.test_advice import said
@@ -55,7 +56,6 @@ def test_names_and_declarations_say_who_is_who(merging, one, other, declared, sa
         ("all", []),
         ("bob, ann", [OTHER]),
         ("nobody, ann", [ZOE]),
-        ("nobody", [ZOE, OTHER]),  # none is there: half
     ],
 )
 @pytest.mark.parametrize("session", ["", "a-"])
@@ -63,6 +63,11 @@ def test_a_policy_may_name_people(merging, annotators, expected, session):
     """A session is named without its data set."""
     rows = [answer(ZOE, who=f"{session}ann"), answer(OTHER, who=f"{session}bob")]
     merging.add("a", ["PERSON"], rows)
-    merging.run(policies=Policies(annotators=annotators))
+    ledger = merging.run(policies=Policies(annotators=annotators))
     ((_, doc),) = merging.docs().values()
     assert annotation_of(doc).accepted == set(expected)
+    assert ("`annotators` names 'nobody', and no answer has that name" in said(ledger)) == ("nobody" in annotators)
+    for wrong in ("unoin", "nobody, eve"):
+        why = rf"annotators: '{wrong}' is neither a policy \(half, all, union\) nor .* who answered \(ann, bob\)"
+        with pytest.raises(InputError, match=why):
+            merging.run(policies=Policies(annotators=wrong))

@@ -68,7 +68,25 @@ def test_links_are_followed_and_folders_that_link_to_each_other_are_read_once(tm
     assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
     write_jsonl(tmp_path / "deep/one.jsonl", [{"text": "one"}])
     (tmp_path / "linked.jsonl").symlink_to("deep/one.jsonl")
-    assert load_datasets([declare(tmp_path, "*.jsonl")])[0].files == (tmp_path / "deep/one.jsonl",)
+    assert load_datasets([declare(tmp_path, "*.jsonl")])[0].files == ((tmp_path / "deep/one.jsonl", "linked.jsonl"),)
+
+
+@pytest.mark.parametrize(
+    ("declared", "names"),
+    [
+        ("org*.jsonl", ["org.jsonl", "org-9.jsonl", "org-10.jsonl"]),  # in natural order
+        ("../here/org.jsonl", ["../here/org.jsonl"]),
+        ("{root}/here/org-*.jsonl", ["org-9.jsonl", "org-10.jsonl"]),
+        ("{root}/away/two/x.jsonl", ["x.jsonl"]),
+        ("{root}/away/**/x.jsonl", ["one/x.jsonl", "two/x.jsonl"]),
+        ("../away/*/x.jsonl", ["../away/one/x.jsonl", "../away/two/x.jsonl"]),
+    ],
+)
+def test_files_are_named_as_declared_and_never_by_an_absolute_path(tmp_path, declared, names):
+    for name in ("here/org.jsonl", "here/org-10.jsonl", "here/org-9.jsonl", "away/one/x.jsonl", "away/two/x.jsonl"):
+        write_jsonl(tmp_path / name, [{"text": "one"}])
+    (dataset,) = load_datasets([declare(tmp_path / "here", declared.format(root=tmp_path))])
+    assert [file.name for file in dataset.files] == names
 
 
 def make(path: Path, what: str) -> None:

@@ -8,12 +8,14 @@ import pytest
 import yaml
 
 from labelwise.errors import InputError
-from labelwise.sources.declarations import load_datasets
+from labelwise.sources.declarations import Declaration, load_datasets, read_entries, write_entries
 from labelwise.sources.files import has_data
 from labelwise.sources.undeclared import Undeclared, declare_folder
 from scripts.merge import merge_cli
-from tests.conftest import call, task, write_jsonl
+from tests.conftest import ROOT, call, task, write_jsonl
 from tests.sources.reading import make_database
+
+PERSONS = ["person.jsonl", "person_eval.jsonl"]
 
 
 def marked(text: str, *labels: str) -> dict:
@@ -50,9 +52,12 @@ def declared(folder: Path) -> list[dict]:
         "# ours\n- {name: p, path: person.jsonl, labels: [PERSON]}",
         "- name: p  # a comment\n  path: [person.jsonl, ./person_eval.jsonl]\n  labels:\n    - PERSON\n",
         "- {name: p, path: person*, labels: [PERSON]}",
+        "- {name: p, path: ../prodigy/person.jsonl, labels: [PERSON]}",
+        "- {name: p, path: '{folder}/person.jsonl', labels: [PERSON]}",
     ],
 )
 def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, written):
+    written = written.replace("{folder}", str(folder))
     (folder / "datasets.yml").write_text(written)
     entry = declared(folder)
     declare_folder(folder)
@@ -69,7 +74,42 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
     assert problems(declare_folder(folder)).keys() == {"below", "empty", "numbers"}
     assert (folder / "datasets.yml").read_bytes() == before
     (folder / "datasets.yml").write_text("- {name: drug, path: person*, labels: [PERSON]}\n")
-    assert problems(declare_folder(folder))["drug"] == "another data set has this name"
+    two = {one.entry.name: one.entry for one in declare_folder(folder) if not one.problem}
+    assert (two["prodigy-drug"].db, two["prodigy-drug"].dataset) == ("prodigy.db", "drug"), (
+        "the database has a name too"
+    )
+    assert len(load_datasets([folder])) == 6
+
+
+@pytest.mark.parametrize(
+    ("pattern", "read", "left"),
+    [
+        ("*/other.jsonl", ["below/other.jsonl"], {"below/more.jsonl"}),
+        ("**/*e*.jsonl", ["empty.jsonl", "numbers.jsonl", *PERSONS, "below/more.jsonl", "below/other.jsonl"], set()),
+    ],
+)
+def test_a_pattern_hides_no_file(folder, pattern, read, left):
+    """It declares the files that it finds, and no others of that name, or of their folder."""
+    write_jsonl(folder / "below/more.jsonl", [marked("Sue", "BELOW")])
+    (folder / "datasets.yml").write_text(f"- {{name: p, path: '{pattern}', labels: [PERSON]}}\n")
+    found = declare_folder(folder)
+    datasets = {dataset.name: dataset.files for dataset in load_datasets([folder])}
+    assert sorted(file.name for file in datasets["p"]) == sorted(read)
+    files = {file.name for name in datasets for file in datasets[name] if not file.name.endswith(".db")}
+    assert {*PERSONS, "places.dev.conll"} <= files
+    assert {name for name in problems(found) if "/" in name} == left
+    assert ("'below/more.jsonl' isn't declared" in call(merge_cli, folder, folder / "../corpus")) is bool(left)
+    skipped = "- {name: more, path: below/more.jsonl, skip: true}\n- {name: gone, path: gone.jsonl, skip: true}\n"
+    (folder / "datasets.yml").write_text((folder / "datasets.yml").read_text() + skipped)
+    assert not {name for name in problems(declare_folder(folder)) if "/" in name}
+    assert len(load_datasets([folder])) == len(datasets)
+
+
+def test_the_example_has_all_keys_and_no_other():
+    entries = read_entries(ROOT / "assets/prodigy/datasets.yml.example")
+    written = {key for entry in yaml.safe_load(write_entries(entries)) for key in entry}
+    defaults = {"kind", "split"}  # which the example says
+    assert written | defaults == set(Declaration.__struct_fields__)
 
 
 def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):

@@ -5,7 +5,7 @@
    is an answer that doesn't count in the merge (see `answers.why_not`; another split).
 2. An annotator is who `answers.annotator` says: a named person in all data sets, or a data set, whose answers nobody
    has signed.
-3. "Latest" is as in the merge (`answers.Answer.order`). The
+3. "Latest" is as in the merge (`answers.by_time`). The
    policy `duplicates` doesn't matter here: what another annotator's answer superseded was annotated all the same.
 4. Where a label has several versions, each pair is compared: `both` counts the spans with equal offsets in both,
    `spans` those of the one plus those of the other. A span that a version has twice counts once.
@@ -19,7 +19,7 @@ from itertools import combinations
 
 import msgspec
 
-from labelwise.merge.rules.answers import Answer, Offsets, accepted_offsets
+from labelwise.merge.rules.answers import Answer, Offsets, accepted_offsets, by_time
 from labelwise.merge.rules.lost_spans import review_task
 
 
@@ -86,13 +86,12 @@ def disagreement_tasks(
 
 def _latest_answers(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     """Find the latest answer of each annotator, for each label that has several annotators."""
-    latest: dict[str, dict[tuple[str, str], Answer]] = {}
-    if len(answers) > 1:
-        for answer in sorted(answers, key=lambda answer: answer.order):
-            for label in answer.dataset.labels if answer.task.answer == "accept" else ():
-                if label not in (answer.task.uncovered or ()):
-                    latest.setdefault(label, {})[answer.who] = answer
-    return {label: list(group.values()) for label, group in latest.items() if len(group) > 1}
+    given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
+    for answer in answers if len(answers) > 1 else ():
+        for label in answer.dataset.labels if answer.task.answer == "accept" else ():
+            if label not in (answer.task.uncovered or ()):
+                given.setdefault(label, {}).setdefault(answer.who, []).append(answer)
+    return {label: [by_time(group)[-1] for group in by.values()] for label, by in given.items() if len(by) > 1}
 
 
 def _name(answer: Answer) -> str:

@@ -1,14 +1,14 @@
 """Answers: tasks with their data set, file and line; their order, and whether they count."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from labelwise.corpus.places import AnswerPlace, answer_digest
 from labelwise.corpus.tasks import PREDICTED
-from labelwise.sources.declarations import DataSet
+from labelwise.sources.declarations import DataSet, SourceFile
 from labelwise.sources.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
 
 Offsets = tuple[int, int]
@@ -19,7 +19,7 @@ UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 class Answer(msgspec.Struct):
     """One task with its place among the sources, and what became of it.
 
-    file (Path): the source that it was read from, whose position among all is `source`.
+    file (SourceFile): the source that it was read from, whose position among all is `source`.
     kind (str): what the data set is declared to be, or else what the task says.
     who (tuple[str, str]): who answered; see `annotator`.
     outcome (str): of the row; each of its spans has its own.
@@ -28,7 +28,7 @@ class Answer(msgspec.Struct):
     dataset: DataSet
     line: int
     task: Task
-    file: Path = Path()
+    file: SourceFile = SourceFile(Path(), "")
     source: int = 0
     kind: Kind = "complete"
     who: tuple[str, str] = ("", "")
@@ -37,22 +37,17 @@ class Answer(msgspec.Struct):
     def __post_init__(self) -> None:
         """Find out what kind it is, and whose."""
         self.kind = kind_of(self.task) if self.dataset.kind == "auto" else self.dataset.kind
-        self.who = annotator(self.task, self.dataset)
+        self.who = annotator(self.task.annotator_id or "", self.dataset)
 
     @property
     def place(self) -> str:
-        """File and line."""
-        return f"{self.file}:{self.line}"
+        """Path and line."""
+        return f"{self.file.path}:{self.line}"
 
     @property
     def name(self) -> tuple[str, int]:
-        """The name of the file, and the line."""
+        """The name of the file, as declared, and the line."""
         return (self.file.name, self.line)
-
-    @property
-    def order(self) -> tuple[float, int, int]:
-        """What "latest" compares: the time of the answer, then its source and its line; no time comes first."""
-        return (self.task.timestamp or 0.0, self.source, self.line)
 
     @property
     def spans(self) -> list[TaskSpan]:
@@ -60,25 +55,37 @@ class Answer(msgspec.Struct):
         return self.task.spans or []
 
 
-def annotator(task: Task, dataset: DataSet) -> tuple[str, str]:
+def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
     """Tell who answered: a name, which is one person's in all data sets, or one within a data set, which follows.
+
+    name (str): that of the annotator or of the session, as an answer has it; empty if it has none.
 
     Prodigy's session `ann` of the data set `person` is `person-ann`: the person is ann. A number, as Label Studio and
     doccano give it, is a name within its data set, as each server counts from 1. So is no name at all: answers that
     nobody has signed are one annotator's. A declaration may name the person that either stands for.
     """
-    name = (task.annotator_id or "").removeprefix(f"{dataset.name}-")
+    name = name.removeprefix(f"{dataset.database or dataset.name}-")
     name = "" if UNNAMED.search(name) else name
     if person := dataset.annotators.get(name):
         return (person, "")
     return (name, dataset.name if not name or name.isdecimal() else "")
 
 
-def superseded(answers: Sequence[Answer]) -> set[int]:
-    """Find the answers that a later file of their data set supersedes, by their `id`.
+def by_time(answers: Iterable[Answer]) -> list[Answer]:
+    """Sort answers from the earliest to the latest: by their times, if all have one, then by source and line."""
+    group = list(answers)
+    timed = all(answer.task.timestamp is not None for answer in group)
+    return sorted(group, key=lambda answer: (timed and answer.task.timestamp, answer.source, answer.line))
 
-    Of its files, the one listed last counts in which an annotator answered a question, be it by `ignore`. A complete
-    task asks about the text, a binary one about its spans.
+
+def superseded(answers: Sequence[Answer]) -> tuple[set[int], list[str]]:
+    """Find the answers that the latest one, in another file of their data set, supersedes.
+
+    In one of its files an annotator answered a question last, be it by `ignore`: that one counts. A complete task asks
+    about the text, a binary one about its spans.
+
+    RETURNS (tuple): the answers, by their `id`, and the data set of each question that was answered last, by the times,
+        in a file that isn't the last of those listed.
     """
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
@@ -86,11 +93,31 @@ def superseded(answers: Sequence[Answer]) -> set[int]:
             spans = answer.spans if answer.kind == "binary" else ()
             about = str([(span.start, span.end, span.label) for span in spans])
             asked.setdefault((answer.dataset.name, *answer.who, answer.kind, about), []).append(answer)
+    last = {about: by_time(group)[-1].source for about, group in asked.items()}
+    earlier = {id(answer) for about, group in asked.items() for answer in group if answer.source != last[about]}
+    listed = {about: max(answer.source for answer in group) for about, group in asked.items()}
+    return earlier, [str(about[0]) for about in asked if last[about] != listed[about]]
+
+
+def same_answers(answers: Iterable[Answer]) -> set[int]:
+    """Find the answers that another one repeats, as a copy of a data set has them, by their `id`.
+
+    They have a time, and are equal in it, in their spans, and in the annotator or session that they name; and the one
+    that is kept, the first, covers all of their labels. Without the latter, an empty answer may be to another question.
+    """
+    known: dict[tuple[object, ...], list[Answer]] = {}
+    for answer in answers:
+        if (time := answer.task.timestamp) is not None:
+            spans = sorted(str((span.start, span.end, span.label, span.answer)) for span in answer.spans)
+            told = (answer.kind, answer.task.answer, time, answer.task.annotator_id, *spans)
+            known.setdefault(told, []).append(answer)
+    asked = {id(answer): {*said_labels(answer), *answer.dataset.absent} for group in known.values() for answer in group}
     return {
         id(answer)
-        for group in asked.values()
-        for answer in group
-        if answer.source < max(other.source for other in group)
+        for group in known.values()
+        for number, answer in enumerate(group)
+        for place, other in enumerate(group)
+        if asked[id(answer)] < asked[id(other)] or (asked[id(answer)] == asked[id(other)] and place < number)
     }
 
 

@@ -1,8 +1,8 @@
 """Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
 
 1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
-   for spans, or from a data set that declares another split than the text's; or if a file that its data set lists
-   later has the annotator's answer, too.
+   for spans, or from a data set that declares another split than the text's; or if another file of its data set has a
+   later answer of the annotator's (with `duplicates: latest`), or another row has the same answer.
 2. Complete tasks: where one person answered for a label more than once, in whichever data sets, the `duplicates` policy
    decides. If the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, the text is
    complete for the labels of the data set, and its spans are accepted.
@@ -10,7 +10,8 @@
    Where several annotators answered for a label, the `annotators` policy decides which of their spans stand.
 3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
    A text judged for a label is `partial` for it, unless it is complete.
-4. A span accepted by one data set and rejected by another is for the `conflicts` policy.
+4. Of a data set's verdicts on a span, accepted and rejected, the `duplicates` policy decides, too; a span accepted by
+   one data set and rejected by another is for the `conflicts` policy.
 5. Decisions change single spans of all that: see `decisions`.
 6. Every row and every span is given one outcome, or is among the accepted or rejected ones that `to_doc` gives one.
 
@@ -23,7 +24,7 @@ import msgspec
 
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.agreement import Version, find_versions
-from labelwise.merge.rules.answers import Answer, said_labels, superseded, why_not
+from labelwise.merge.rules.answers import Answer, by_time, said_labels, same_answers, superseded, why_not
 from labelwise.merge.rules.decisions import Decided, Judged, judge
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
@@ -50,6 +51,7 @@ class Merged(msgspec.Struct):
     versions (dict[str, list[Version]]): the spans of each of several annotators, by label.
     other_split (list): of each row left out its data set, and the one that declares the text's split.
     replaced (list): of each answer for a label its data set, and that of the same person's later answer.
+    out_of_order (list[str]): data sets whose files have a later answer, by its time, before the last; once for each.
     judged (list[Judged]): the decisions about it.
     added (list[TaskSpan]): spans that no source has, but a decision.
     """
@@ -65,6 +67,7 @@ class Merged(msgspec.Struct):
     versions: dict[str, list[Version]] = {}
     other_split: list[tuple[str, str]] = []
     replaced: list[tuple[str, str]] = []
+    out_of_order: list[str] = []
     judged: list[Judged] = []
     added: list[TaskSpan] = []
 
@@ -89,7 +92,7 @@ def merge_text(
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
     merged = Merged(text, answers, value_of_meta(answers, DOCUMENT) or "")
-    complete, binary = _sort_answers(merged, split)
+    complete, binary = _sort_answers(merged, split, policies)
     chosen: dict[int, list[str]] = {}
     for group in complete.values():
         chosen |= _choose(merged, group, policies)
@@ -112,18 +115,24 @@ def merge_text(
 
 
 def _sort_answers(
-    merged: Merged, split: Split | None
+    merged: Merged, split: Split | None, policies: Policies
 ) -> tuple[dict[tuple[str, str], list[Answer]], dict[str, list[Answer]]]:
     """Drop the answers that leave no trace, and group the others: complete ones by person, binary ones by data set."""
     complete: dict[tuple[str, str], list[Answer]] = {}
     binary: dict[str, list[Answer]] = {}
-    earlier = superseded(merged.answers)
+    able = [answer for answer in merged.answers if not why_not(answer) and _is_for(answer, split)]
+    same = same_answers(able)
+    earlier: set[int] = set()
+    if policies.duplicates == "latest":
+        earlier, merged.out_of_order = superseded([answer for answer in merged.answers if id(answer) not in same])
     for answer in merged.answers:
-        if id(answer) in earlier:
+        if id(answer) in same:
+            _drop(answer, "same answer")
+        elif id(answer) in earlier:
             _drop(answer, "superseded")
         elif reason := why_not(answer):
             _drop(answer, reason)
-        elif split is not None and answer.dataset.split not in ("auto", split):
+        elif not _is_for(answer, split):
             owner = next(other for other in merged.answers if other.dataset.split == split and not why_not(other))
             merged.other_split.append((answer.dataset.name, owner.dataset.name))
             _drop(answer, "other split")
@@ -132,6 +141,11 @@ def _sort_answers(
         else:
             binary.setdefault(answer.dataset.name, []).append(answer)
     return complete, binary
+
+
+def _is_for(answer: Answer, split: Split | None) -> bool:
+    """Tell whether the data set of an answer lets its text be in the split that one declares."""
+    return split is None or answer.dataset.split in ("auto", split)
 
 
 def _collect_spans(merged: Merged, counting: Sequence[tuple[Answer, Sequence[str]]]) -> tuple[Spans, Spans]:
@@ -211,7 +225,8 @@ def _judgements(group: Sequence[Answer], policies: Policies) -> dict[tuple[SpanK
     for key, verdicts in by_span.items():
         if policies.duplicates == "error":
             only([answer for _, answer, _ in verdicts])
-        verdicts.sort(key=lambda verdict: verdict[1].order, reverse=True)
+        place = {id(answer): number for number, answer in enumerate(by_time(answer for _, answer, _ in verdicts))}
+        verdicts.sort(key=lambda verdict: place[id(verdict[1])], reverse=True)
         # Of equal verdicts, the latest is kept.
         kept = {
             accept: (answer, span)
@@ -288,8 +303,12 @@ def _decide(merged: Merged, accepted: Spans, rejected: Spans, decided: Decided) 
 
 
 def _settle(merged: Merged, accepted: Spans, rejected: Spans, policies: Policies, decided: Decided) -> None:
-    """Decide between spans that are both accepted and rejected."""
+    """Decide between spans that are both accepted and rejected: first within each data set, then between them."""
     for key in sorted(accepted.keys() & rejected.keys()):
+        if key not in decided:
+            _settle_within(key, accepted, rejected, policies)
+        if key not in accepted or key not in rejected:
+            continue
         yes, no = ([answer for answer, _ in spans[key]] for spans in (accepted, rejected))
         accept = key in decided or CONFLICTS[policies.conflicts](yes, no)
         claims = Claim(key, "accept", names_of(accepted[key])), Claim(key, "reject", names_of(rejected[key]))
@@ -297,6 +316,37 @@ def _settle(merged: Merged, accepted: Spans, rejected: Spans, policies: Policies
         said[0][1].outcome = "accept/reject"
         kept, lost = claims if accept else reversed(claims)
         merged.lost.append(LostSpan("accept/reject", lost, kept))
+
+
+def _settle_within(key: SpanKey, accepted: Spans, rejected: Spans, policies: Policies) -> None:
+    """Withdraw the verdicts on a span that a later, opposite one of the same data set supersedes.
+
+    With `duplicates: union`, both stand.
+
+    RAISES (InputError): the policy is "error".
+    """
+    if policies.duplicates == "union":
+        return
+    sides = accepted, rejected
+    names = [{answer.dataset.name for answer, _ in spans[key]} for spans in sides]
+    for name in sorted(names[0] & names[1]):
+        given = [[answer for answer, _ in spans[key] if answer.dataset.name == name] for spans in sides]
+        if policies.duplicates == "error":
+            only([*given[0], *given[1]])
+        last = by_time([*given[0], *given[1]])[-1]
+        lost = [spans for spans, answers in zip(sides, given, strict=True) if not any(last is one for one in answers)]
+        for spans in lost:  # none if one answer has both
+            _withdraw(key, spans, name)
+
+
+def _withdraw(key: SpanKey, spans: Spans, name: str) -> None:
+    """Take a data set from those who assert a span; the first that is left has the outcome of all."""
+    said = spans.pop(key)
+    for answer, span in said:
+        span.outcome = "superseded" if answer.dataset.name == name else "duplicate"
+    if left := [(answer, span) for answer, span in said if answer.dataset.name != name]:
+        left[0][1].outcome = ""
+        spans[key] = left
 
 
 def names_of(said: Said) -> list[str]:

@@ -3,7 +3,7 @@
 Those that need tokens, `overlap` and `alignment`, are applied in `to_doc`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.manifest import Split
 from labelwise.errors import InputError
-from labelwise.merge.rules.answers import Answer
+from labelwise.merge.rules.answers import Answer, by_time
 from labelwise.settings import check_choices
 from labelwise.text import SpanKey
 
@@ -28,8 +28,8 @@ class Policies(msgspec.Struct, frozen=True):
     """What to do where annotations disagree; the first value of each is the default.
 
     duplicates (str): a person answered a text for a label more than once, in whichever data sets (without a name, in
-        one data set), or a data set judged a span so: the "latest" answer by time, then data set, then line; the
-        "union" of the accepted ones; an "error".
+        one data set), or a data set judged a span so: the "latest" answer by time, where all have one, or else by data
+        set, file and line; the "union" of the accepted ones; an "error".
     annotators (str): several annotators answered for a label on a text: a span stands that "half" of them marked, or
         "all"; the "union" of what they marked; or names, separated by commas: the first of these who is there decides.
         See `votes`.
@@ -60,7 +60,7 @@ class Policies(msgspec.Struct, frozen=True):
 
 def latest(group: Sequence[Answer]) -> list[Answer]:
     """Keep a person's latest answer about a text."""
-    return [max(group, key=lambda answer: answer.order)]
+    return by_time(group)[-1:]
 
 
 def union(group: Sequence[Answer]) -> list[Answer]:
@@ -99,6 +99,27 @@ def nobody(annotators: int) -> float:
 
 
 ANNOTATORS = {"half": half, "all": everybody, "union": nobody}
+
+
+def names_in(annotators: str) -> list[str]:
+    """List the names of a value of `annotators`, in order; none if it is a policy."""
+    return [] if annotators in ANNOTATORS else [name.strip() for name in annotators.split(",")]
+
+
+def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
+    """List the names of a value of `annotators` that nobody has who answered.
+
+    RAISES (InputError): all of them are.
+    """
+    names = names_in(annotators)
+    unknown = [name for name in names if name not in known]
+    if names and unknown == names:
+        listed = ", ".join(sorted(filter(None, known))) or "none"
+        raise InputError(
+            f"section merge: annotators: {annotators!r} is neither a policy ({', '.join(ANNOTATORS)}) nor the name of "
+            f"anybody who answered ({listed}); correct it in project.yml"
+        )
+    return unknown
 
 
 def accept_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:

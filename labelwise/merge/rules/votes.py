@@ -12,8 +12,8 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from labelwise.merge.rules.answers import Answer
-from labelwise.merge.rules.policies import ANNOTATORS, half
+from labelwise.merge.rules.answers import Answer, by_time
+from labelwise.merge.rules.policies import ANNOTATORS, half, names_in
 from labelwise.text import SpanKey, overlapping_groups
 
 Offsets = tuple[int, int]
@@ -76,8 +76,8 @@ def _deciding(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
     if len(voters) < 2:
         return ()
     if reviews := [answer for answer in voting if answer.task.view_id == "review"]:
-        return ([max(reviews, key=lambda answer: answer.order)],)
-    for name in map(str.strip, policy.split(",")):
+        return (by_time(reviews)[-1:],)
+    for name in names_in(policy):
         for (one, _), given in voters.items():
             if one == name:
                 return (given,)

@@ -1,4 +1,4 @@
-"""A data set of several files: of an annotator's answers to a question, that in the file listed last counts."""
+"""Several answers to one question: in several files of a data set, in copies of it, and of opposite verdicts."""
 
 import json
 from collections import Counter
@@ -6,7 +6,11 @@ from functools import partial
 
 import pytest
 
+from labelwise.corpus.ledger import Ledger
+from labelwise.errors import InputError
+from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.settings import Settings
 from tests.conftest import Merging, task
 from tests.sources import test_label_studio as studio
 from tests.sources.reading import write
@@ -22,8 +26,8 @@ def exported(*spans: tuple[int, int], **more) -> dict:
     return studio.task(TEXT, studio.annotation(*(studio.result(*span) for span in spans), **more))
 
 
-def merged(merging: Merging, *files: list[dict], one: bool = True, **settings) -> tuple[list[str], Counter]:
-    """Merge files, all of them one data set or each its own: the outcomes of spans, and of rows."""
+def merged(merging: Merging, *files: list[dict], one: bool = True, **settings) -> tuple[Counter, Counter, Ledger]:
+    """Merge files, all of them one data set or each its own: the outcomes of spans, of rows, and the ledger."""
     tasks = merging.root / "tasks"
     names = [f"{number}.json" if "annotations" in rows[0] else f"{number}.jsonl" for number, rows in enumerate(files)]
     for name, rows in zip(names, files, strict=True):
@@ -31,47 +35,101 @@ def merged(merging: Merging, *files: list[dict], one: bool = True, **settings) -
     declared = [{"name": "all", "path": names}] if one else [{"name": name, "path": name} for name in names]
     write(tasks / "datasets.yml", json.dumps([{**entry, "labels": ["A"]} for entry in declared]))
     ledger = merging.run(**settings)
-    return sorted(key for key, n in ledger.spans.items() if n), ledger.rows
+    return ledger.spans, ledger.rows, ledger
 
 
-BOTH = ["entity", "in superseded task"]
-
-
-@pytest.mark.parametrize(
-    ("first", "last"),
-    [
-        (answer(ZOE, LABS, _timestamp=9), answer(ZOE, _timestamp=5)),
-        (answer(ZOE, LABS, _annotator_id="ann"), answer(ZOE, _annotator_id="ann")),
-        (exported(ZOE, LABS), exported(ZOE, id=8)),
-    ],
-)
-@pytest.mark.parametrize("duplicates", ["latest", "union", "error"])
-def test_the_file_listed_last_counts_whatever_times_ids_and_the_policy_say(merging, first, last, duplicates):
-    outcomes, rows = merged(merging, [first], [last], policies=Policies(duplicates=duplicates))
-    assert (outcomes, rows) == (BOTH, Counter(merged=1, superseded=1))
+LATEST, UNION = Policies(), Policies(duplicates="union")
+BEFORE, AFTER = answer(ZOE, LABS, _timestamp=9), answer(ZOE, _timestamp=5)
 
 
 @pytest.mark.parametrize(
-    ("files", "expected"),
+    ("files", "policies", "expected", "entities"),
     [
+        # the latest answer counts, by the times if all have one, else by the order of the list
+        ([[BEFORE], [AFTER]], LATEST, {"merged": 1, "superseded": 1}, 2),
+        ([[AFTER], [BEFORE]], LATEST, {"merged": 1, "superseded": 1}, 2),
+        ([[answer(ZOE, LABS, _timestamp=5)], [answer(ZOE, _timestamp=5)]], LATEST, {"merged": 1, "superseded": 1}, 1),
+        ([[BEFORE], [answer(ZOE)]], LATEST, {"merged": 1, "superseded": 1}, 1),
+        ([[answer(ZOE, LABS)], [AFTER]], LATEST, {"merged": 1, "superseded": 1}, 1),
+        ([[exported(ZOE, LABS)], [exported(ZOE, id=8)]], LATEST, {"merged": 1, "superseded": 1}, 1),
+        # where the policy is another, the order of files obeys it
+        ([[BEFORE], [AFTER]], UNION, {"merged": 2}, 2),
+        ([[answer(ZOE, LABS)], [answer(ZOE, answer="ignore")]], UNION, {"merged": 1, "ignored": 1}, 2),
         # another annotator's answer is another one
-        ([[answer(ZOE, _annotator_id="ann")], [answer(ZOE, _annotator_id="bob")]], {"merged": 2}),
-        # two answers in the last file are for the policy on duplicates
-        ([[answer(ZOE)], [answer(ZOE), answer(LABS)]], {"merged": 2, "superseded": 1}),
+        ([[answer(ZOE, _annotator_id="ann")], [answer(ZOE, _annotator_id="bob")]], LATEST, {"merged": 2}, 1),
+        # of two answers in the last file, the latest
+        ([[answer(ZOE)], [answer(ZOE), answer(LABS)]], LATEST, {"merged": 1, "superseded": 2}, 1),
         # a later answer that says nothing supersedes, too: a cancelled annotation is ignored
-        ([[answer(ZOE, LABS)], [answer(ZOE, answer="reject")]], {"rejected": 1, "superseded": 1}),
-        ([[answer(ZOE, LABS)], [answer(ZOE, answer="ignore")]], {"ignored": 1, "superseded": 1}),
-        ([[exported(ZOE, LABS)], [exported(ZOE, was_cancelled=True)]], {"ignored": 1, "superseded": 1}),
+        ([[answer(ZOE, LABS)], [answer(ZOE, answer="reject")]], LATEST, {"rejected": 1, "superseded": 1}, 0),
+        ([[answer(ZOE, LABS)], [answer(ZOE, answer="ignore")]], LATEST, {"ignored": 1, "superseded": 1}, 0),
+        ([[exported(ZOE, LABS)], [exported(ZOE, was_cancelled=True)]], LATEST, {"ignored": 1, "superseded": 1}, 0),
         # what is no answer supersedes nothing
-        ([[answer(ZOE)], [answer(LABS, answer="maybe")]], {"merged": 1, "unknown answer": 1}),
-        ([[answer(ZOE)], [answer(LABS, _view_id="choice")]], {"merged": 1, "other interface": 1}),
-        ([[answer(ZOE)], [answer(LABS, meta={"predicted": "yes"})]], {"merged": 1, "prediction": 1}),
+        ([[answer(ZOE)], [answer(LABS, answer="maybe")]], LATEST, {"merged": 1, "unknown answer": 1}, 1),
+        ([[answer(ZOE)], [answer(LABS, _view_id="choice")]], LATEST, {"merged": 1, "other interface": 1}, 1),
+        ([[answer(ZOE)], [answer(LABS, meta={"predicted": "yes"})]], LATEST, {"merged": 1, "prediction": 1}, 1),
         # a judgement is superseded by one on the same span alone
-        ([[judged(ZOE), judged(LABS)], [judged(ZOE)]], {"merged": 2, "superseded": 1}),
+        ([[judged(ZOE), judged(LABS)], [judged(ZOE)]], LATEST, {"merged": 2, "superseded": 1}, 2),
+        # a row that is there again, with its time, is the same answer: no vote, nothing superseded
+        ([[BEFORE], [BEFORE], [AFTER]], LATEST, {"merged": 1, "same answer": 1, "superseded": 1}, 2),
+        ([[BEFORE, AFTER], [BEFORE, AFTER]], UNION, {"merged": 2, "same answer": 2}, 2),
     ],
 )
-def test_an_answer_in_a_later_file(merging, files, expected):
-    assert merged(merging, *files, policies=Policies(duplicates="union"))[1] == expected
+def test_an_answer_in_another_file(merging, files, policies, expected, entities):
+    assert merged(merging, *files, policies=policies)[1] == expected
+    assert merged(merging, *files, policies=policies)[0].get("entity", 0) == entities
+
+
+def test_times_that_contradict_the_order_of_the_files_are_said(merging):
+    with pytest.raises(InputError, match=r"0\.jsonl:1, .*1\.jsonl:1: data set 'all' answers a text more than once"):
+        merged(merging, [BEFORE], [AFTER], policies=Policies(duplicates="error"))
+    said = []
+    for files in ([[BEFORE], [AFTER]], [[AFTER], [BEFORE]], [[BEFORE], [answer(ZOE)]]):
+        ledger = merged(merging, *files)[2]
+        said.append([warning.what for warning in warnings(ledger, Settings()) if "listed last" in warning.what])
+    says = "The latest of 1 answer, by the times, isn't in the file listed last, and counts: all (1)."
+    assert said == [[says], [], []]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        (answer(ZOE, _timestamp=100), judged(ZOE, answer="reject", _timestamp=300), "reject"),
+        (answer(ZOE, _timestamp=300), judged(ZOE, answer="reject", _timestamp=100), "accept"),
+        (judged(ZOE, answer="reject"), answer(ZOE), "accept"),  # without times, the line
+        (answer(ZOE, _timestamp=100), answer((*ZOE, "A", "reject"), _annotator_id="eve", _timestamp=300), "reject"),
+        (judged(ZOE, _timestamp=100), answer(_timestamp=300), "accept"),  # what isn't marked isn't rejected
+    ],
+)
+@pytest.mark.parametrize(("duplicates", "one"), [("latest", True), ("union", True), ("error", True), ("latest", False)])
+def test_of_opposite_verdicts_on_a_span_the_later_of_a_data_set_counts(merging, first, second, kept, duplicates, one):
+    """Between data sets, or if the union is asked for, it is for the policy `conflicts`."""
+    for name, rows in {"a": [first, second]}.items() if one else {"a": [first], "b": [second]}.items():
+        merging.add(name, ["A"], rows)
+    opposite = not (first["_view_id"] == "ner" and second == answer(_timestamp=300))
+    if duplicates == "error" and opposite:
+        with pytest.raises(InputError, match="answers a text more than once"):
+            merging.run(policies=Policies(duplicates=duplicates, annotators="union"))
+        return
+    ledger = merging.run(policies=Policies(duplicates=duplicates, annotators="union"))
+    ((_, doc),) = merging.docs().values()
+    within = one and duplicates == "latest"
+    assert [span.text for span in doc.ents] == ([] if within and kept == "reject" else ["Zoë"])
+    assert len(doc.spans["incorrect_spans"]) == (within and kept == "reject")
+    assert +ledger.spans == {"rejected" if within and kept == "reject" else "entity": 1} | (
+        {"superseded" if within else "accept/reject": 1} if opposite else {}
+    )
+
+
+def test_a_copy_of_a_data_set_is_no_second_vote(merging):
+    """A database beside its export, or a copy under another name; an empty answer to other labels is none."""
+    rows = [answer(ZOE, _timestamp=1, _session_id="a-ann"), answer(_timestamp=2, _session_id="a-bob")]
+    merging.add("a", ["A"], rows)
+    for name, labels, same in (("b", ["A"], 2), ("c", ["A", "B"], 2), ("d", ["C"], 0)):
+        merging.declared = merging.declared[:1]
+        merging.add(name, labels, rows)
+        ledger = merging.run()
+        assert (ledger.rows["same answer"], ledger.rows["merged"]) == (same, 4 - same), name
+        assert ledger.agreement.get("A") == {"texts": 1, "both": 0, "spans": 1}
 
 
 def test_a_number_names_somebody_in_its_data_set_alone(merging):
