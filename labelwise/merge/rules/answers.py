@@ -111,14 +111,15 @@ def same_answers(answers: Iterable[Answer]) -> set[int]:
             spans = sorted(str((span.start, span.end, span.label, span.answer)) for span in answer.spans)
             told = (answer.kind, answer.task.answer, time, answer.task.annotator_id, *spans)
             known.setdefault(told, []).append(answer)
-    asked = {id(answer): {*said_labels(answer), *answer.dataset.absent} for group in known.values() for answer in group}
-    return {
-        id(answer)
-        for group in known.values()
-        for number, answer in enumerate(group)
-        for place, other in enumerate(group)
-        if asked[id(answer)] < asked[id(other)] or (asked[id(answer)] == asked[id(other)] and place < number)
-    }
+    same = set()
+    for group in known.values():
+        asked = [frozenset({*said_labels(answer), *answer.dataset.absent}) for answer in group]
+        most = {labels for labels in asked if not any(labels < other for other in {*asked})}
+        for answer, labels in zip(group, asked, strict=True):
+            if labels not in most:
+                same.add(id(answer))
+            most.discard(labels)  # the first is kept
+    return same
 
 
 def said_labels(answer: Answer) -> Sequence[str]:
