@@ -83,8 +83,8 @@ class Metrics(msgspec.Struct):
 
     texts (int): those scored.
     unscored (int): predictions that can't be judged.
-    all_gold (AllScores): against every accepted span, also those that no token boundaries represent.
-    with_gold (Scores): the same without labels that no scored text has gold of.
+    all_gold (AllScores): against every accepted span, also those that no token boundaries represent. Predictions of a
+        label without gold count, too.
     all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold; None
         where no gold overlaps.
     calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
@@ -98,7 +98,6 @@ class Metrics(msgspec.Struct):
 
     texts: int
     all_gold: AllScores
-    with_gold: Scores
     all_spans: AllScores | None = None
     calibration_error: Score = None
     unscored: int = 0

@@ -34,20 +34,16 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
-    kept = total[:, 2] > 0
-    every, with_gold = Jackknife(total), Jackknife(total[kept])
+    jackknife = Jackknife(total)
     for counts, _ in count_texts(tables, labels):
-        every.add(counts)
-        with_gold.add(counts[:, kept])
-    all_gold, known = score_table(total, labels), prf(*total[kept].sum(0).tolist())
+        jackknife.add(counts)
+    all_gold = score_table(total, labels)
     rows = [*(all_gold.labels[label] for label in labels), all_gold, all_gold.macro]
-    for row, between in zip(rows, intervals(every), strict=True):
+    for row, between in zip(rows, intervals(jackknife), strict=True):
         row.f_low, row.f_high = between
-    known.f_low, known.f_high = intervals(with_gold)[-2]
     return Metrics(
         texts=texts,
         all_gold=all_gold,
-        with_gold=known,
         all_spans=score_all_spans(tables, labels),
         calibration_error=measure_reliability(tables).error(),
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),

@@ -61,7 +61,7 @@ COMMANDS = {
 class Advice(NamedTuple):
     """What to think of a pipeline, and what to do next.
 
-    f (str): F1 over the labels that have gold, with its interval.
+    f (str): F1 of all spans, with its interval.
     verdict (str): "Ship", "Ship some", "Not yet" or "Can't tell".
     why (str): the rest of the sentence.
     do (str): what to do first, with its command.
@@ -220,8 +220,8 @@ def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
 
 
 def format_f(metrics: Metrics) -> str:
-    """Write F1 over the labels that have gold, with its interval."""
-    scores = metrics.with_gold
+    """Write F1 of all spans, with its interval."""
+    scores = metrics.all_gold
     if scores.f is None or not scores.support:
         return "unknown"
     between = f" ({scores.f_low:.3f} to {scores.f_high:.3f})" if scores.f_low is not None else ""

@@ -95,6 +95,7 @@ def write_report(
                 "cases": deck.cases,
                 "examples": find_examples(results.tables) if results.tables else {},
             },
+            texts_per_100=count_texts_per_100(results.tables) if results.tables else {},
             export=EXPORT,
         )
         path.write_text(page, encoding="utf8", newline="\n")
@@ -158,6 +159,18 @@ def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:
     """Compute the difference of F1 of each label that both have it of."""
     before, now = ({label: one.shown().f for label, one in of.all_gold.labels.items()} for of in (base, metrics))
     return {label: f - old for label, f in now.items() if f is not None and (old := before.get(label)) is not None}
+
+
+def count_texts_per_100(tables: Tables) -> dict[str, float]:
+    """Compute how many texts have 100 gold spans of each label, by the test texts that are complete for it."""
+    texts, elsewhere, spans = 0, Counter[str](), Counter[str]()
+    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "gold_label")):
+        uncovered = {row["key"]: {*row["partial"], *row["unknown"]} for row in group.to_pylist()}
+        texts += len(uncovered)
+        elsewhere.update(label for labels in uncovered.values() for label in labels)
+        gold = ((row["key"], row["gold_label"]) for row in pairs.to_pylist())
+        spans.update(label for key, label in gold if label and label not in uncovered[key])
+    return {label: 100 * (texts - elsewhere[label]) / n for label, n in spans.items()}
 
 
 def find_examples(tables: Tables) -> dict[str, list[dict[str, Any]]]:

@@ -16,7 +16,7 @@ def make_metrics(errors: dict[str, Errors], texts: int = 50, f_low: float = 0.5)
     scores = score_table(np.array(counts), list(errors))
     for row in scores.labels.values():
         row.f_low, row.f_high = f_low, 1.0
-    return Metrics(texts=texts, all_gold=scores, with_gold=scores, errors=errors)
+    return Metrics(texts=texts, all_gold=scores, errors=errors)
 
 
 def perfected(errors: dict[str, Errors], label: str) -> float:

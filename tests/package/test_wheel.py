@@ -228,7 +228,7 @@ def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: A
     return write_card(
         nlp,
         {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
-        Metrics(**{"texts": 9, "all_gold": row, "with_gold": row, **metrics}),
+        Metrics(**{"texts": 9, "all_gold": row, **metrics}),
         merge or Ledger(labels={name: Counter() for name in labels}),
         Manifest(settings={}, labels=[], datasets={}, splits=splits, partitions={}),
         0.8,

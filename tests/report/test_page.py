@@ -12,11 +12,12 @@ import pytest
 
 from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.summary import print_scores
 from labelwise.report.advice import NAMES
 from labelwise.report.page import Base, hash_of, write_report
 from scripts.report import report_cli
 from tests.conftest import ROOT, call, write_jsonl
-from tests.report.report_inputs import HOSTILE, make_docs, write_results
+from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
 
 
 class Page(HTMLParser):
@@ -83,7 +84,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     for section, texts in SECTIONS.items():
         assert [text for text in texts if text not in page.text(section)] == []
     assert "<strong>Missing:" not in html
-    assert "1 label without test gold: left out of F1." in " ".join(html.split())
+    assert "1 label without test gold: predictions of it count as mistakes." in " ".join(html.split())
     assert html.startswith("<!DOCTYPE html>\n")
     assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code> · train 320, dev 40, test 40" in html
     assert page.text().endswith("0 of 6 labels reach the goal; most points of F1 are lost to words that train marks.")
@@ -104,6 +105,35 @@ def test_word_vectors_are_advised_where_train_lacks_the_words(pipeline, vectors,
     shown = Page(render(tmp_path, pipeline, vectors=vectors)).text("label")
     assert "28 of 60 test spans have words that train never marks; 100 more spans are in about 100 texts." in shown
     assert ("set vectors in" in shown) == advised
+
+
+@pytest.mark.parametrize(
+    ("states", "said"), [((None, "partial", "none"), True), ((None, "none"), True), (("partial", "none"), False)]
+)
+def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marked(states, said, tmp_path):
+    """There, each text has one; where single spans were judged, too, and nothing is known of the others."""
+    docs = make_docs()
+    for number, doc in enumerate(docs):
+        state = states[number % len(states)]
+        doc.uncovered = dict.fromkeys(LABELS, state) if state else {}
+        doc.gold = doc.gold if state != "none" else []
+    write_results(tmp_path, docs, in_train=(0, 0))
+    page = Page(render(tmp_path, "cpu")).text("label")
+    assert " test spans have words that train never marks" in page
+    assert ("100 more spans are in about 100 texts." in page) == ("100 more spans" in page) == said
+
+
+def test_f1_is_the_one_that_evaluate_prints(tmp_path, capsys):
+    """Also where the pipeline finds a label that has no gold in test."""
+    docs = make_docs()
+    for doc in docs:
+        doc.gold = [span for span in doc.gold if span[2] != "DRUG"]
+    write_results(tmp_path, docs)
+    print_scores(msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics), "")
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all (micro)"))
+    f1 = f"F1 {row.split()[4]} ("
+    assert f1 in call(report_cli, tmp_path / "page.html", "--pipeline", "cpu", "--root", tmp_path)
+    assert f1 in (tmp_path / "page.html").read_text(encoding="utf8")
 
 
 def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it_is_an_error(own):
@@ -176,7 +206,7 @@ def test_the_page_needs_nothing_else(html):
 
 def test_after_a_fix_the_page_says_what_it_was_worth(own):
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
-    before.with_gold.f -= 0.1
+    before.all_gold.f -= 0.1
     before.all_gold.labels["PLACE"].f -= 0.2
     html = render(own, "cpu", base=Base("HEAD", before, 68))
     assert "You decided 68; F1 was\n0.4" in html
