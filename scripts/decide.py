@@ -1,5 +1,6 @@
 """Put the decisions that a report's page has saved where the merge reads them."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -8,24 +9,34 @@ import typer
 from labelwise.console import msg, print_counts, run, user_errors
 from labelwise.errors import InputError
 from labelwise.sources.decisions import DECISIONS, add_decisions
+from labelwise.sources.downloads import find_newest_download
 from labelwise.text import counted
 
 FOLDER = Path("assets") / "decisions"
 
 
 def decide_cli(
-    file: Annotated[Path, typer.Argument(help="The decisions.jsonl that a report's page has saved")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The decisions.jsonl that a report's page has saved; else the newest download", show_default=False
+        ),
+    ] = None,
     project_root: Annotated[Path, typer.Option(help="Folder of the project")] = Path(),
 ) -> None:
     """Put the decisions that a report's page has saved where the merge reads them."""
     with user_errors("Nothing was decided"):
         if not (project_root / "project.yml").is_file():
             raise InputError(f"{project_root}: there is no project.yml; give the project's folder as --project-root")
+        if file is None:
+            file = find_newest_download(DECISIONS)
+            msg.info(f"{file}, saved at {datetime.fromtimestamp(file.stat().st_mtime):%Y-%m-%d %H:%M}")
         added = add_decisions(file, project_root / FOLDER)
     for row in added.problems:
         msg.warn(f"{file}:{row.line}: {row.problem}")
-    print_counts("Decisions", added.counts)
-    msg.good(f"{project_root / FOLDER / DECISIONS} has {counted(added.total, 'decision')}")
+    print_counts("Rows", added.counts)
+    target, cases = project_root / FOLDER / DECISIONS, counted(added.cases, "decided case")
+    msg.good(f"{target} has {cases}, in {counted(added.total, 'row')}")
     msg.info("`weasel run all` merges them")
 
 

@@ -9,7 +9,7 @@ from labelwise.compare.revisions import read_before
 from labelwise.console import msg, print_warnings, run, user_errors
 from labelwise.errors import InputError
 from labelwise.evaluate.ranking import ReportSection
-from labelwise.report.deck import DECISIONS
+from labelwise.report.deck import DECISIONS, count_decided
 from labelwise.report.page import Base, write_report
 from labelwise.settings import read_section
 
@@ -44,7 +44,8 @@ def read_base(name: str, pipeline: str, root: Path) -> Base | None:
     RAISES (InputError): a revision is named, and has no scores.
     """
     try:
-        return Base(name or "HEAD", *read_before(name or "HEAD", pipeline, DECISIONS, root))
+        metrics, decisions = read_before(name or "HEAD", pipeline, DECISIONS, root)
+        return Base(name or "HEAD", metrics, count_decided(root, decisions))
     except InputError:
         if name:
             raise

@@ -27,19 +27,19 @@ class Revision(NamedTuple):
     tables: Tables
 
 
-def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, int]:
-    """Read the scores of a pipeline, such as "cpu", at a git revision, and how many decisions were made since.
+def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, bytes]:
+    """Read the scores of a pipeline, such as "cpu", at a git revision, and the decisions that there were.
 
-    decisions (str): the file of decisions, one a line.
+    decisions (str): the folder of their files.
+    RETURNS (tuple): the scores, and the rows of all files.
     RAISES (InputError): there is no such repository, revision, or evaluation, or the repository is another user's.
     """
     metrics, files, folder = _read_metrics(name, pipeline, root)
     try:
-        before = files.read_bytes(folder + decisions)
+        found = sorted(files.glob(f"{folder}{decisions}/*.jsonl"))
+        return metrics, b"\n".join(map(files.read_bytes, found))
     except (OSError, DvcException):
-        before = b""
-    now = (root / decisions).read_bytes() if (root / decisions).is_file() else b""
-    return metrics, max(0, len(now.splitlines()) - len(before.splitlines()))
+        return metrics, b""
 
 
 def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFileSystem, str]:

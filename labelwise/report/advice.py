@@ -85,7 +85,7 @@ def advise(
     found: Mapping[str, Counter[str]] | None = None,
     merge: Ledger | None = None,
     *,
-    decided: bool = False,
+    decided: int = 0,
 ) -> Advice:
     """Say whether a pipeline may be used, and what to do next.
 
@@ -93,13 +93,13 @@ def advise(
     pipeline (str): "cpu" or "gpu".
     found (Mapping | None): by label, how many findings of each kind the check has.
     merge (Ledger | None): what became of the annotations.
-    decided (bool): CASES or more were decided.
+    decided (int): cases that were decided; `found` hasn't them.
     """
     ranked = rank_labels(metrics, ship_at)
     longer = train_longer(metrics, curve)
     rows = [(row, next_step(row, ship_at, bool(longer), (found or {}).get(row.label, Counter()))) for row in ranked]
-    cases = 0 if decided else sum(kinds.total() for kinds in (found or {}).values())
-    sentence = _sentence(metrics, rows, longer, curve, pipeline, cases)
+    to_decide = CASES - decided if decided + sum(kinds.total() for kinds in (found or {}).values()) >= CASES else 0
+    sentence = _sentence(metrics, rows, longer, curve, pipeline, to_decide)
     return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
 
 
@@ -109,11 +109,11 @@ def _sentence(
     longer: str,
     curve: Curve | None,
     pipeline: str,
-    cases: int,
+    to_decide: int,
 ) -> tuple[str, str, str]:
     """Choose the verdict, its reason, and what to do first.
 
-    cases (int): to decide.
+    to_decide (int): how many more cases say how often gold is wrong; none if it isn't positive.
     """
     labels = counted(len(rows), "label")
     ready = sum(row.verdict == "ship" for row, _ in rows)
@@ -134,12 +134,9 @@ def _sentence(
     most = max(costs, key=lambda cause: costs[cause])
     why = f"{ready} of {labels} reach the goal; most points of F1 are lost to {NAMES[most][0]}"
     verdict = "Ship some" if ready else "Not yet"
-    if most in (SPURIOUS, "contradicted") and cases >= CASES:
-        return (
-            verdict,
-            why,
-            f"decide the {CASES} surest cases of the report's card Fix: they say how often gold is wrong",
-        )
+    if most in (SPURIOUS, "contradicted") and to_decide > 0:
+        cases = counted(to_decide, "surest case")
+        return verdict, why, f"decide the {cases} of the report's card Fix: they say how often gold is wrong"
     row, step = next((one for one in held if one[1] != "leave it"), held[0])
     command = COMMANDS.get(step, "")
     return verdict, why, f"{row.label}: {step}{': ' if command else ''}{command}"

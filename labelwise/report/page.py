@@ -19,13 +19,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from labelwise import __version__
+from labelwise.environment import command_line
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
 from labelwise.files import atomic
 from labelwise.report.advice import EXPORT, NAMES, Advice, advise
-from labelwise.report.deck import read_decided, read_deck
+from labelwise.report.deck import estimate_wrong, read_deck
 from labelwise.sources.convert_brat import REPORT
 from labelwise.sources.convert_brat import Report as ConvertedBrat
 from labelwise.text import counted
@@ -38,7 +39,7 @@ class Base(NamedTuple):
     """An earlier evaluation, to tell the difference to.
 
     name (str): of the git revision.
-    decided (int): decisions that there are now beyond those of then.
+    decided (int): cases that were decided since.
     """
 
     name: str
@@ -68,9 +69,8 @@ def write_report(
     with atomic(Path(out)) as path:
         results, deck = load_results(root, pipeline), read_deck(root)
         metrics, merge = results.metrics, results.merge
-        decided = read_decided(root, deck, merge) if metrics else None
         advice = (
-            advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, decided=bool(decided))
+            advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, decided=len(deck.decided))
             if metrics
             else None
         )
@@ -85,13 +85,13 @@ def write_report(
             ship_at=ship_at,
             vectors=vectors,
             bar=metrics and divide_gold(metrics),
-            decided=decided,
+            decided=estimate_wrong(deck, merge) if metrics else None,
+            decide=command_line("decide"),
             names=NAMES,
             base=base,
             changes=metrics and base and compare_labels(metrics, base.metrics),
             deck=deck,
             cards={
-                "digest": merge.digest if merge else "",
                 "cases": deck.cases,
                 "examples": find_examples(results.tables) if results.tables else {},
             },

@@ -9,7 +9,8 @@ of such spans. What becomes of a decision: see `merge.rules.decisions`.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -67,6 +68,14 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         """The span that it is about: the one removed, or else the one added. Of several decisions the last counts."""
         return (self.dataset, self.text, self.label, self.answer, self.removed, None if self.removed else self.added)
 
+    def corrects(self, other: "Decision") -> bool:
+        """Tell whether it adds, with another label, where another decision removes: both are about one case."""
+        if self.removed or other.added or not self.added or not other.removed:
+            return False
+        overlap = self.added[0] < other.removed[1] and other.removed[0] < self.added[1]
+        same = (self.text, self.verdict) == (other.text, other.verdict)
+        return same and overlap and self.label != other.label
+
 
 class DecisionRow(NamedTuple):
     """A row of a file of decisions, or why it can't be used."""
@@ -85,15 +94,23 @@ def read_decisions(file: Path) -> Iterator[DecisionRow]:
 
     RAISES (InputError): it can't be read.
     """
-    for line, row in enumerate(read_file(file).removeprefix(BOM).splitlines(), 1):
+    yield from decode_decisions(read_file(file), file.name)
+
+
+def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[DecisionRow]:
+    """Yield the rows of a file's content, but for blank ones.
+
+    name (str): of the file.
+    """
+    for line, row in enumerate(content.removeprefix(BOM).splitlines(), 1):
         if not row.strip():
             continue
         try:
-            yield DecisionRow(file.name, line, _decode(row))
+            yield DecisionRow(name, line, _decode(row))
         except DECODE_ERRORS as error:
             kind = "malformed" if isinstance(error, msgspec.ValidationError) else "bad JSON"
             shown = row.decode("utf8", "backslashreplace")[:SHOWN]
-            yield DecisionRow(file.name, line, None, f"{kind}: {error}: {shown}; correct the row, or delete it")
+            yield DecisionRow(name, line, None, f"{kind}: {error}: {shown}; correct the row, or delete it")
 
 
 def find_decisions(folder: Path) -> Iterator[DecisionRow]:
@@ -107,12 +124,28 @@ def find_decisions(folder: Path) -> Iterator[DecisionRow]:
         yield from read_decisions(file)
 
 
+def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
+    """List one decision of each case.
+
+    A correction to another label is two rows: one removes, and the next one adds. The first is listed.
+    """
+    last = {row.decision.about: row.decision for row in rows if row.decision}
+    decisions = [None, *last.values()]
+    return [one for before, one in pairwise(decisions) if one and not (before and one.corrects(before))]
+
+
 class Added(NamedTuple):
-    """What became of a file's decisions: counts, those that can't be used, and how many the project has now."""
+    """What became of a file's decisions.
+
+    counts (Counter): of its rows.
+    problems (list): rows that can't be used.
+    total, cases (int): the rows and cases that the project has now.
+    """
 
     counts: Counter[str]
     problems: list[DecisionRow]
     total: int
+    cases: int
 
 
 def add_decisions(file: Path, folder: Path) -> Added:
@@ -146,4 +179,4 @@ def add_decisions(file: Path, folder: Path) -> Added:
                 counts["replaces an earlier one" if kept.pop(about, None) else "new"] += 1
                 kept[about] = decision
         path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
-    return Added(counts, problems, len(kept))
+    return Added(counts, problems, len(kept), len(list_cases(read_decisions(target))))

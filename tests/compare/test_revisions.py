@@ -17,7 +17,7 @@ from tests.conftest import call
 from tests.report.report_inputs import write_results
 
 LABEL = "a|b <i>"
-DECISIONS = "decisions.jsonl"
+DECISIONS = "decisions"
 TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
 
@@ -60,12 +60,14 @@ class Repository:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """Revisions "main", 4 texts right, and "better", 16; in the workspace, 12 are right, and three decisions more.
+    """Revisions "main", 4 texts right, and "better", 16; in the workspace, 12 are right, and a decision less.
 
     The project is a subfolder.
     """
     made = Repository(tmp_path_factory.mktemp("compared"), below="models")
-    (made.root / DECISIONS).write_text("{}\n" * 2)
+    (made.root / DECISIONS).mkdir()
+    (made.root / DECISIONS / "one.jsonl").write_text("{}")
+    (made.root / DECISIONS / "two.jsonl").write_text("[]\n")
     made.evaluate(4)
     made.commit("main")
     made.run("git", "checkout", "-qb", "better")
@@ -73,7 +75,7 @@ def repository(tmp_path_factory):
     made.commit("better")
     made.run("git", "checkout", "-q", "main")
     made.evaluate(12, dvc=False)
-    (made.root / DECISIONS).write_text("{}\n" * 5)
+    (made.root / DECISIONS / "one.jsonl").unlink()
     return made
 
 
@@ -137,8 +139,9 @@ def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
         read_revision("workspace", "cpu", tmp_path / "read", made.root)
 
 
-def test_what_was_before_is_read_with_the_decisions_since(repository):
-    metrics, decided = read_before("HEAD", "cpu", DECISIONS, repository.root)
-    assert (metrics.errors[LABEL].right, decided) == (4, 3)
+def test_what_was_before_is_read_with_the_decisions_of_then(repository):
+    metrics, decisions = read_before("HEAD", "cpu", DECISIONS, repository.root)
+    assert (metrics.errors[LABEL].right, decisions.split()) == (4, [b"{}", b"[]"])
+    assert read_before("HEAD", "cpu", "elsewhere", repository.root)[1] == b""
     with pytest.raises(InputError, match="nowhere"):
         read_before("nowhere", "cpu", DECISIONS, repository.root)

@@ -92,11 +92,13 @@ def test_the_sentence_says_what_to_do_first(labels, said, do):
 @pytest.mark.parametrize(
     ("one", "cases", "decided", "do"),
     [
-        (errors(right=60, new=9, spurious=40), 30, False, "decide the 30 surest cases"),
-        (errors(right=60, new=9, contradicted=40), 30, False, "decide the 30 surest cases"),
-        (errors(right=60, new=9, spurious=40), 29, False, "A: label more texts"),
-        (errors(right=60, new=9, spurious=40), 30, True, "A: label more texts"),
-        (errors(right=60, new=40, spurious=9), 30, False, "A: label more texts"),
+        (errors(right=60, new=9, spurious=40), 30, 0, "decide the 30 surest cases of"),
+        (errors(right=60, new=9, contradicted=40), 30, 0, "decide the 30 surest cases of"),
+        (errors(right=60, new=9, spurious=40), 29, 0, "A: label more texts"),
+        (errors(right=60, new=9, spurious=40), 9, 21, "decide the 9 surest cases of"),
+        (errors(right=60, new=9, spurious=40), 8, 21, "A: label more texts"),
+        (errors(right=60, new=9, spurious=40), 30, 30, "A: label more texts"),
+        (errors(right=60, new=40, spurious=9), 30, 0, "A: label more texts"),
     ],
 )
 def test_where_gold_may_be_wrong_the_surest_cases_are_decided_first(one, cases, decided, do):

@@ -31,6 +31,10 @@ def report(tmp_path_factory) -> Path:
     for doc in docs:
         doc.doc = "x" * 200
     write_results(root, docs)
+    findings = root / "training/check/findings.jsonl"
+    *_, second, _, _, _ = findings.read_text().splitlines()
+    other = second.replace("Paris", "Warsaw").replace(f"{2:024x}", f"{6:024x}")
+    findings.write_text(f"{findings.read_text()}{other}\n")
     base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
     write_report(root, "cpu", root / "report.html", base=Base("main", base, 3))
@@ -47,27 +51,28 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser, report) -> Iterator[Callable[..., Any]]:
-    """Open the report; in the end, nothing must have gone wrong, been asked for, or popped up."""
+    """Open a report, in a new browser or beside a page; in the end, nothing must have gone wrong or been asked for."""
     wrong: list[str] = []
     pages = []
 
     def watch_request(request: Any) -> None:
-        if request.url.partition("#")[0] != report.as_uri():
+        if request.url.partition("#")[0] not in {page.url.partition("#")[0] for page in pages}:
             wrong.append(f"request of {request.url}")
 
-    def open_page(width: int = DESK, scheme: str = "light", **options: Any) -> Any:
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+    def open_page(width: int = DESK, scheme: str = "light", *, file: Path = report, beside: Any = None) -> Any:
+        options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+        page = beside.context.new_page() if beside else browser.new_context(**options).new_page()
         pages.append(page)
         page.on("console", lambda message: wrong.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
         page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.goto(file.as_uri())
         page.on("request", watch_request)
-        page.goto(report.as_uri())
         return page
 
     yield open_page
     for page in pages:
-        page.close()
+        page.context.close()
     assert wrong == []
 
 
@@ -75,7 +80,6 @@ CASE = "#case"
 
 
 def press(page: Any, *keys: str) -> None:
-    page.focus(CASE)
     for key in keys:
         page.keyboard.press(key)
 
@@ -93,14 +97,14 @@ def save(page: Any, file: Path) -> list[Any]:
 def test_cases_are_decided_one_after_the_other_by_keys(show, tmp_path):
     """One that is right, one that is to be asked, and one to another label, which is removed there and added here."""
     page = show()
-    assert "1 of 5" in page.inner_text(CASE)
+    assert "1 of 6" in page.inner_text(CASE)
     assert page.inner_text(f"{CASE} mark") == "Paris"
     press(page, "r", "p")
     assert page.inner_text(f"{CASE} mark") == "Lithium"
     press(page, "w")
-    assert "4 of 5" in page.inner_text(CASE)
+    assert "4 of 6" in page.inner_text(CASE)
     press(page, "w")  # nobody's answer is about it
-    assert "4 of 5" in page.inner_text(CASE)
+    assert "4 of 6" in page.inner_text(CASE)
     press(page, "j")
     assert page.inner_text(f"{CASE} mark") == HOSTILE
     found = [(one.label, one.verdict, one.removed, one.added) for one in save(page, tmp_path / "decisions.jsonl")]
@@ -112,17 +116,81 @@ def test_cases_are_decided_one_after_the_other_by_keys(show, tmp_path):
     ]
 
 
-def test_one_verdict_holds_for_all_of_a_form_and_can_be_undone(show, tmp_path):
+def test_all_cases_of_a_form_get_the_verdict_that_follows_and_undo_takes_it_back_as_a_whole(show, tmp_path):
     page = show()
-    assert "Apply to all 2" in page.inner_text(CASE)
+    press(page, "w")
+    assert "Apply to all" not in page.inner_text(CASE), "the other one is decided"
+    press(page, "k", "r", "j")
+    assert page.inner_text(f"{CASE} mark") == "Lithium"
+    press(page, "a")  # there is no other of this form
+    assert page.inner_text(f"{CASE} mark") == "Lithium"
+    press(page, "u", "u")
+    assert "0 decisions." in page.inner_text("#decided")
     press(page, "a")
-    assert "2 decisions" in page.inner_text("#decided")
-    assert {one.verdict for one in save(page, tmp_path / "decisions.jsonl")} == {"gold is wrong"}
-    press(page, "k", "u")
-    assert "1 decision." in page.inner_text("#decided")
+    assert "What about all 2 of this form?" in page.inner_text(CASE)
+    assert "0 decisions." in page.inner_text("#decided")
+    press(page, "Escape", "r", "k")
+    assert "Apply to all 2" in page.inner_text(CASE)
+    press(page, "u", "a", "P")
+    assert "2 decisions." in page.inner_text("#decided")
+    assert page.inner_text(f"{CASE} mark") == "Lithium"
+    press(page, "w")
+    found = [(one.label, one.verdict) for one in save(page, tmp_path / "decisions.jsonl")]
+    assert found == [("PLACE", "policy")] * 2 + [("DRUG", "gold is wrong"), ("PERSON", "gold is wrong")]
+    assert "3 decisions." in page.inner_text("#decided"), "cases, not rows"
+    press(page, "u", "u")
+    assert "0 decisions." in page.inner_text("#decided")
+    assert "1 of 6" in page.inner_text(CASE)
     page.reload()
-    assert "1 decision." in page.inner_text("#decided"), "the browser keeps it"
-    assert "2 of 5" in page.inner_text(CASE) or "1 of 5" in page.inner_text(CASE)
+    assert "0 decisions." in page.inner_text("#decided")
+
+
+def test_keys_are_for_the_card_while_it_is_in_view(show):
+    page = show()
+    page.evaluate("document.body.style.paddingBottom = '2000px'; scrollTo(0, document.body.scrollHeight)")
+    press(page, "w")
+    page.locator(CASE).scroll_into_view_if_needed()
+    assert "0 decisions." in page.inner_text("#decided")
+    press(page, "W")
+    assert "1 decision." in page.inner_text("#decided")
+
+
+def test_two_tabs_decide_together(show, tmp_path):
+    page = show()
+    other = show(beside=page)
+    press(page, "w")
+    press(other, "j", "r")
+    for tab in (page, other):
+        playwright.expect(tab.locator("#decided")).to_contain_text("2 decisions")
+    assert [one.verdict for one in save(page, tmp_path / "decisions.jsonl")] == ["gold is wrong", "gold is right"]
+    assert "3 of 6" in show(beside=page).inner_text(CASE)
+
+
+def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
+    """Afterwards, the first text has another answer, and the third isn't asked about."""
+    write_results(tmp_path, make_docs())
+    write_report(tmp_path, "cpu", file := tmp_path / "report.html")
+    page = show(file=file)
+    press(page, "w", "r", "p")
+    merged, findings = tmp_path / "metrics/merge.json", tmp_path / "training/check/findings.jsonl"
+    merged.write_text(merged.read_text().replace("0123456789abcdef", "fedcba9876543210"))
+    head, first, second, _, *rest = findings.read_text().splitlines()
+    anew = first.replace('"answer": "0', '"answer": "f')
+    findings.write_text("\n".join([head, anew, second, *rest]))
+    write_report(tmp_path, "cpu", file)
+    page.reload()
+    assert "3 decisions (2 from an earlier report)." in page.inner_text("#decided")
+    assert "1 of 4" in page.inner_text(CASE), "its answer is another one"
+    found = {(one.text[-1], one.label, one.verdict) for one in save(page, tmp_path / "decisions.jsonl")}
+    expected = {("1", "PLACE", "gold is wrong"), ("2", "PLACE", "gold is right")}
+    assert found == expected | {("3", "DRUG", "policy"), ("3", "PERSON", "policy")}
+    page.reload()
+    assert "1 decision." in page.inner_text("#decided")
+    findings.write_text(f"{head}\n")
+    write_report(tmp_path, "cpu", file)
+    press(page, "w")
+    page.reload()
+    assert "1 decision (1 from an earlier report)." in page.inner_text("#decided")
 
 
 def test_a_column_is_sorted_by_its_head_and_again_the_other_way_and_a_label_shows_its_mistakes(show):

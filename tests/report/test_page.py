@@ -72,7 +72,7 @@ SECTIONS = {
     "gold": ["Where 300 gold spans of test go", "words that train marks: 134 (45%)", "found: 166 (55%)"],
     "ship": ["Ship 0 of 6 labels", "No label reaches the goal", "weasel run package"],
     "label": ["Train has nearly all words that test has", "weasel run predict", "--format brat"],
-    "fix": ["Save, then python -m scripts.decide decisions.jsonl"],
+    "fix": ["Save, then python -m scripts.decide"],
     "labels": ["PERSON hold", "NEVER_SEEN unknown", "0.93", "label more texts"],
     "trust": ["No gold of label NEVER_SEEN in test"],
 }

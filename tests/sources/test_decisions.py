@@ -1,6 +1,7 @@
 """Files of decisions: each row is read, or named with a remedy; and they are put where the merge reads them."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,44 @@ def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
     assert not (tmp_path / "assets").exists()
     write_jsonl(tmp_path / "saved.jsonl", [GOOD, "{oops", OTHER])
     printed = " ".join(call(decide_cli, "saved.jsonl").split())
-    for said in ("saved.jsonl:2: bad JSON", "2 new, 1 can't be used", "decisions.jsonl has 2 decisions"):
+    for said in ("saved.jsonl:2: bad JSON", "Rows: 2 new, 1 can't be used", "has 2 decided cases, in 2 rows"):
         assert said in printed
     assert rows_of(tmp_path / "assets" / "decisions") == [GOOD, OTHER]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cases"),
+    [
+        ({}, {"label": "B", "removed": None, "added": [1, 9]}, 1),  # a correction to another label
+        ({}, {"label": "B", "removed": None, "added": [3, 9]}, 2),
+        ({}, {"label": "B", "removed": [0, 3]}, 2),
+        ({}, {"removed": None, "added": [1, 9]}, 2),
+        ({}, {"label": "B", "removed": None, "added": [1, 9], "verdict": "policy"}, 2),
+        ({}, {"label": "B", "removed": None, "added": [1, 9], "text": "0b" * 12}, 2),
+        ({"removed": None, "added": [0, 3]}, {"label": "B", "removed": None, "added": [1, 9]}, 2),
+        ({}, {"verdict": "policy"}, 1),  # decided again
+    ],
+)
+def test_cases_are_counted_not_rows(first, second, cases, tmp_path):
+    write_jsonl(tmp_path / "saved.jsonl", [OTHER | {"text": "0c" * 12}, GOOD | first, GOOD | second])
+    assert add_decisions(tmp_path / "saved.jsonl", tmp_path / "kept").cases == 1 + cases
+
+
+def test_without_a_file_the_newest_download_is_taken(tmp_path, monkeypatch):
+    """Browsers number downloads of one name; a desktop may name another folder than ~/Downloads."""
+    home, other = tmp_path / "home", tmp_path / "home" / "Geladen"
+    monkeypatch.setattr(Path, "home", lambda: home)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "user-dirs.dirs").write_text('XDG_DESKTOP_DIR="$HOME"\nXDG_DOWNLOAD_DIR="$HOME/Geladen"\n')
+    (tmp_path / "project.yml").touch()
+    printed = " ".join(call(decide_cli, "--project-root", tmp_path, status=1).split())
+    assert f"there is no decisions.jsonl in {other} or {home / 'Downloads'}; save it in the report" in printed
+    names = ["Downloads/decisions.jsonl", "Downloads/decisions (1).jsonl", "Geladen/decisions(2).jsonl"]
+    for age, name in enumerate([*names, "Downloads/my-decisions.jsonl", "Downloads/decisions (3).jsonl.part"]):
+        write_jsonl(home / name, [GOOD | {"note": name}])
+        os.utime(home / name, (age, age))
+        printed = " ".join(call(decide_cli, "--project-root", tmp_path).split())
+        newest = names[min(age, 2)]
+        assert f"{home / newest}, saved at" in printed
+        assert rows_of(tmp_path / "assets" / "decisions") == [GOOD | {"note": newest}]

@@ -56,21 +56,22 @@ function showLabel() {
 addEventListener("hashchange", showLabel);
 showLabel();
 
-// Triage: one case at a time; what is decided stays in this browser, and is saved as decisions.jsonl.
-const KEPT = `labelwise decisions ${cards.digest}`;
+// Triage: one case at a time. This browser keeps each decision, an entry by its rows, until it is saved as decisions.jsonl: the tabs and
+// the later reports in a folder share them.
+const KEPT = `labelwise decision ${location.pathname.replace(/[^/]*$/, "")} `;
 const VERDICTS = { r: "gold is right", w: "gold is wrong", p: "policy" };
 const shown = document.getElementById("case");
-const idOf = (one) => JSON.stringify([one.key, one.label, one.current, one.proposed]);
-let verdicts = new Map();
+const kept = new Map(); // by id: {rows, saved}
+const actions = []; // of this tab: where it was, and the entries before
 let at = 0;
+let asks = false; // the next verdict is on all cases of a form
 
 // A correction to another label is two decisions: one removes, one adds.
 function rowsOf(one) {
-  const verdict = verdicts.get(idOf(one));
   const row = (label, removed, added) => {
     const answer = one.answers[label];
     const span = (place) => place && place.slice(0, 2);
-    return answer && { dataset: answer.dataset, text: one.key, label, answer: answer.answer, verdict, removed: span(removed), added: span(added) };
+    return answer && { dataset: answer.dataset, text: one.key, label, answer: answer.answer, removed: span(removed), added: span(added) };
   };
   const { current, proposed } = one;
   const rows = current && proposed && current[2] !== proposed[2]
@@ -79,12 +80,38 @@ function rowsOf(one) {
   return rows.filter(Boolean);
 }
 
-function keep() {
+for (const one of cards.cases) {
+  one.rows = rowsOf(one);
+  one.id = JSON.stringify(one.rows);
+}
+const ids = new Set(cards.cases.map((one) => one.id));
+
+function tryToKeep(change) {
   try {
-    localStorage.setItem(KEPT, JSON.stringify([...verdicts]));
+    change();
   } catch {
     document.getElementById("not-kept").hidden = false;
   }
+}
+
+function put(id, entry) {
+  if (entry) kept.set(id, entry);
+  else kept.delete(id);
+  tryToKeep(() => (entry ? localStorage.setItem(KEPT + id, JSON.stringify(entry)) : localStorage.removeItem(KEPT + id)));
+}
+
+// What was saved, and isn't asked here, is forgotten.
+function load() {
+  for (const key of Object.keys(localStorage).filter((name) => name.startsWith(KEPT))) {
+    const id = key.slice(KEPT.length);
+    const entry = JSON.parse(localStorage.getItem(key));
+    if (entry.saved && !ids.has(id)) localStorage.removeItem(key);
+    else kept.set(id, entry);
+  }
+}
+
+function skipDecided() {
+  while (cards.cases[at] && kept.has(cards.cases[at].id)) at += 1;
 }
 
 function proposal(one) {
@@ -92,81 +119,103 @@ function proposal(one) {
   return one.current && one.current[2] === one.proposed[2] ? `“${one.better}”` : `${one.proposed[2]}: “${one.better}”`;
 }
 
-function showCase() {
-  const one = cards.cases[at];
-  const count = verdicts.size === 1 ? "1 decision" : `${verdicts.size.toLocaleString("en")} decisions`;
+const formOf = (one) => JSON.stringify([one.kind, one.label, one.form, one.better, one.proposed?.[2]]);
+
+// The cases of a form that a verdict on all of it decides: those that aren't decided yet, and this one.
+function alike(one) {
+  return cards.cases.filter((other) => other.rows.length && formOf(other) === formOf(one) && (other === one || !kept.has(other.id)));
+}
+
+function showStatus() {
+  const others = [...kept.keys()].filter((id) => !ids.has(id)).length;
+  const count = kept.size === 1 ? "1 decision" : `${kept.size.toLocaleString("en")} decisions`;
   const status = document.getElementById("decided");
-  status.textContent = `${count}. `;
-  if (verdicts.size) {
+  status.textContent = others ? `${count} (${others.toLocaleString("en")} from an earlier report). ` : `${count}. `;
+  if (kept.size) {
     const save = make("button", { type: "button", id: "download" }, "Save decisions.jsonl");
     save.addEventListener("click", download);
     status.append(save);
   }
+}
+
+function showCase() {
+  showStatus();
+  const one = cards.cases[at];
   if (!one) {
     shown.replaceChildren(make("p", {}, "These were all."));
     return;
   }
-  const answers = Object.values(one.answers);
-  const where = one.doc;
-  const alike = cards.cases.filter((other) => formOf(other) === formOf(one)).length;
-  const button = (key, text) => {
-    const made = make("button", { type: "button", tabIndex: -1 }, text, " ", make("kbd", {}, key));
+  const all = alike(one).length;
+  const button = (key, text, name = key) => {
+    const made = make("button", { type: "button", tabIndex: -1 }, text, " ", make("kbd", {}, name));
     made.addEventListener("click", () => act(key));
     return made;
   };
-  const buttons = rowsOf(one).length ? [button("r", "Right as it is"), button("w", proposal(one)), button("p", "Ask")] : [];
-  if (alike > 1 && buttons.length) buttons.push(button("a", `Apply to all ${alike}`));
+  const buttons = one.rows.length ? [button("r", "Right as it is"), button("w", proposal(one)), button("p", "Ask")] : [];
+  if (asks) buttons.push(button("Escape", "This one only", "Esc"));
+  else if (all > 1) buttons.push(button("a", `Apply to all ${all}`));
+  const verdict = asks ? `What about all ${all} of this form? ` : `${kept.get(one.id)?.rows[0].verdict ?? ""} `;
   shown.replaceChildren(
-    make("div", { className: "note" }, `${at + 1} of ${cards.cases.length} · ${one.label} · ${one.kind} · `, where, ` ${answers.map((answer) => answer.file).join(", ")}`),
+    make("div", { className: "note" }, `${at + 1} of ${cards.cases.length} · ${one.label} · ${one.kind} · `, one.doc, ` ${Object.values(one.answers).map((answer) => answer.file).join(", ")}`),
     make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.form), one.after),
-    make("div", {}, make("strong", {}, verdicts.get(idOf(one)) ?? ""), " ", one.why),
+    make("div", {}, make("strong", {}, verdict), one.why),
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
   );
 }
 
-const formOf = (one) => JSON.stringify([one.kind, one.label, one.form, one.better, one.proposed?.[2]]);
+function decide(cases, verdict) {
+  actions.push({ at, before: cases.map(({ id }) => [id, kept.get(id)]) });
+  cases.forEach(({ id, rows }) => put(id, { rows: rows.map((row) => ({ ...row, verdict })), saved: false }));
+}
+
+function undo({ at: where, before }) {
+  at = where;
+  before.forEach(([id, entry]) => put(id, entry));
+}
 
 function act(key) {
   const one = cards.cases[at];
+  const all = asks;
+  asks = false;
   if (key === "k") at = Math.max(0, at - 1);
-  else if (!one) return false;
-  else if (key === "j") at += 1;
-  else if (key === "u") verdicts.delete(idOf(one));
-  else if (key in VERDICTS && rowsOf(one).length) {
-    verdicts.set(idOf(one), VERDICTS[key]);
+  else if (key === "u" && actions.length) undo(actions.pop());
+  else if (one && (key === "j" || (key in VERDICTS && one.rows.length))) {
+    if (key !== "j") decide(all ? alike(one) : [one], VERDICTS[key]);
     at += 1;
-  } else if (key === "a") {
-    // The verdict on this case, or else on the one before, if it has the same form.
-    const before = [one, cards.cases[at - 1]].find((other) => other && verdicts.has(idOf(other)) && formOf(other) === formOf(one));
-    const verdict = before ? verdicts.get(idOf(before)) : VERDICTS.w;
-    cards.cases.filter((other) => formOf(other) === formOf(one)).forEach((other) => verdicts.set(idOf(other), verdict));
-    at += 1;
-  } else return false;
-  while (key !== "k" && key !== "u" && cards.cases[at] && verdicts.has(idOf(cards.cases[at]))) at += 1;
-  keep();
+    skipDecided();
+  } else if (one && key === "a" && alike(one).length > 1) asks = true;
+  else if (!all) return false;
   showCase();
   shown.focus({ preventScroll: true });
   return true;
 }
 
+// What an earlier report asked comes first: of several decisions on a span, the last counts.
 function download() {
-  const rows = cards.cases.filter((one) => verdicts.has(idOf(one))).flatMap(rowsOf);
+  const saved = [...kept.keys()].filter((id) => !ids.has(id)).concat([...ids].filter((id) => kept.has(id)));
+  const rows = saved.flatMap((id) => kept.get(id).rows);
   const href = URL.createObjectURL(new Blob(rows.map((row) => `${JSON.stringify(row)}\n`), { type: "application/jsonl" }));
   make("a", { href, download: "decisions.jsonl" }).click();
   setTimeout(() => URL.revokeObjectURL(href), 1000);
+  saved.forEach((id) => put(id, { ...kept.get(id), saved: true }));
 }
 
-if (shown) {
-  try {
-    verdicts = new Map(JSON.parse(localStorage.getItem(KEPT) ?? "[]"));
-  } catch {
-    document.getElementById("not-kept").hidden = false;
-  }
+if (shown) tryToKeep(load);
+if (shown && (cards.cases.length || kept.size)) {
   shown.hidden = false;
-  shown.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("a")) return;
-    if (act(event.key)) event.preventDefault();
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
+    const { top, bottom } = shown.getBoundingClientRect();
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (bottom > 0 && top < innerHeight && act(key)) event.preventDefault();
   });
-  while (cards.cases[at] && verdicts.has(idOf(cards.cases[at]))) at += 1;
+  addEventListener("storage", ({ key, newValue }) => {
+    if (!key?.startsWith(KEPT)) return;
+    const id = key.slice(KEPT.length);
+    if (newValue) kept.set(id, JSON.parse(newValue));
+    else kept.delete(id);
+    showCase();
+  });
+  skipDecided();
   showCase();
 }
