@@ -359,13 +359,14 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     cases = [one for one, about in zip(found, spans, strict=True) if about & planted[one["doc"]]]
     assert len(cases) > 20
     before = count_wrong()
-    write_jsonl(clone.root / "decisions.jsonl", rows := [row for one in cases for row in decisions(one)])
+    clone.environment["HOME"] = str(tmp_path)
+    write_jsonl(tmp_path / "Downloads/decisions.jsonl", [row for one in cases for row in decisions(one)])
     clone.paste(block("docs/first_steps.md", "python -m scripts.decide"))
     clone.paste(block("docs/first_steps.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")
     decided, was, now = re.search(r"You decided (\d+); F1 was\s+(0\.\d+) at HEAD, is (0\.\d+)", html).groups()
-    assert 0 < int(decided) <= len(rows)
+    assert 0 < int(decided) <= len(cases)
     assert f"F1 {was} " in first
     assert float(was) < float(now)
     share = re.search(r"errors of test itself, by your \d+ decisions: (\d+)%", html).group(1)
