@@ -31,7 +31,7 @@ def decide_cli(
         if file is None:
             file = find_newest_download(DECISIONS)
             msg.info(f"{file}, saved at {datetime.fromtimestamp(file.stat().st_mtime):%Y-%m-%d %H:%M}")
-        added = add_decisions(file, project_root / FOLDER)
+        added = add_decisions(file, project_root / FOLDER, project_root / "corpus")
     for row in added.problems:
         msg.warn(f"{file}:{row.line}: {row.problem}")
     print_counts("Rows", added.counts)

@@ -16,6 +16,8 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.places import read_places
 from labelwise.errors import InputError
 from labelwise.files import atomic
 from labelwise.sources.files import read_file
@@ -148,11 +150,12 @@ class Added(NamedTuple):
     cases: int
 
 
-def add_decisions(file: Path, folder: Path) -> Added:
+def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added:
     """Add the decisions of a file to those of a folder, which keeps the last about each span; bad rows are left out.
 
-    RAISES (InputError): the file has no decision, that of the folder has a row that can't be used, or another process
-        is adding to it.
+    corpus (Path | None): that of the project, if it is known which texts it has.
+    RAISES (InputError): the file has no decision, or none about a text of the corpus, that of the folder has a row that
+        can't be used, or another process is adding to it.
     """
     rows = list(read_decisions(file))
     problems = [row for row in rows if row.decision is None]
@@ -164,6 +167,11 @@ def add_decisions(file: Path, folder: Path) -> Added:
     if not new:
         first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""
         raise InputError(f"{file}: it has no decision; give the file that you saved in a report{first}")
+    texts = {one.text for one in new.values()}
+    if corpus and is_corpus(corpus) and texts.isdisjoint(place.key for place in read_places(corpus)):
+        raise InputError(
+            f"{file}: none of its texts is in {corpus}; name the right file: this may be another project's"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / DECISIONS
     with atomic(target) as path:  # from here on nobody else can write

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from labelwise.check.run import check
+from labelwise.errors import InputError
 from labelwise.report.deck import count_decided, read_deck
 from labelwise.sources.decisions import add_decisions
 from tests.conftest import task, write_jsonl
@@ -38,7 +39,12 @@ def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, mer
     assert sorted(before) == TEXTS[:3]
     first, *_ = read_deck(root).cases
     write_jsonl(root / "saved.jsonl", [answer_of(first, verdict)])
-    add_decisions(root / "saved.jsonl", root / "assets/decisions")
+    write_jsonl(root / "others.jsonl", [answer_of(first, verdict) | {"text": "0a" * 12}])
+    with pytest.raises(
+        InputError, match=r"others\.jsonl: none of its texts is in .*corpus; .*: this may be another project's"
+    ):
+        add_decisions(root / "others.jsonl", root / "assets/decisions", root / "corpus")
+    add_decisions(root / "saved.jsonl", root / "assets/decisions", root / "corpus")
     deck = read_deck(root)
     assert (len(deck.cases), deck.total, len(deck.decided), count_decided(root, b"")) == (2, 2, 1, 1)
     assert texts() == before[1:]
