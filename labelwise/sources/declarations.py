@@ -170,6 +170,15 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     return datasets
 
 
+def list_sources(declarations: Sequence[Path]) -> list[Path]:
+    """List all files that declare data sets, and those of the data sets.
+
+    RAISES (InputError): see `load_datasets`.
+    """
+    files = (file for dataset in load_datasets(declarations) for file in dataset.files)
+    return [*dict.fromkeys(file for file, _ in read_all_entries(declarations)), *files]
+
+
 def _check_labels(dataset: DataSet, known: set[str]) -> None:
     """Check the labels of a data set.
 
@@ -317,7 +326,10 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
     for match in matches:
         if not match.exists():
             real = os.path.realpath(match)
-            raise InputError(f"{where}: there is no file {real}; correct its path, or put the file there")
+            raise InputError(
+                f"{where}: there is no file {real}; correct its path, or put the file there (`dvc pull`, if DVC tracks "
+                "it)"
+            )
         open_file(match).close()
     return matches
 

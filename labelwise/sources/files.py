@@ -4,20 +4,22 @@ Links are followed, as every tool does.
 """
 
 import os
+import shlex
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from labelwise.corpus.tasks import DATASETS
 from labelwise.errors import InputError
 
-NOT_DATA = (".md", ".example", ".dvc", DATASETS)  # of names that are ignored without a message
+DVC = ".dvc"  # of names of files by which DVC tracks what is beside them
+NOT_DATA = (".md", ".example", DVC, DATASETS)  # of names that are ignored without a message
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
     """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
 
     hidden (bool): names that begin with a dot, too.
-    RAISES (InputError): a folder can't be read.
+    RAISES (InputError): a folder can't be read, or DVC tracks data in it that aren't there.
     """
     found = []
     seen: set[tuple[int, int]] = set()
@@ -27,19 +29,28 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
+        for tracking in (Path(folder, name) for name in files if name.endswith(DVC)):
+            _check_fetched(tracking)
         folders[:] = sorted(name for name in folders if hidden or not name.startswith("."))
         found += [Path(folder, name) for name in files if name.endswith(suffixes) and (hidden or name[0] != ".")]
     return sorted(found, key=lambda file: file.relative_to(root).parts)
 
 
 def data_in(folder: Path) -> list[Path]:
-    """List all in a folder that is, or may be meant to be, a data set."""
+    """List all in a folder that is, or may be meant to be, a data set.
+
+    RAISES (InputError): see `find_files`.
+    """
+    find_files(folder, (DVC,))  # raises where data aren't there, below the folder, too: entries may name them
     return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
 
 
 def has_data(folder: Path) -> bool:
-    """Tell whether a folder has data sets of one's own, beside which the demo corpus isn't needed, or declares some."""
-    return folder.is_dir() and ((folder / DATASETS).exists() or bool(data_in(folder)))
+    """Tell whether a folder has data sets of one's own, beside which the demo corpus isn't needed, or declares some.
+
+    RAISES (InputError): see `data_in`.
+    """
+    return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -74,6 +85,15 @@ def _refuse(error: OSError) -> NoReturn:
         f"{printable(Path(error.filename))}: this folder can't be read, so what is in it would be left out: "
         f"{error.strerror}; make it readable, or move it elsewhere"
     ) from error
+
+
+def _check_fetched(tracking: Path) -> None:
+    if not tracking.with_suffix("").exists():
+        name = printable(tracking)
+        raise InputError(
+            f"{name}: DVC tracks data by this file, and they aren't here; fetch them: dvc pull {shlex.quote(name)}; "
+            "or delete the file, if you deleted them"
+        )
 
 
 FileStat = tuple[str, int, int, int, int]

@@ -10,7 +10,7 @@ from labelwise.errors import InputError
 from labelwise.sources.brat import Reading, find_documents
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
-from labelwise.sources.files import find_files
+from labelwise.sources.files import find_files, has_data
 from labelwise.sources.raw_texts import read_raw_texts
 from tests.conftest import read_jsonl, write_jsonl
 from tests.sources.reading import write
@@ -134,6 +134,20 @@ def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path,
     write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [{"text": "one"}])
     with pytest.raises(InputError, match=r"caf\\xe9\.jsonl: its name isn't UTF-8; rename it"):
         load_datasets([declare(tmp_path, "*.jsonl")])
+
+
+@pytest.mark.parametrize("name", ["mine", "deep/er/person.jsonl", "lone.txt"])
+def test_data_that_dvc_has_not_fetched_are_not_left_out(tmp_path, name):
+    """As in a clone before `dvc pull`, whatever else is here."""
+    document(tmp_path / "data", "one")
+    write(tmp_path / f"data/{name}.dvc", "outs: []\n")
+    for read in (find_documents, has_data, lambda folder: list(read_raw_texts([folder]))):
+        with pytest.raises(InputError, match=rf"{name}\.dvc: .* fetch them: dvc pull \S+{name}\.dvc"):
+            read(tmp_path / "data")
+    with pytest.raises(InputError, match=r"there is no file .*put the file there \(`dvc pull`, if DVC tracks it\)"):
+        load_datasets([declare(tmp_path, f"data/{name}")])
+    write(tmp_path / "data" / name, "")
+    assert len(find_documents(tmp_path / "data")) == 1 + (name == "lone.txt")
 
 
 def test_a_raw_text_that_cannot_be_used_is_named_and_costs_itself(tmp_path):
