@@ -23,7 +23,7 @@ from tests.conftest import ROOT, read_jsonl, task, write_jsonl
 from tests.sources.reading import make_database
 
 LABELS = ("PERSON", "PLACE")
-PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "benchmarks/README.md", "docs")
+PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "corpus/README.md", "benchmarks/README.md", "docs")
 # By page and first words, why no test runs a block as it is written.
 NOT_RUN = {
     ("README.md", "git clone"): "sets up environments; make run is weasel run all in one",
