@@ -7,7 +7,10 @@ import typer
 
 from labelwise.console import msg, print_counts, progress, run, user_errors
 from labelwise.settings import read_section
+from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.convert_brat import PROBLEMS, BratSection, convert_brat
+from labelwise.sources.files import find_files
+from labelwise.sources.untracked import check_tracked
 from labelwise.text import counted
 
 Option = typer.Option
@@ -24,6 +27,8 @@ def convert_brat_cli(
     """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
         section = read_section(project, "brat", BratSection)
+        if project and brat_dir.is_dir():
+            check_tracked(find_files(brat_dir, READ_SUFFIXES), out, project, [brat_dir])
         report = convert_brat(
             brat_dir,
             out,

@@ -8,13 +8,15 @@ import typer
 
 from labelwise.console import msg, print_warnings, progress, run, user_errors
 from labelwise.corpus.ledger import describe_gold
-from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.merge.advice import warnings, warnings_about_files
 from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.settings import read_settings
 from labelwise.merge.run import merge_data
 from labelwise.merge.summary import print_ledger
+from labelwise.sources.declarations import list_sources
 from labelwise.sources.declare import declare, print_undeclared
+from labelwise.sources.untracked import check_tracked
 from labelwise.text import counted
 
 Option = typer.Option
@@ -37,6 +39,8 @@ def merge_cli(
             settings = read_settings(project)
             for folder in filter(Path.is_dir, datasets):
                 last.callback(print_undeclared, folder, declare(folder))
+            if project:
+                check_tracked(list_sources(datasets), out / MANIFEST, project)
             ledger = merge_data(
                 datasets,
                 out,
@@ -52,7 +56,7 @@ def merge_cli(
         msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
             msg.info(f"{said}. {out / LOST_SPANS} has each that isn't an entity.")
-        print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out, project)])
+        print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out)])
 
 
 if __name__ == "__main__":

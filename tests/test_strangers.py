@@ -23,7 +23,7 @@ from labelwise.errors import InputError
 from labelwise.project.stages import dvc_yaml
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
-from labelwise.sources.untracked import find_untracked
+from labelwise.sources.untracked import check_tracked
 from labelwise.train.checkpoint import State, restore
 from labelwise.train.parameters import find_slots
 
@@ -98,7 +98,7 @@ def test_no_yaml_runs_anything(tmp_path, mark, tag):
     for name, read in (
         ("datasets.yml", lambda path: load_datasets([path])),
         ("project.yml", read_rules),
-        ("project.yml", lambda path: find_untracked([], tmp_path, path)),
+        ("project.yml", lambda path: check_tracked([], tmp_path, path)),
         ("project.yml", dvc_yaml),
         ("tokenizer.json", read_tokenizer),
     ):

@@ -16,7 +16,6 @@ from labelwise.merge.partition import PROBLEMS
 from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.sources.declarations import read_all_entries
-from labelwise.sources.untracked import find_untracked
 from labelwise.text import counted
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
@@ -91,19 +90,14 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         )
 
 
-def warnings_about_files(
-    ledger: Ledger, declarations: Sequence[Path], out: Path, project: Path | None
-) -> Iterator[ScoreWarning]:
-    """Yield the warnings about single files: the first bad row, what an entry hides, and what nobody tracks.
+def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path) -> Iterator[ScoreWarning]:
+    """Yield the warnings about single files: the first bad row, and what an entry hides.
 
     out (Path): the corpus.
-    project (Path | None): the file with the commands, of which one is the merge.
     """
     if ledger.problems:
         yield ScoreWarning(f"The first that can't be used: {first_problem(out / PROBLEMS)}", "Correct it.")
-    declared = list(read_all_entries(declarations))
-    paths = {path: None for file, entry in declared for path in (file, *(file.parent / one for one in entry.paths))}
-    for _, entry in declared:
+    for _, entry in read_all_entries(declarations):
         lost = [repr(label) for label in entry.labels if not ledger.labels[label]["gold"]]
         several = len(entry.paths) > 1 or has_magic(entry.paths[0])
         if several and lost and len(entry.labels) > 1 and ledger.spans["in superseded task"]:
@@ -112,11 +106,6 @@ def warnings_about_files(
                 "have an answer to a text, only the last one counts.",
                 "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
             )
-    for path in find_untracked(paths, out, project) if project else ():
-        yield ScoreWarning(
-            f"{path} isn't a dependency of the merge, so `weasel run` and `dvc repro` don't notice when it changes.",
-            "Put it into assets/prodigy, or add it to `deps` of the command in project.yml and run update_dvc.",
-        )
 
 
 def _simplified(label: str) -> str:

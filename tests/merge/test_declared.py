@@ -14,13 +14,17 @@ ANN, BOB = (0, 3), (8, 11)
 prodigys = partial(task, label="PERSON", answer="accept", _view_id="ner_manual")
 
 
-def merge(root: Path, *commands: dict) -> tuple[str, dict]:
-    """Merge the folder `prodigy` by the command of a project: what is printed, white space folded, and the ledger."""
-    sections = {"merge": {"dev_ratio": 0, "test_ratio": 0}, "commands": commands}
+def run_merge(root: Path, *commands: dict, status: int = 0) -> str:
+    """Merge the folder `prodigy` by the command of a project; returns what is printed, white space folded."""
+    sections = {"vars": {"own": "prodigy"}, "merge": {"dev_ratio": 0, "test_ratio": 0}, "commands": commands}
     (root / "project.yml").write_text(json.dumps(sections), encoding="utf8")
     options = ["--metrics", root / "merge.json", "--project", root / "project.yml", "--workers", 1]
-    printed = " ".join(call(merge_cli, root / "prodigy", root / "corpus", *options).split())
-    return printed, json.loads((root / "merge.json").read_text(encoding="utf8"))
+    return " ".join(call(merge_cli, root / "prodigy", root / "corpus", *options, status=status).split())
+
+
+def merge(root: Path) -> tuple[str, dict]:
+    """Do so; returns the ledger, too."""
+    return run_merge(root), json.loads((root / "merge.json").read_text(encoding="utf8"))
 
 
 def names_in(declared: Path) -> list[str]:
@@ -60,17 +64,27 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
     assert {label: n.get("gold") for label, n in ledger["labels"].items()} == {"PERSON": 100, "TITLE": None}
 
 
-def test_data_that_no_command_depends_on_warns(tmp_path):
-    """Neither weasel nor DVC would see when it changes."""
-    paths = ["ann.jsonl", "../bob.jsonl", str(tmp_path / "prodigy-2/../prodigy-2/sue.jsonl")]
-    for path in paths:
+def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_lines_to_paste(tmp_path):
+    """Of the merge that is a command of the project; they read what a link to a file leads to, but no linked folder."""
+    (tmp_path / "linked").symlink_to("elsewhere")
+    paths = ["ann.jsonl", "link.jsonl", "../bob.jsonl", str(tmp_path / "more/../more/sue.jsonl"), "../linked/*.jsonl"]
+    for path in (*paths[2:4], "../elsewhere/x.jsonl", "../elsewhere/y.jsonl", "../elsewhere/z.jsonl", "ann.jsonl"):
         write_jsonl(tmp_path / "prodigy" / path, [prodigys(f"{text} in {path[-9:]}", ANN) for text in TEXTS[:20]])
-    entry = {"name": "all", "path": paths, "labels": ["PERSON"]}
-    (tmp_path / "prodigy/datasets.yml").write_text(json.dumps([entry]), encoding="utf8")
-    command = {"name": "merge", "script": [], "deps": ["prodigy"], "outputs": ["corpus/manifest.json"]}
-    printed = merge(tmp_path, command)[0].replace(" ", "")
-    assert printed.count("isn'tadependencyofthemerge,so`weaselrun`and`dvcrepro`don'tnoticewhenitchanges.") == 2
-    assert "bob.jsonlisn'ta" in printed
-    assert "sue.jsonlisn'ta" in printed
-    command["deps"] += ["bob.jsonl", "prodigy-2"]
-    assert "isn't a dependency" not in merge(tmp_path, command)[0]
+    (tmp_path / "prodigy/link.jsonl").symlink_to("../elsewhere/x.jsonl")
+    (tmp_path / "prodigy/folder").symlink_to("../elsewhere")
+    declared = tmp_path / "prodigy/datasets.yml"
+    command = {"name": "merge", "script": [], "deps": ["${vars.own}"], "outputs": ["corpus/manifest.json"]}
+
+    def merged(*paths: str, status: int = 0) -> str:
+        declared.write_text(json.dumps([{"name": "all", "path": paths, "labels": ["PERSON"]}]), encoding="utf8")
+        return run_merge(tmp_path, command, status=status)
+
+    printed = merged(*paths, status=1)
+    assert "bob.jsonl: neither weasel nor DVC would see a change here, and both would skip 'merge'" in printed
+    assert "run update_dvc: - bob.jsonl - more/sue.jsonl - elsewhere ⚠" in printed
+    assert not (tmp_path / "corpus").exists()
+    assert "run update_dvc: - elsewhere/y.jsonl" in merged("folder/y.jsonl", status=1)
+    command["deps"] += ["bob.jsonl", str(tmp_path / "more"), "linked"]
+    assert "has 120 texts" in merged(*paths)
+    command["outputs"] = ["elsewhere/manifest.json"]
+    assert "has 20 texts" in merged("folder/y.jsonl"), "what no command of the project writes is nobody's to skip"

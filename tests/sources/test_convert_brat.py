@@ -11,7 +11,8 @@ from labelwise.files import locked
 from labelwise.sources import convert_brat as convert
 from labelwise.sources.brat import PREDICTED, Reading
 from labelwise.sources.convert_brat import convert_brat
-from tests.conftest import another_process, read_jsonl
+from scripts.convert_brat import convert_brat_cli
+from tests.conftest import another_process, call, read_jsonl
 from tests.sources.reading import write
 
 
@@ -47,6 +48,19 @@ def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_p
     place = {"_labelwise_place": ["one.ann", 3]}
     assert {"start": 0, "end": 11, "label": "N", "fragments": [[0, 3], [8, 11]]} | place in made[1]["spans"]
     assert (made[1]["text"], made[1]["answer"]) == ("big cat sat\r\n", "accept")
+
+
+def test_a_linked_folder_into_which_weasel_and_dvc_do_not_look_is_refused(brat, tmp_path):
+    command = {"name": "convert-brat", "deps": ["${vars.brat_dir}"], "outputs": ["tasks"]}
+    write(tmp_path / "project.yml", yaml.safe_dump({"vars": {"brat_dir": "assets"}, "commands": [command]}))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/link").symlink_to(brat / "sub")
+    project = ["--project", tmp_path / "project.yml"]
+    printed = call(convert_brat_cli, tmp_path / "mine", tmp_path / "tasks", *project, status=1)
+    assert "\n  - brat/sub\n" in printed
+    call(convert_brat_cli, tmp_path / "mine", tmp_path / "elsewhere", *project)
+    call(convert_brat_cli, brat, tmp_path / "tasks", *project)  # as `weasel run --vars.brat_dir=brat` does
+    assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 3
 
 
 def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
