@@ -11,6 +11,7 @@ from labelwise.demo.write import DemoFormat, make_demo, write_docs
 from labelwise.sources.brat import find_documents
 from labelwise.sources.declare import declare
 from labelwise.sources.files import has_data
+from labelwise.sources.untracked import check_kept
 
 
 def make_demo_cli(
@@ -45,6 +46,8 @@ def make_demo_cli(
             write_docs([], [], out, format)
             msg.info(f"{own[-1]} has data of your own: {out} is left empty")
             return
+        for folder in filter(None, (unless_brat, unless_prodigy)):
+            check_kept(folder, Path("dvc.lock"))
         counts = make_demo(
             out, format=format, docs=docs, labels=labels, words=words, seed=seed, noise=noise, progress=progress
         )

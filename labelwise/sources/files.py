@@ -30,7 +30,7 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
             continue
         seen.add((status.st_dev, status.st_ino))
         for tracking in (Path(folder, name) for name in files if name.endswith(DVC)):
-            _check_fetched(tracking)
+            _check_fetched(tracking, root)
         folders[:] = sorted(name for name in folders if hidden or not name.startswith("."))
         found += [Path(folder, name) for name in files if name.endswith(suffixes) and (hidden or name[0] != ".")]
     return sorted(found, key=lambda file: file.relative_to(root).parts)
@@ -87,12 +87,11 @@ def _refuse(error: OSError) -> NoReturn:
     ) from error
 
 
-def _check_fetched(tracking: Path) -> None:
+def _check_fetched(tracking: Path, root: Path) -> None:
     if not tracking.with_suffix("").exists():
-        name = printable(tracking)
         raise InputError(
-            f"{name}: DVC tracks data by this file, and they aren't here; fetch them: dvc pull {shlex.quote(name)}; "
-            "or delete the file, if you deleted them"
+            f"{printable(tracking)}: DVC tracks data by this file, and they aren't here; fetch them: dvc pull "
+            f"--recursive {shlex.quote(printable(root))}; or delete the file, if you deleted them"
         )
 
 

@@ -1,4 +1,4 @@
-"""The data whose changes neither weasel nor DVC sees, by the commands of project.yml."""
+"""Data that weasel and DVC lose sight of: changes that they don't see, and files that no clone has."""
 
 import os
 import re
@@ -11,7 +11,8 @@ import msgspec
 
 from labelwise.errors import InputError
 from labelwise.settings import decode_yaml
-from labelwise.sources.files import printable
+from labelwise.sources.files import find_files, printable
+from labelwise.text import counted
 
 
 class _Command(msgspec.Struct):
@@ -23,6 +24,38 @@ class _Command(msgspec.Struct):
 class _Project(msgspec.Struct):
     vars: dict[str, Any] | None = None
     commands: list[_Command] | None = None
+
+
+class _Dependency(msgspec.Struct):
+    path: str
+    nfiles: int = 0
+
+
+class _Stage(msgspec.Struct):
+    deps: list[_Dependency] = []
+
+
+class _Lock(msgspec.Struct):
+    stages: dict[str, _Stage] = {}
+
+
+def check_kept(folder: Path, lock: Path) -> None:
+    """Check that a folder hasn't lost its data, as in an experiment's folder, or a clone, if only DVC's lock is in git.
+
+    lock (Path): `dvc.lock`, which says how many files were in the folder when a command last depended on it.
+    RAISES (InputError): these were more than there are.
+    """
+    if not lock.is_file():
+        return
+    content = decode_yaml(lock.read_bytes(), _Lock, str(lock), "delete it; DVC makes it")
+    deps = [dep for stage in content.stages.values() for dep in stage.deps if Path(dep.path) == folder]
+    before, now = max((dep.nfiles for dep in deps), default=0), len(find_files(folder, ("",)))
+    if now < before:
+        raise InputError(
+            f"{folder}: {lock} knows {counted(before, 'file')} in it, and {now:,} {'is' if now == 1 else 'are'} here. "
+            f"Clones and experiments have the data that git or DVC track: where they are, run `dvc add {folder}/NAME`, "
+            f"and commit. To try the demo corpus without them, delete {lock}"
+        )
 
 
 def check_tracked(files: Iterable[Path], made: Path, project: Path, given: Iterable[Path] = ()) -> None:

@@ -1,5 +1,6 @@
 """The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
 
+import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -112,3 +113,18 @@ def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkey
         assert ("has data of your own: demo is left empty" in printed) == bool(own)
         if own:
             (tmp_path / own).unlink()
+
+
+def test_the_demo_corpus_does_not_take_the_place_of_data_that_an_experiment_lacks(tmp_path: Path, monkeypatch) -> None:
+    """DVC runs experiments in folders that have only what git and DVC track; a clone lacks the rest, too."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("brat", "prodigy"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / ".gitkeep").touch()
+    lock = {"stages": {"a": {"deps": [{"path": "brat", "nfiles": 3}, {"path": "x.py"}]}, "b": {"cmd": "b"}}}
+    (tmp_path / "dvc.lock").write_text(json.dumps(lock))
+    printed = " ".join(call(make_demo_cli, "demo", *OWN, status=1).split())
+    assert "brat: dvc.lock knows 3 files in it, and 1 is here" in printed
+    assert "dvc add brat/NAME" in printed
+    (tmp_path / "dvc.lock").write_text(json.dumps(lock).replace("3", "1"))
+    call(make_demo_cli, "demo", *OWN)

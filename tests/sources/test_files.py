@@ -142,7 +142,7 @@ def test_data_that_dvc_has_not_fetched_are_not_left_out(tmp_path, name):
     document(tmp_path / "data", "one")
     write(tmp_path / f"data/{name}.dvc", "outs: []\n")
     for read in (find_documents, has_data, lambda folder: list(read_raw_texts([folder]))):
-        with pytest.raises(InputError, match=rf"{name}\.dvc: .* fetch them: dvc pull \S+{name}\.dvc"):
+        with pytest.raises(InputError, match=rf"{name}\.dvc: .* fetch them: dvc pull --recursive {tmp_path}/data;"):
             read(tmp_path / "data")
     with pytest.raises(InputError, match=r"there is no file .*put the file there \(`dvc pull`, if DVC tracks it\)"):
         load_datasets([declare(tmp_path, f"data/{name}")])
