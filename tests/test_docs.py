@@ -48,9 +48,7 @@ NOT_RUN = {
     ("docs/gpu.md", "dvc repro report-gpu"): "needs a GPU; test_notebook.py trains a tiny transformer",
     ("docs/install.md", "labelwise init"): "project/test_new.py does it",
     ("docs/install.md", "git worktree"): "what git does",
-    ("docs/install.md", "weasel clone"): "what git clone does",
-    ("docs/install.md", "git pull"): "what git does; project/test_stages.py makes dvc.yaml",
-    ("docs/install.md", "python -m scripts.update_dvc"): "the same",
+    ("docs/install.md", "python -m scripts.update_dvc"): "project/test_stages.py makes dvc.yaml",
     ("docs/library.md", "labelwise make-demo"): "test_library.py calls the functions",
     ("docs/library.md", "from pathlib import Path"): "the same",
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
@@ -112,10 +110,16 @@ def test_a_link_leads_to_a_file_and_a_heading(page):
         assert not anchor or anchor in anchors(file), f"{path}#{anchor}"
 
 
-def test_git_ignores_what_the_pages_export_and_predict():
+def test_git_ignores_data_and_what_the_pages_export_and_predict():
     folders = {out for _, content in BLOCKS.values() for out in re.findall(r"scripts\.export \S+ (\S+)", content)}
-    for folder in {*folders, "assets/raw"}:
-        subprocess.run(["git", "check-ignore", "-q", f"{folder}/file.txt"], cwd=ROOT, check=True)
+    data = {f"assets/{name}" for name in ("raw", "brat", "brat/a/b", "prodigy", "prodigy/a", "new/a")}
+    ignored = {f"{folder}/file.txt" for folder in folders | data}
+    kept = {
+        "assets/decisions/decisions.jsonl",
+        *(f"{folder}/{name}" for folder in data for name in ("a.dvc", "datasets.yml")),
+    }
+    asked = ["git", "check-ignore", "--no-index", *ignored, *kept]
+    assert {*subprocess.check_output(asked, cwd=ROOT, text=True).split()} == ignored
     assert len(folders) > 2
 
 
@@ -289,7 +293,7 @@ def test_fix_annotations(project):
 
 
 @pytest.mark.long
-def test_compare_two_branches(project, tmp_path):
+def test_compare_two_branches(project):
     project.paste("git checkout -q main; git add -A; git commit -qm all --allow-empty")
     project.paste(block("docs/compare.md", "dvc repro evaluate-cpu"))
     compared = project.paste(block("docs/compare.md", "git checkout -b expand"))
@@ -297,7 +301,48 @@ def test_compare_two_branches(project, tmp_path):
     assert "all (micro)" in compared
     project.paste("git checkout -q main && git branch -qD expand && touch notes.txt")
     assert "all (micro)" in project.paste(block("README.md", "dvc repro evaluate-cpu", **{"Baseline": "Again"}))
-    project.paste(block("docs/compare.md", "dvc remote add", **{"s3://bucket/path": str(tmp_path / "store")}))
+
+
+@pytest.mark.long
+def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgraded(tmp_path):
+    """No text gets into git, and a clone that has none stops. DVC goes as far as the merge."""
+    labelwise, mine, theirs = Clone(tmp_path / "labelwise"), tmp_path / "mine", tmp_path / "theirs"
+    urls = {"https://github.com/you/labelwise.git": str(labelwise.root)}
+    shared = {"https://example.com/mine.git": str(tmp_path / "mine.git")}
+
+    def paste(folder: Path, commands: str, status: int = 0) -> str:
+        return labelwise.run("bash", "-euc", f"cd {folder}\n{commands}", status=status)
+
+    paste(tmp_path, block("docs/install.md", "git clone https", **urls))
+    write_docs(map(made, range(24)), LABELS, mine / "assets/brat/mine", "brat")
+    write_jsonl(mine / "assets/prodigy/person.jsonl", answers("PERSON", range(16)))
+    assert paste(mine, "git add -A; git status --porcelain") == ""
+    paste(mine, block("docs/compare.md", "dvc add"))
+    paste(mine, "weasel run make-demo && dvc repro -q merge && git add -A && git commit -qm merged")
+    added = paste(mine, "git diff --name-only upstream").split()
+    assert {*added} == {
+        *("assets/brat/.gitignore", "assets/brat/mine.dvc", "assets/prodigy/person.jsonl.dvc"),
+        *("assets/prodigy/datasets.yml", "dvc.lock", "metrics/merge.json"),
+    }
+    paste(tmp_path, "git init -q --bare -b main mine.git && mkdir theirs")
+    store = {"s3://bucket/path": str(tmp_path / "store")}
+    paste(mine, block("docs/compare.md", "git remote add", **shared, **store))
+    paste(theirs, f"git clone -q {tmp_path}/mine.git early")
+    for command in ("make-demo", "convert-brat", "merge"):
+        printed = paste(theirs / "early", f"mkdir -p assets/demo corpus/tasks; weasel run {command}", status=1)
+        assert "dvc pull --recursive assets/" in " ".join(printed.split())
+    printed = paste(theirs, block("docs/compare.md", "git clone", **shared, **{"evaluate-cpu": "merge"}))
+    assert "up to date" in printed
+    assert merged(theirs / "mine") == merged(mine)
+
+    replace_once(labelwise.root / "configs/cpu.cfg", "[training]\n", "[training]\n# of the new version\n")
+    labelwise.paste("git commit -qam new && git tag v0.2.0")
+    paste(mine, "sed -i 's/  seed: 0/  seed: 1/' project.yml && git commit -qam seed")
+    paste(mine, block("docs/install.md", "git clone --quiet --branch", **urls))
+    assert paste(mine, "git diff --name-only HEAD~; git diff --name-only HEAD^2").split()[0] == "configs/cpu.cfg"
+    assert paste(mine, "git log -1 --format=%s upstream; git show main:project.yml | grep seed:").startswith(
+        "Upgrade\n  seed: 1"
+    )
 
 
 @pytest.mark.long
