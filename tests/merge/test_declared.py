@@ -84,6 +84,9 @@ def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_li
     assert "run update_dvc: - bob.jsonl - more/sue.jsonl - elsewhere ⚠" in printed
     assert not (tmp_path / "corpus").exists()
     assert "run update_dvc: - elsewhere/y.jsonl" in merged("folder/y.jsonl", status=1)
+    (tmp_path / "elsewhere/ours.yml").write_text("- {name: a, path: ../prodigy/ann.jsonl, labels: [PERSON]}\n")
+    given = [tmp_path / "elsewhere/ours.yml", tmp_path / "corpus", "--project", tmp_path / "project.yml"]
+    assert "ours.yml: neither weasel nor DVC would see a change" in call(merge_cli, *given, status=1)
     command["deps"] += ["bob.jsonl", str(tmp_path / "more"), "linked"]
     assert "has 120 texts" in merged(*paths)
     command["outputs"] = ["elsewhere/manifest.json"]
