@@ -49,7 +49,8 @@ def check_kept(folder: Path, lock: Path) -> None:
         return
     content = decode_yaml(lock.read_bytes(), _Lock, str(lock), "delete it; DVC makes it")
     deps = [dep for stage in content.stages.values() for dep in stage.deps if Path(dep.path) == folder]
-    before, now = max((dep.nfiles for dep in deps), default=0), len(find_files(folder, ("",)))
+    before = max((dep.nfiles for dep in deps), default=0)
+    now = len(find_files(folder, ("",))) if folder.is_dir() else 0
     if now < before:
         raise InputError(
             f"{folder}: {lock} knows {counted(before, 'file')} in it, and {now:,} {'is' if now == 1 else 'are'} here. "
@@ -71,15 +72,9 @@ def check_tracked(files: Iterable[Path], made: Path, project: Path, given: Itera
     for command in content.commands or ():
         if output not in (os.path.realpath(root / name) for name in command.outputs):
             continue
-        deps = [_substitute(dep, content.vars or {}) for dep in command.deps]
-        seen = {file for path in (*given, *(root / dep for dep in deps)) for file in _list_seen(path)}
-        unseen = defaultdict(list)
-        for file in {Path(os.path.realpath(file)): None for file in files}:
-            if file not in seen:
-                unseen[file.parent].append(file)
-        if unseen:
-            paths = [found[0] if len(found) == 1 else folder for folder, found in unseen.items()]
-            lines = [printable(path.relative_to(root) if path.is_relative_to(root) else path) for path in paths]
+        deps = [root / _substitute(dep, content.vars or {}) for dep in command.deps]
+        if unseen := _find_unseen(files, [*given, *deps]):
+            lines = [printable(path.relative_to(root) if path.is_relative_to(root) else path) for path in unseen]
             raise InputError(
                 f"{lines[0]}: neither weasel nor DVC would see a change here, and both would skip {command.name!r}. "
                 "Put the data, or a link to each file, into a folder that the command depends on (they don't follow "
@@ -92,9 +87,30 @@ def _substitute(dependency: str, variables: dict[str, Any]) -> str:
     return re.sub(r"\$\{vars\.(\w+)\}", lambda found: str(variables.get(found[1], "")), dependency)
 
 
-def _list_seen(dependency: Path) -> Iterator[Path]:
-    """Yield the files that weasel and DVC read of a dependency: those that links lead to, but not in linked folders."""
-    real = os.path.realpath(dependency)
-    yield Path(real)
-    for folder, _, names in os.walk(real):
-        yield from (Path(os.path.realpath(Path(folder, name))) for name in names)
+def _find_unseen(files: Iterable[Path], dependencies: Iterable[Path]) -> list[Path]:
+    """List the files that no dependency has, and no link to a file in one leads to; of several, their folder."""
+    roots = {Path(os.path.realpath(path)) for path in dependencies}
+    outside = [
+        Path(os.path.realpath(file))
+        for folder, inside in _by_folder(files).items()
+        if not any(map(Path(os.path.realpath(folder)).is_relative_to, roots))
+        for file in inside
+    ]
+    seen = roots | set(_follow_links(roots)) if outside else set()
+    left = _by_folder(set(outside) - seen)
+    return sorted(folder if len(inside) > 1 else inside[0] for folder, inside in left.items())
+
+
+def _by_folder(files: Iterable[Path]) -> dict[Path, list[Path]]:
+    grouped = defaultdict(list)
+    for file in files:
+        grouped[file.parent].append(file)
+    return grouped
+
+
+def _follow_links(roots: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files that links in some folders, and below them, lead to."""
+    for root in roots:
+        for folder, _, names in os.walk(root):
+            links = (Path(folder, name) for name in names if Path(folder, name).is_symlink())
+            yield from (Path(os.path.realpath(link)) for link in links)
