@@ -51,8 +51,9 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
     """
     folder = out.resolve()
     for source in sources:
-        replaced = any(source.path.is_relative_to(folder / name) for name in (*OUTPUTS, CACHE))
-        if replaced or folder.is_relative_to(source.path):
+        path = source.path.resolve()
+        replaced = any(path.is_relative_to(folder / name) for name in (*OUTPUTS, CACHE))
+        if replaced or folder.is_relative_to(path):
             raise InputError(
                 f"data set {source.dataset.name!r}: {source.path} is an input, so {out} can't be written there; write "
                 "elsewhere, or declare a path or a pattern that leaves it out"

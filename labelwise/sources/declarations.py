@@ -53,7 +53,10 @@ SYNTAX = (
 
 
 class SourceFile(NamedTuple):
-    """A file of a data set, and its name in all that a merge writes: its path as declared, never an absolute one."""
+    """A file of a data set, and its name in all that a merge writes: its path as declared, never an absolute one.
+
+    path (Path): absolute; links aren't resolved, as a name's suffix tells the format, and DVC's cache has none.
+    """
 
     path: Path
     name: str
@@ -155,7 +158,7 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     if not datasets:
         raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     names: set[str] = set()
-    owners: dict[Path, str] = {}
+    owners: dict[str, str] = {}
     labels = set(all_labels(datasets))
     for dataset in datasets:
         _check_labels(dataset, labels)
@@ -165,8 +168,9 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
         for path, _ in dataset.files:
             if printable(path) != path.as_posix():
                 raise InputError(f"data set {dataset.name!r}: {printable(path)}: its name isn't UTF-8; rename it")
-            if not dataset.database and (owner := owners.setdefault(path, dataset.name)) != dataset.name:
-                raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {path}")
+            real = os.path.realpath(path)
+            if not dataset.database and (owner := owners.setdefault(real, dataset.name)) != dataset.name:
+                raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {real}")
     return datasets
 
 
@@ -175,7 +179,7 @@ def list_sources(declarations: Sequence[Path]) -> list[Path]:
 
     RAISES (InputError): see `load_datasets`.
     """
-    files = (file for dataset in load_datasets(declarations) for file in dataset.files)
+    files = (file.path for dataset in load_datasets(declarations) for file in dataset.files)
     return [*dict.fromkeys(file for file, _ in read_all_entries(declarations)), *files]
 
 
@@ -292,7 +296,8 @@ def find_sources(entry: Declaration, file: Path) -> tuple[SourceFile, ...]:
             raise InputError(f"{file}: {where}: no path can have the character \\0; correct {declared!r}")
         for path in _find_named(folder, declared, where):
             found.setdefault(Path(os.path.realpath(path)), path)  # Path.resolve raises a RuntimeError where links loop
-    return tuple(map(SourceFile, found, _name_files(list(found.values()), folder)))
+    files = list(found.values())
+    return tuple(map(SourceFile, files, _name_files(files, folder)))
 
 
 def _name_files(files: Sequence[Path], folder: Path) -> list[str]:

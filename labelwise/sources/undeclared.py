@@ -81,7 +81,8 @@ def declare_folder(folder: Path) -> list[Undeclared]:
 def _find_undeclared(folder: Path, entries: Sequence[Declaration]) -> Iterator[Undeclared]:
     """Read all that may be a data set in a folder, but not below it, and that no entry names, or finds a part of."""
     names = {entry.name for entry in entries}
-    found = [(source.path, entry.inside) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
+    sources = [(source.path, entry.inside) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
+    found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
     declared = [path for path, inside in found if not inside]
     # The names of a database's data sets are given, so they come first.
     for file in sorted(data_in(folder), key=lambda file: (file.suffix not in DATABASE.suffixes, file)):

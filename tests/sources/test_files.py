@@ -11,6 +11,7 @@ from labelwise.sources.brat import Reading, find_documents
 from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, has_data
+from labelwise.sources.formats import read_items
 from labelwise.sources.raw_texts import read_raw_texts
 from tests.conftest import read_jsonl, write_jsonl
 from tests.sources.reading import write
@@ -68,7 +69,13 @@ def test_links_are_followed_and_folders_that_link_to_each_other_are_read_once(tm
     assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
     write_jsonl(tmp_path / "deep/one.jsonl", [{"text": "one"}])
     (tmp_path / "linked.jsonl").symlink_to("deep/one.jsonl")
-    assert load_datasets([declare(tmp_path, "*.jsonl")])[0].files == ((tmp_path / "deep/one.jsonl", "linked.jsonl"),)
+    assert load_datasets([declare(tmp_path, "*.jsonl")])[0].files == ((tmp_path / "linked.jsonl", "linked.jsonl"),)
+    (tmp_path / "linked-2.jsonl").symlink_to("linked.jsonl")
+    assert len(load_datasets([declare(tmp_path, "*.jsonl")])[0].files) == 1, "links to one file are one"
+    write(tmp_path / "cache/0a1b", b"Rom B-PLACE\n")  # as DVC's cache has it, with `cache.type symlink`
+    (tmp_path / "places.conll").symlink_to("cache/0a1b")
+    (found,) = load_datasets([declare(tmp_path, "places.conll")])[0].files
+    assert [item.task.text for item in read_items(found.path) if item.task] == ["Rom"]
 
 
 @pytest.mark.parametrize(
