@@ -22,7 +22,7 @@ Exports of Label Studio 1.23, of several annotators and controls, were read: off
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -212,8 +212,9 @@ def _who(completed_by: Any) -> str | None:
 
 
 def _time(written: Any) -> float | None:
-    """Turn a time such as 2021-03-09T22:16:08.728378Z into seconds."""
+    """Turn a time such as 2021-03-09T22:16:08.728378Z into seconds; one without a zone is in UTC."""
     try:
-        return datetime.fromisoformat(str(written)).timestamp() if written else None
-    except (ValueError, OverflowError):
+        time = datetime.fromisoformat(str(written))
+    except ValueError:
         return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

@@ -1,7 +1,9 @@
 """The merge of whole data sets: against a plain one in memory, in bytes, and when things go wrong."""
 
+import json
 import random
 import sys
+import time
 from collections import Counter
 from typing import Any
 
@@ -52,6 +54,25 @@ def test_bytes_do_not_depend_on_the_number_of_workers(merging):
     merging.run("three", docs_per_partition=7, workers=3)
     assert len([path for path in merging.files("one") if path.endswith(".spacy")]) > 10
     assert merging.files("one") == merging.files("three")
+
+
+def test_bytes_do_not_depend_on_the_time_zone(merging, monkeypatch):
+    """A time of Label Studio's without a zone is in UTC, as Prodigy's are: 22:16 is before 22:30 everywhere."""
+    span = {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["A"]}}
+    annotation = {"result": [span], "completed_by": 1, "updated_at": "2021-03-09T22:16:08"}
+    merging.add("late", ["A"], [task("one cat", _view_id="ner_manual", _timestamp=1615329000)], annotator="ann")
+    merging.add("studio", ["A"], [], path="studio.json", annotator={1: "ann"})
+    studio = [{"id": 1, "data": {"text": "one cat"}, "annotations": [annotation]}]
+    (merging.root / "tasks/studio.json").write_text(json.dumps(studio))
+    made = []
+    for zone in ("UTC", "America/New_York", "Asia/Kolkata"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        assert merging.run(zone).spans == {"in superseded task": 1}
+        made.append(merging.files(zone))
+    monkeypatch.undo()
+    time.tzset()
+    assert made[0] == made[1] == made[2]
 
 
 def test_splits_depend_on_nothing_but_the_text(merging):
