@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from labelwise.parallel import tree_pss
+from labelwise.parallel import count_cores, tree_pss
 
 INTERVAL = 0.1  # seconds between two samples
 DEV = 300  # texts of dev in a corpus that is made, roughly
@@ -161,4 +161,4 @@ def this_machine() -> Machine:
     named = {"model name": "", "cpu family": "family ", "model": "model "}
     parts = [f"{word}{found[name]}" for name, word in named.items() if name in found]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(", ".join(parts) or None, os.cpu_count(), round(memory / 2**30))
+    return Machine(", ".join(parts) or None, count_cores(), round(memory / 2**30))

@@ -7,6 +7,8 @@ Memory is the proportional set size: pages that several processes share are coun
 
 import ctypes
 import gc
+import math
+import os
 import signal
 import sys
 from collections import deque
@@ -16,6 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from multiprocessing import active_children, get_context
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
@@ -96,6 +99,38 @@ def begin_worker() -> None:
     pr_set_pdeathsig = 1
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def count_cores(root: Path = Path("/")) -> int:
+    """Count the cores that this process may use: those of its affinity, or fewer by a quota of its control groups.
+
+    A quota of 1.5 cores counts as 2. In a container, a group's path may be that on the host, and its files above.
+
+    root (Path): the folder that has `proc` and `sys`.
+    https://docs.kernel.org/admin-guide/cgroup-v2.html
+    https://docs.kernel.org/scheduler/sched-bwc.html
+    """
+    cores: float = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    groups = root / "proc/self/cgroup"
+    for line in groups.read_text(encoding="utf8").splitlines() if groups.is_file() else ():
+        _, controllers, path = line.split(":", 2)
+        if "cpu" in controllers.split(",") or not controllers:  # version 2 names none
+            top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+            group = top / path.lstrip("/")
+            cores = min(cores, *(_quota(one) for one in (group, *group.parents) if one.is_relative_to(top)))
+    return math.ceil(cores)
+
+
+def _quota(group: Path) -> float:
+    """Read how many cores' time the processes of a control group may take; infinite without a quota."""
+    try:
+        if (group / "cpu.max").is_file():
+            quota, period = (group / "cpu.max").read_text(encoding="utf8").split()
+        else:
+            quota, period = ((group / f"cpu.cfs_{one}_us").read_text(encoding="utf8") for one in ("quota", "period"))
+        return int(quota) / int(period) if int(quota) > 0 else math.inf
+    except (OSError, ValueError):  # no such file; the word `max`
+        return math.inf
 
 
 def check_workers(workers: int, gpu_id: int) -> None:

@@ -9,8 +9,10 @@ from threading import Event
 
 import pytest
 
+from labelwise import parallel
 from labelwise.errors import InputError
-from labelwise.parallel import WINDOW, map_in_order, open_workers, tree_pss
+from labelwise.parallel import WINDOW, count_cores, map_in_order, open_workers, tree_pss
+from tests.conftest import task
 
 MB = 2**20
 
@@ -59,6 +61,41 @@ def test_what_waits_is_cancelled_when_a_job_fails():
             list(map_in_order(executor, 1, do, [0, 1, 2, 3]))
         failed.set()
     assert begun in ([0], [0, 1]), "the second may have begun before the first one's error was seen"
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "cores"),
+    [
+        (None, {}, 8),
+        ("0::/", {}, 8),
+        ("0::/a/b", {"a/b/cpu.max": "max 100000"}, 8),
+        ("0::/a/b", {"a/b/cpu.max": "250000 100000", "a/cpu.max": "600000 100000"}, 3),
+        ("0::/a/b", {"a/b/cpu.max": "max 100000", "a/cpu.max": "20000 100000"}, 1),
+        ("0::/a", {"a/cpu.max": "1600000 100000"}, 8),
+        ("4:memory:/m\n3:cpuacct,cpu:/c", {"cpu/c/cpu.cfs_quota_us": "-1", "cpu/c/cpu.cfs_period_us": "9"}, 8),
+        # in a container, the path is that on the host
+        ("3:cpu:/docker/1f", {"cpu/cpu.cfs_quota_us": "200000", "cpu/cpu.cfs_period_us": "100000"}, 2),
+    ],
+)
+def test_cores_are_those_that_the_process_may_use(tmp_path, monkeypatch, groups, files, cores):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8))
+    for name, content in {"proc/self/cgroup": groups, **{f"sys/fs/cgroup/{key}": files[key] for key in files}}.items():
+        if content:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(f"{content}\n")
+    assert count_cores(tmp_path) == cores
+
+
+def test_on_one_core_a_merge_has_no_other_process(merging):
+    merging.add("a", ["A"], [task("one cat")])
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delattr(parallel, "ProcessPoolExecutor")
+            merging.run(workers=0)
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def kill_itself(job: int) -> None:

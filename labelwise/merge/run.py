@@ -12,7 +12,6 @@ that it does only new work, and a run that was killed resumes.
 """
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -39,7 +38,7 @@ from labelwise.merge.plan import count_partitions, plan_merging
 from labelwise.merge.read import collect_extracts, plan_reading, read_source
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import Run, Source
-from labelwise.parallel import MapJobs, Progress, give_back, no_progress, open_workers
+from labelwise.parallel import MapJobs, Progress, count_cores, give_back, no_progress, open_workers
 from labelwise.sources.decisions import DecisionRow, find_decisions
 from labelwise.sources.declarations import DataSet, all_labels, load_datasets
 
@@ -60,7 +59,7 @@ def merge_data(
 
     declarations (Sequence[Path | str]): `datasets.yml` files.
     out (Path | str): the folder for the corpus; nothing else in it is touched, except for the cache.
-    workers (int): processes that read sources and merge partitions; 0 for one per core.
+    workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): rows and spans that can't be used are an error.
@@ -82,7 +81,7 @@ def merge_data(
     others = [out / name for name in OUTPUTS if name != MANIFEST]
     folders = [out / name for name in (*SPLITS, "labels")]
     with (
-        open_workers(workers or os.cpu_count() or 1) as map_jobs,
+        open_workers(workers or count_cores()) as map_jobs,
         atomic_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file),
     ):
         folder = manifest.parent
