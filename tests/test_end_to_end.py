@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clone import SKIPPED, Clone
+from tests.clone import PLAIN, SKIPPED, Clone
+from tests.conftest import run_command
 
 COMMAND_RUN = r"=+ (\S+) =+\S*\nRunning command"  # weasel's, of a command that it doesn't skip
 STAGE_RUN = r"Running stage '(.*?)'"  # DVC's
@@ -56,6 +57,19 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
     page = (clone.root / "report/cpu.html").read_text(encoding="utf8")
     assert "CPU pipeline" in page
     assert len(page.encode("utf8")) <= 1_000_000
+
+
+@pytest.mark.skipif(not PLAIN.is_dir(), reason="make .venv/.ready makes the environment of `make run`")
+def test_the_environment_loads_the_pipeline_and_has_the_command_in_any_folder(by_weasel, tmp_path):
+    clone, _ = by_weasel
+    load = f"import spacy; print(spacy.load({str(clone.root / 'training/cpu/model-best')!r}).pipe_names[-1])"
+    assert run_command(["python", "-c", load], tmp_path, clone.environment).stdout == "ner\n"
+    assert run_command(["labelwise", "merge", "--help"], tmp_path, clone.environment).stdout
+    # In a folder that has its own code, that code runs, not the environment's.
+    (clone.root / "scripts/own.py").write_text("def own_cli() -> None:\n    print(__file__)\n")
+    printed = clone.run("python", "-m", "labelwise", "own")
+    (clone.root / "scripts/own.py").unlink()
+    assert printed == f"{clone.root / 'scripts/own.py'}\n"
 
 
 @pytest.mark.long
