@@ -19,6 +19,8 @@ from labelwise.errors import InputError
 from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.vectors import has_vectors
 
+# A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
+DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 SMALL = 200  # texts of train
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
@@ -35,15 +37,18 @@ def read_settings(recipe: Recipe) -> Config:
         raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
     lang, rules = read_tokenizer(recipe.corpus / "tokenizer.json")
     try:
+        written = load_config(config, interpolate=False)
         settings = load_config(config, recipe.all_overrides(), interpolate=False)
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
     settings["paths"]["corpus"], settings["nlp"]["lang"] = str(recipe.corpus), lang
-    own, system = settings["nlp"].setdefault("tokenizer", rules.block or {}), settings["system"]
-    if rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
+    own, system = settings["nlp"].get("tokenizer", DEFAULT_TOKENIZER), settings["system"]
+    if own == DEFAULT_TOKENIZER:
+        settings["nlp"]["tokenizer"] = rules.block or own
+    elif rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
         raise InputError(
-            f"{config}: [nlp.tokenizer] is {own}, but {recipe.corpus} was merged with {rules.block}; delete that block "
-            "from the config"
+            f"{config}: [nlp] tokenizer is {own}, but {recipe.corpus} was merged with {rules.block}; take that of the "
+            "corpus: delete the block, or write tokenizer = " + json.dumps(DEFAULT_TOKENIZER)
         )
     if system.get("transformer") and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
@@ -52,6 +57,10 @@ def read_settings(recipe: Recipe) -> Config:
     check_supported(settings, config)
     if system["small_batch"] and is_small(recipe) and "training.batcher.size" not in recipe.overrides:
         settings["training"]["batcher"]["size"] = system["small_batch"]
+    # A rate that falls until the last step falls until another last step, too.
+    rate = settings["training"]["optimizer"].get("learn_rate")
+    if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
+        rate["total_steps"] = settings["training"]["max_steps"]
     choose_recognizer(settings, recipe.corpus, recipe.recognizer)
     if recipe.vectors:
         use_vectors(settings, recipe.vectors)

@@ -52,6 +52,15 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
     assert one == other
 
 
+def test_a_rate_that_falls_until_the_last_step_follows_the_number_of_steps(demo_corpus):
+    pytest.importorskip("spacy_transformers")
+    total = "training.optimizer.learn_rate.total_steps"
+    for options in ({}, {"max_steps": 10}, {"max_steps": 10, "overrides": {total: 7}}):
+        training = read_settings(Recipe(GPU, demo_corpus, **options))["training"]
+        expected = 7 if "overrides" in options else training["max_steps"]
+        assert training["optimizer"]["learn_rate"]["total_steps"] == expected
+
+
 def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
     train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
     header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
@@ -272,7 +281,7 @@ def edited(config: Path, *edits: tuple[str, str]) -> Path:
     return config
 
 
-TOKENIZER = '[nlp.tokenizer]\n@tokenizers = "spacy.zh.ChineseTokenizer"\n\n[nlp.vectors]'
+TOKENIZER = (("spacy.Tokenizer.v1", "spacy.zh.ChineseTokenizer"),)
 SCORER = 'factory = "per_label"\nscorer = {"@scorers": "my.scorer"}'
 READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/train\n[corpora.other]\n@readers'
 
@@ -280,7 +289,7 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
 @pytest.mark.parametrize(
     ("edits", "message"),
     [
-        ((("[nlp.vectors]", TOKENIZER),), r"\[nlp.tokenizer\] is .*ChineseTokenizer.*merged with .* delete that block"),
+        (TOKENIZER, r"\[nlp\] tokenizer is .*ChineseTokenizer.*merged with .* delete the block, or write"),
         ((('factory = "per_label"', SCORER),), r"\[components\.per_label\] scorer = .*my\.scorer.* delete it"),
         ((('factory = "tok2vec"', 'source = "first"'),), r"\[components\.tok2vec\] source = 'first' isn't used here"),
         ((("frozen_components = []", 'frozen_components = ["tok2vec"]'),), r"\[training\] frozen_components is for"),

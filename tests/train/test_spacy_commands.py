@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.cli.debug_config import debug_config
+from spacy.cli.debug_data import debug_data
 from spacy.tokens import DocBin
 
 from labelwise.corpus.tokenizer import read_rules
@@ -37,6 +39,19 @@ def model(request, corpus, tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp(request.param)
     train_in(root, corpus, STEPS, recognizer=request.param)
     return root / "model"
+
+
+@pytest.mark.parametrize("name", ["cpu", "gpu"])
+def test_debug_config_and_debug_data_pass_on_both_configs(corpus, name, request, capsys):
+    """They are called in this process, which has the code."""
+    config, changed = ROOT / f"configs/{name}.cfg", {"paths.corpus": str(corpus)}
+    if name == "gpu":
+        changed["system.transformer"] = str(request.getfixturevalue("tiny_bert"))
+    debug_config(config, overrides=changed)
+    debug_data(config, config_overrides=changed, silent=False)
+    printed = capsys.readouterr().out
+    assert "Config is valid" in printed
+    assert "7 checks passed" in printed
 
 
 @pytest.mark.parametrize("model", ["per-label"], indirect=True)
