@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from labelwise.compare.revisions import read_before
+from labelwise.compare.revisions import find_earlier, read_before
 from labelwise.console import msg, print_warnings, run, user_errors
 from labelwise.errors import InputError
 from labelwise.evaluate.ranking import ReportSection
@@ -39,13 +39,16 @@ def report_cli(
 
 
 def read_base(name: str, pipeline: str, root: Path) -> Base | None:
-    """Read the scores to tell the difference to: those of a revision, or else of HEAD, if it has any.
+    """Read the scores to tell the difference to: those of a revision, or else the last ones committed that differ.
 
     RAISES (InputError): a revision is named, and has no scores.
     """
+    revision = name or find_earlier(pipeline, root)
     try:
-        metrics, decisions = read_before(name or "HEAD", pipeline, DECISIONS, root)
-        return Base(name or "HEAD", metrics, count_decided(root, decisions))
+        if not revision:
+            return None
+        metrics, decisions = read_before(revision, pipeline, DECISIONS, root)
+        return Base(name or revision[:8], metrics, count_decided(root, decisions))
     except InputError:
         if name:
             raise

@@ -1,5 +1,6 @@
 """Read an experiment's results at git revisions: metrics from git, tables of pairs from DVC's cache, or its remote."""
 
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,24 @@ class Revision(NamedTuple):
     name: str
     metrics: Metrics
     tables: Tables
+
+
+def find_earlier(pipeline: str, root: Path = Path()) -> str:
+    """Find the last commit with other scores of a pipeline than the workspace; empty if there is none.
+
+    Whether the scores in the workspace are committed, and what else was, makes no difference.
+    """
+    scores = root / "metrics" / f"{pipeline}.json"
+    if not scores.is_file():
+        return ""
+
+    def git(*command: str) -> bytes:
+        done = subprocess.run(["git", *command], cwd=root, capture_output=True, check=False)  # noqa: S603, S607
+        return done.stdout
+
+    now, name = scores.read_bytes(), scores.relative_to(root).as_posix()
+    commits = git("log", "--format=%H", "--diff-filter=AM", "--", name).decode().split()
+    return next((commit for commit in commits if git("show", f"{commit}:./{name}") != now), "")
 
 
 def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, bytes]:

@@ -17,7 +17,8 @@ Verdict = Literal["ship", "hold", "unknown"]
 class ReportSection(msgspec.Struct, frozen=True):
     """The section `report` of project.yml.
 
-    base (str): a git revision, such as main, to tell the difference to; empty for HEAD.
+    base (str): a git revision, such as main, to tell the difference to; empty for the last commit
+        with other scores.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     """
 

@@ -12,6 +12,7 @@ from labelwise.compare.revisions import read_before, read_revision
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from scripts.compare import compare_cli
+from scripts.report import report_cli
 from tests.clone import IDENTITY
 from tests.conftest import call
 from tests.report.report_inputs import write_results
@@ -137,6 +138,31 @@ def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     (tmp_path / "metrics/cpu.json").write_bytes(content)
     with pytest.raises(InputError, match=r"isn't what an evaluation writes now .*; run `dvc repro"):
         read_revision("workspace", "cpu", tmp_path / "read", made.root)
+
+
+def test_a_report_compares_with_the_last_other_scores_whatever_else_is_committed(tmp_path):
+    made, pages = Repository(tmp_path, below="models"), []
+
+    def report():
+        call(report_cli, tmp_path / "page.html", "--pipeline", "cpu", "--root", made.root)
+        pages.append((tmp_path / "page.html").read_bytes())
+
+    made.evaluate(4, dvc=False)
+    report()
+    made.commit("baseline")
+    report()
+    assert pages[0] == pages[1]
+    assert b'id="since"' not in pages[0]
+    baseline = subprocess.check_output(["git", "rev-parse", "--short=8", "HEAD"], cwd=tmp_path).strip()
+    made.evaluate(12, dvc=False)
+    report()
+    made.commit("better")
+    report()
+    (made.root / "notes.txt").write_text("unrelated")
+    made.commit("notes")
+    report()
+    assert pages[2] == pages[3] == pages[4]
+    assert b"F1 was\n0.333 at " + baseline in pages[2]
 
 
 def test_what_was_before_is_read_with_the_decisions_of_then(repository):
