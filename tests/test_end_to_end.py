@@ -2,12 +2,16 @@
 
 import json
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+import srsly
 
 from tests.clone import PLAIN, SKIPPED, Clone
 from tests.conftest import run_command
+from tests.project.opened import opened
 
 COMMAND_RUN = r"=+ (\S+) =+\S*\nRunning command"  # weasel's, of a command that it doesn't skip
 STAGE_RUN = r"Running stage '(.*?)'"  # DVC's
@@ -75,9 +79,22 @@ def test_the_environment_loads_the_pipeline_and_has_the_command_in_any_folder(by
 @pytest.mark.long
 def test_dvc_gives_the_same(by_weasel, by_dvc):
     assert by_dvc.results() == by_weasel[0].results()
-    again = by_dvc.run("dvc", "repro", "report")
-    assert "Running stage" not in again
-    assert "up to date" in again
+
+
+@pytest.mark.long
+def test_a_report_shows_what_check_folds_found_and_never_starts_it(by_dvc):
+    page, folds = by_dvc.root / "report/cpu.html", by_dvc.root / "training/check-folds/findings.jsonl"
+    before = page.read_bytes()
+    assert re.findall(STAGE_RUN, by_dvc.run("dvc", "repro", "report")) == ["report"]
+    assert page.read_bytes() == before
+    folds.parent.mkdir()
+    head, *_ = (by_dvc.root / "training/check/findings.jsonl").read_bytes().splitlines(keepends=True)
+    folds.write_bytes(head)  # it may find nothing
+    by_dvc.run("dvc", "repro", "report")
+    assert page.read_bytes() != before
+    shutil.rmtree(folds.parent)
+    assert re.findall(STAGE_RUN, by_dvc.run("dvc", "repro", "report")) == ["report"]
+    assert page.read_bytes() == before
 
 
 def test_a_second_run_does_nothing(by_weasel, merged_by_dvc):
@@ -156,3 +173,46 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     assert re.search(r"\| metrics/cpu\.json +\| all_gold\.support +\| \d+ +\| \d+ +\| \d+ +\|", diff), diff
     assert "failed" not in clone.run("dvc", "plots", "diff", "main", "longer", "-o", "plots_html")
     assert "plots/cpu.tsv" in (clone.root / "plots_html/index.html").read_text(encoding="utf8")
+
+
+# The merge's manifest has the digests of all partitions, and the labels and rules of the rest.
+BY_MANIFEST = ("corpus/train", "corpus/dev", "corpus/test", "corpus/labels", "corpus/tokenizer.json")
+EXPLAINED = {
+    # of it, a training takes what corpus/train determines, so that a change of test alone trains nothing anew
+    "train-cpu": ("corpus/manifest.json",),
+    # it is never skipped, as check-folds would be started otherwise
+    "report": ("training/check-folds",),
+}
+EMPTY = {"assets/brat", "assets/prodigy", "assets/decisions"}  # as the demo corpus is used
+MODULE = re.compile(r"(labelwise|scripts|spacy_per_label)/\w+\.py")  # test_project.py knows what imports them
+
+
+@pytest.mark.long
+def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel):
+    """All that can be run here, and skipped; the rest have the same ones, as test_project.py says."""
+    clone, _ = by_weasel
+    (clone.root / "assets/raw/letter.txt").write_text("Ms Ann Lee of Lundberg Ltd met Mr John Smith in Paris.")
+    clone.set("steps", "4")
+    project = srsly.read_yaml(clone.root / "project.yml")
+    commands = [one for one in project["commands"] if "gpu" not in one["name"] and one["name"] != "compare"]
+    found = {}
+    for command in sorted(commands, key=lambda one: one["name"] == "report"):
+        name = command["name"]
+        filled = json.loads(re.sub(r"\$\{vars\.(\w+)\}", lambda at: str(project["vars"][at[1]]), json.dumps(command)))
+        made = [*filled.get("outputs", ()), *filled.get("outputs_no_cache", ())]
+        known = [*filled["deps"], *made, *EXPLAINED.get(name, ())]
+        known += BY_MANIFEST if "corpus/manifest.json" in filled["deps"] else ()
+        with opened(clone.root) as files:
+            for line in filled["script"]:
+                clone.run(*shlex.split(line))
+        found[name] = {
+            "unknown": [file for file in files if not is_in(file, known) and not MODULE.fullmatch(file)],
+            "idle": [dep for dep in filled["deps"] if not any(is_in(file, [dep]) for file in files)],
+        }
+    assert {name: sorted(one["unknown"]) for name, one in found.items() if one["unknown"]} == {}
+    assert {name: idle for name, one in found.items() if (idle := {*one["idle"]} - EMPTY)} == {}
+
+
+def is_in(file: str, paths: list[str]) -> bool:
+    """Tell whether a file is one of these, or in such a folder, or a lock or the like beside one."""
+    return Path(file).name.startswith(".") or any(file == path or file.startswith(f"{path}/") for path in paths)

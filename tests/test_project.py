@@ -26,6 +26,7 @@ from tests.test_house import imported
 PROJECT = srsly.read_yaml(ROOT / "project.yml")  # as weasel does
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 PATH = r"(?<![^\s'])(?:\$\{vars\.brat_dir\}|(?:assets|corpus|training|metrics|plots)/[^\s']+)"
+CODE = ("labelwise/", "scripts/", "configs/", "spacy_per_label")
 ONLY_PRINTED = ("console.py", "errors.py")  # no output depends on these
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
 ENVIRONMENTS = dict(re.findall(r"(?m)^(\.venv\S*)/\.ready: requirements/(\w+)\.txt", MAKEFILE))
@@ -53,6 +54,8 @@ def needed(command) -> set[str]:
         for module in re.findall(r"-m (scripts\.\w+)", line):
             for path in imported_files(ROOT / (module.replace(".", "/") + ".py")):
                 top, *inside = path.relative_to(ROOT).parts
+                if re.search(r"(?m)^\s*(from|import) spacy_per_label\b", path.read_text(encoding="utf8")):
+                    found.add("spacy_per_label")
                 if top in ("labelwise", "scripts") and inside[0] not in ("__init__.py", *ONLY_PRINTED):
                     found.add(f"{top}/{inside[0]}")
         found |= set(re.findall(r"configs/\S+", line))
@@ -65,8 +68,15 @@ def outputs(command) -> list[str]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_depends_on_all_code_that_it_uses_and_on_no_other(name):
-    code = {dep for dep in COMMANDS[name]["deps"] if dep.startswith(("labelwise/", "scripts/", "configs/"))}
+    code = {dep for dep in COMMANDS[name]["deps"] if dep.startswith(CODE)}
     assert code == needed(COMMANDS[name])
+
+
+@pytest.mark.parametrize(
+    ("cpus", "gpus"), [("evaluate-cpu", "evaluate-gpu"), ("report", "report-gpu"), ("package", "package-gpu")]
+)
+def test_a_command_of_the_gpu_depends_on_what_the_cpus_does(cpus, gpus):
+    assert [dep.replace("cpu", "gpu") for dep in COMMANDS[cpus]["deps"]] == COMMANDS[gpus]["deps"]
 
 
 @pytest.mark.parametrize(("stage", "names"), [(merge_cache, ["merge"]), (train_checkpoint, ["train-cpu", "train-gpu"])])
@@ -129,6 +139,8 @@ def test_a_command_runs_again_if_a_section_that_it_reads_has_changed():
     stages = srsly.read_yaml(ROOT / "dvc.yaml")["stages"]
     params = {name: stage["params"][0]["project.yml"] for name, stage in stages.items() if "params" in stage}
     assert params == SECTIONS
+    always = {name for name, stage in stages.items() if stage.get("always_changed")}
+    assert always == {name for name in stages if COMMANDS[name].get("no_skip")}, "report, which check-folds adds to"
     assert params.keys() == {name for name, command in COMMANDS.items() if "project.yml" in command["deps"]}
     own = {"title", "description", "vars", "directories", "assets", "workflows", "commands"}  # weasel's
     assert {section for sections in params.values() for section in sections} == PROJECT.keys() - own

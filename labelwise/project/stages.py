@@ -6,7 +6,9 @@
    DVC says that plots failed if one is missing: those of the GPU are in git as empty tables until you train on one.
 3. A dependency on project.yml becomes one on the sections that the command reads by itself, as parameters.
 4. A command without outputs isn't a stage.
-5. A command is one line, where project.yml has a line for each option.
+5. `no_skip` becomes `always_changed`: a report also shows what `check-folds` has found, if it has run. As a dependency,
+   DVC would start it.
+6. A command is one line, where project.yml has a line for each option.
 """
 
 from pathlib import Path
@@ -22,6 +24,7 @@ from labelwise.errors import InputError
 
 SECTIONS = {  # that commands read by themselves
     "convert-brat": ["brat"],
+    "export-prodigy": ["tokenizer", "merge"],
     "merge": ["tokenizer", "merge"],
     "check-folds": ["check"],
     "report": ["report"],
@@ -86,6 +89,8 @@ def _stage(command: dict[str, Any], project: str) -> dict[str, Any]:
         "cmd": script[0] if len(script) == 1 else script,
         "deps": [dep for dep in command["deps"] if dep != project],
     }
+    if command.get("no_skip"):
+        stage["always_changed"] = True
     if project in command["deps"]:
         stage["params"] = [{project: SECTIONS[command["name"]]}]
     if command.get("outputs"):
