@@ -26,7 +26,7 @@ def main() -> None:
     if name == "__version":
         sys.stdout.write(f"labelwise {__version__}\n")
         return
-    wanted = name in ("", "__help")
+    wanted = name in ("", "_h", "__help")
     lines = "".join(f"  {name.replace('_', '-'):16} {said}\n" for name, said in commands().items())
     sys.stdout.write(f"Usage: labelwise COMMAND [OPTIONS]; `labelwise COMMAND --help` lists the options\n\n{lines}")
     if not wanted:

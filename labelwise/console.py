@@ -25,7 +25,9 @@ msg = Printer()
 def run(command: Callable[..., None]) -> None:
     """Run a command line, and exit with its status; what standard output can't encode is printed as escapes."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    typer.run(command)
+    app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    app.command()(command)
+    app()
 
 
 def progress_texts(parts: Iterable[Any], total: int) -> Iterator[Any]:

@@ -15,8 +15,14 @@ from labelwise.errors import InputError
 Kind = TypeVar("Kind")
 Section = TypeVar("Section", bound=msgspec.Struct)
 
+PROJECT = Path("project.yml")
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def find_project() -> Path | None:
+    """Find the project.yml of the current folder; None if there is none."""
+    return PROJECT if PROJECT.is_file() else None
 
 
 def read_section(project: Path | None, name: str, kind: type[Section], other: Sequence[str] = ()) -> Section:

@@ -1,13 +1,17 @@
 """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
 
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
 from labelwise.console import msg, run, user_errors
+from labelwise.corpus.manifest import is_corpus
 from labelwise.export.run import ExportFormat, export
 from labelwise.merge.rules.settings import read_settings
+from labelwise.settings import find_project
 from labelwise.text import counted
 
 
@@ -18,12 +22,27 @@ def export_cli(
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
     format: Annotated[ExportFormat, typer.Option(help="The tool's form; `texts` has no spans")] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
-    project: Annotated[Path | None, typer.Option(help="YAML file with sections `merge` and `tokenizer`")] = None,
+    project: Annotated[
+        Path | None,
+        typer.Option(help="Whose tokenizer makes the tokens; by default a corpus has its own, and others project.yml's"),
+    ] = None,
 ) -> None:
     """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
     with user_errors("Nothing was exported"):
-        done = export(source, out, format, splits.split(","), settings=read_settings(project))
-    msg.good(f"{counted(done.texts, 'text')} with {counted(done.spans, 'span')}: {out}")
+        project = project or (None if is_corpus(source) else find_project())
+        settings = read_settings(project) if project else None
+        done = export(source, out, format, splits.split(","), settings=settings)
+    rows = counted(done.rows, "row" if format == "prodigy-by-label" else "text")
+    verdicts = f", and {counted(done.verdicts, 'verdict')} on single spans, {done.rejects:,} of them rejects"
+    msg.good(f"{rows} with {counted(done.spans, 'span')}{verdicts if done.verdicts else ''}: {out}")
+    for warning in done.warnings:
+        msg.warn(*warning)
+    if done.rename:
+        msg.warn(
+            f"Labels with white space, which brat's haven't, are renamed: {', '.join(done.rename.values())}",
+            "To read the files back, put this into the section `brat` of project.yml:",
+        )
+        typer.echo(f"  rename: {yaml.safe_dump(done.rename, default_flow_style=True, allow_unicode=True, width=inf)}")
     if done.ordered_by:
         msg.info(f"Order: {done.ordered_by}")
 

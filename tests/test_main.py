@@ -26,9 +26,9 @@ def labelwise(monkeypatch, capsys):
     return call
 
 
-@pytest.mark.parametrize("name", ["make-demo", "make_demo"])
-def test_a_command_is_called_by_either_name(labelwise, name):
-    status, printed = labelwise(name, "--help")
+@pytest.mark.parametrize(("name", "help"), [("make-demo", "--help"), ("make_demo", "-h")])
+def test_a_command_is_called_by_either_name(labelwise, name, help):
+    status, printed = labelwise(name, help)
     assert status == 0
     assert f"labelwise {name}" in printed
     assert "--labels" in printed
@@ -41,6 +41,7 @@ def test_a_wrong_call_and_a_wrong_input_have_statuses_of_their_own(labelwise, ar
 
 def test_all_commands_are_listed_with_a_sentence_each_and_the_version_is_printed(labelwise):
     status, printed = labelwise("--help")
+    assert (status, printed) == labelwise("-h") == labelwise()
     assert status == 0
     lines = [line for line in printed.splitlines() if line.startswith("  ")]
     assert len(lines) == len([*(ROOT / "scripts").glob("[a-z]*.py")])

@@ -110,13 +110,13 @@ def test_no_yaml_runs_anything(tmp_path, mark, tag):
 def test_no_label_is_a_path():
     """Nor do two labels share a file where case doesn't count."""
     labels = ["../../etc/passwd", "/etc/passwd", "..", ".", "a\0b", "-rf", "$(id)", "C:\\x", "a" * 999]
-    labels += ["N", "n", "Amount-Unit", "a/b", "a.b", "problems", "名", "Größe"]
+    labels += ["N", "n", "Amount-Unit", "a/b", "a.b", "problems", "verdicts", "名", "Größe"]
     names = file_names(labels)
     assert names["Amount-Unit"] == "Amount-Unit.jsonl"
     assert len({name.lower() for name in names.values()}) == len(labels)
     assert file_names(labels[::-1]) == dict(reversed(names.items()))
     for name in names.values():
-        assert Path(name).name == name != "problems.jsonl"
+        assert Path(name).name == name not in ("problems.jsonl", "verdicts.jsonl")
         assert len(name) < 256
         assert name.isascii()
         assert not set(name) & set("/\\\0$ ;|&")

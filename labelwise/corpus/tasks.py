@@ -2,8 +2,10 @@
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import murmurhash
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 DATASETS = "datasets.yml"  # the declarations of a folder
 PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
 UNCOVERED = "_labelwise_uncovered"  # the key of the labels that a text isn't complete for
+REJECTED = "_labelwise_rejected"  # the key of the spans that annotators rejected
+VERDICTS = "verdicts"  # names the file of verdicts on single spans
 
 
 def input_hash(text: str) -> int:
@@ -27,21 +31,22 @@ def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
 
 
-def task_tokens(doc: "Doc") -> list[dict[str, Any]]:
+def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
     """List a task's `tokens`, without which Prodigy tokenizes its text itself, and refuses spans of other tokens.
 
+    edges (Iterable[int]): offsets at which tokens are cut, so that spans can begin and end there.
     The interface: https://prodi.gy/docs/api-interfaces#ner_manual
     """
-    return [
-        {
-            "text": token.text,
-            "start": token.idx,
-            "end": token.idx + len(token),
-            "id": token.i,
-            "ws": bool(token.whitespace_),
-        }
-        for token in doc
-    ]
+    edges = sorted({*edges})
+    tokens: list[dict[str, Any]] = []
+    for token in doc:
+        end = token.idx + len(token)
+        cuts = [token.idx, *edges[bisect_right(edges, token.idx) : bisect_left(edges, end)], end]
+        for first, last in pairwise(cuts):
+            space = last == end and bool(token.whitespace_)
+            text = token.text[first - token.idx : last - token.idx]
+            tokens.append({"text": text, "start": first, "end": last, "id": len(tokens), "ws": space})
+    return tokens
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
@@ -51,7 +56,7 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}
     """
     slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label)[:100] for label in labels}
-    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems"])
+    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems", VERDICTS])
     names = {}
     for label, slug in slugs.items():
         plain = slug == label and taken[slug.lower()] == 1

@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from labelwise.errors import InputError
-from labelwise.export.source import ExportDoc, Source
+from labelwise.export.source import ExportDoc, Exported, Source
 from labelwise.sources.brat import PREDICTED, digest_of
-from labelwise.text import SpanKey
+from labelwise.text import SpanKey, counted
 
 LINE_ENDS = re.compile(r"[\r\n]+")
 LONGEST = 200  # bytes of a name
@@ -27,11 +27,11 @@ CONFIG = """\
 UNSAFE = re.compile(r'[\x00-\x1f<>:"|?*\\]')
 
 
-def write_brat(source: Source, folder: Path) -> int:
-    """Write NAME.txt and NAME.ann for each text, annotation.conf, and documents.tsv; return the number of spans.
+def write_brat(source: Source, folder: Path) -> Exported:
+    """Write NAME.txt and NAME.ann for each text, annotation.conf, and documents.tsv.
 
-    A text keeps its document's name and folders; without a name, it is named after its digest. What a text isn't
-    complete for can't be said in brat. documents.tsv lists the documents in their order.
+    A text keeps its document's name and folders; without a name, it is named after its digest. documents.tsv lists the
+    documents in their order.
 
     RAISES (InputError): two labels are the same without white space, which brat's labels don't have.
     """
@@ -51,7 +51,21 @@ def write_brat(source: Source, folder: Path) -> int:
             listed.write(f"{name}\t{f'{doc.uncertainty():.3f}' if source.certain else ''}\n")
     if digests:
         (folder / PREDICTED).write_bytes(msgspec.json.format(msgspec.json.encode(digests), indent=1) + b"\n")
-    return source.spans
+    rename = {name: label for name, label in names.items() if name != label}
+    return Exported(source.texts, source.spans, warnings=_left_out(source), rename=rename)
+
+
+def _left_out(source: Source) -> list[tuple[str, str]]:
+    """Say what brat's files have no place for, with the formats that do."""
+    warnings = []
+    if source.rejected:
+        warnings.append((f"{counted(source.rejected, 'rejected span')} left out", "Every format but brat keeps them"))
+    if source.incomplete and not source.predicted:
+        texts = counted(source.incomplete, "text isn't", "texts aren't")
+        warnings.append(
+            (f"{texts} complete for all labels, but will be when read back", "Every other format keeps this")
+        )
+    return warnings
 
 
 def write_document(doc: ExportDoc, folder: Path) -> Path:

@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-from labelwise.corpus.tasks import PREDICTED, UNCOVERED
-from labelwise.export.source import Source
+from labelwise.corpus.tasks import PREDICTED, REJECTED, UNCOVERED
+from labelwise.export.source import Exported, Source
 
 
-def write_doccano(source: Source, folder: Path) -> int:
-    """Write all.jsonl; return the number of spans.
+def write_doccano(source: Source, folder: Path) -> Exported:
+    """Write all.jsonl.
 
     The rows have equal keys, as doccano can't import them otherwise, and are ASCII, whose encoding it can't mistake. It
     keeps all but text and label as data about the text. What is imported is an annotation there, so a prediction has
@@ -16,6 +16,6 @@ def write_doccano(source: Source, folder: Path) -> int:
     """
     with (folder / "all.jsonl").open("w", encoding="ascii") as file:
         for doc in source.read():
-            more = {PREDICTED: doc.spans} if doc.predicted else {UNCOVERED: doc.unknown}
+            more = {PREDICTED: doc.spans} if doc.predicted else {UNCOVERED: doc.unknown, REJECTED: doc.rejected}
             file.write(json.dumps({"text": doc.text, "label": doc.spans, "doc": doc.name, **more}) + "\n")
-    return source.spans
+    return Exported(source.texts, source.spans)

@@ -7,14 +7,14 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from labelwise.corpus.tasks import UNCOVERED
-from labelwise.export.source import ExportDoc, Source
+from labelwise.corpus.tasks import REJECTED, UNCOVERED
+from labelwise.export.source import ExportDoc, Exported, Source
 
 TURN = 0.618  # of the circle of colours, from one label to the next, so that neighbours differ
 
 
-def write_label_studio(source: Source, folder: Path) -> int:
-    """Write tasks.json, and config.xml, a project's labels and its text; return the number of spans."""
+def write_label_studio(source: Source, folder: Path) -> Exported:
+    """Write tasks.json, and config.xml, a project's labels and its text."""
     with (folder / "tasks.json").open("wb") as file:
         for number, doc in enumerate(source.read()):
             file.write((b",\n" if number else b"[\n") + msgspec.json.encode(make_task(doc, source)))
@@ -28,7 +28,7 @@ def write_label_studio(source: Source, folder: Path) -> int:
         '  <Text name="text" value="$text"/>\n</View>\n',
         encoding="utf8",
     )
-    return source.spans
+    return Exported(source.texts, source.spans)
 
 
 def make_task(doc: ExportDoc, source: Source) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def make_task(doc: ExportDoc, source: Source) -> dict[str, Any]:
         certainty = {"score": 1 - doc.uncertainty()} if source.certain else {}
         return {"data": data, "predictions": [{"model_version": source.version, "result": results, **certainty}]}
     # It takes imported annotations for ground truth, which would win over all others, unless they say otherwise.
-    uncovered = {UNCOVERED: doc.unknown} if doc.unknown else {}
-    return {"data": data | uncovered, "annotations": [{"ground_truth": False, "result": results}]}
+    known = {key: value for key, value in ((UNCOVERED, doc.unknown), (REJECTED, doc.rejected)) if value}
+    return {"data": data | known, "annotations": [{"ground_truth": False, "result": results}]}
 
 
 def _colour(number: int) -> str:

@@ -1,6 +1,7 @@
 """Write texts with spans as tasks for Prodigy: https://prodi.gy/docs/api-interfaces"""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -9,34 +10,50 @@ import msgspec
 import yaml
 from spacy.tokens import Doc
 
-from labelwise.corpus.tasks import DATASETS, PREDICTED, UNCOVERED, file_names, input_hash, task_hash, task_tokens
-from labelwise.export.source import ExportDoc, Source
+from labelwise.corpus.tasks import (
+    DATASETS,
+    PREDICTED,
+    UNCOVERED,
+    VERDICTS,
+    file_names,
+    input_hash,
+    task_hash,
+    task_tokens,
+)
+from labelwise.export.source import ExportDoc, Exported, Source
+from labelwise.text import SpanKey
+
+Verdicts = list[tuple[SpanKey, str]]  # spans, each with its answer
 
 
-def write_together(source: Source, folder: Path) -> int:
-    """Write all labels to one file, all.jsonl; return the number of spans."""
+def write_together(source: Source, folder: Path) -> Exported:
+    """Write all labels to one file, all.jsonl, and rejected spans to verdicts.jsonl."""
     with (folder / "all.jsonl").open("wb") as file:
-        file.writelines(encode_task(doc, None, source.tokenize) for doc in source.read())
-    return source.spans
+        for doc in source.read():
+            # So that a merge doesn't take what nobody has looked for as missing; who saves a prediction has looked.
+            more = {UNCOVERED: doc.unknown} if doc.unknown and not doc.predicted else {}
+            file.write(encode_task(doc, doc.spans, source.tokenize, **more))
+    verdicts = write_verdicts(source, folder, lambda doc: [(span, "reject") for span in doc.rejected])
+    return Exported(source.texts, source.spans, verdicts.total(), source.rejected)
 
 
-def write_texts(source: Source, folder: Path) -> int:
+def write_texts(source: Source, folder: Path) -> Exported:
     """Write all texts, without any span, to one file, texts.jsonl: what a new label is annotated on."""
     with (folder / "texts.jsonl").open("wb") as file:
         for doc in source.read():
             meta = {"meta": {"doc": doc.name}} if doc.name else {}
             file.write(msgspec.json.encode({"text": doc.text, **meta}) + b"\n")
-    return 0
+    return Exported(source.texts, 0)
 
 
-def write_by_label(source: Source, folder: Path) -> int:
+def write_by_label(source: Source, folder: Path) -> Exported:
     """Write LABEL.jsonl for each label: the texts that are complete for it; of predictions, those that aren't.
 
-    What is complete is declared in `datasets.yml`; texts with a declared split are in a folder of that name.
-
-    RETURNS (int): the number of spans.
+    The spans of other texts, and all rejected ones, are in verdicts.jsonl. `datasets.yml` declares the files; texts
+    with a declared split are in a folder of that name.
     """
     spans = 0
+    rows = Counter(dict.fromkeys(source.labels, 0))
     declared = []
     names = file_names(source.labels)
     for split, label in product(source.splits, source.labels):
@@ -45,51 +62,88 @@ def write_by_label(source: Source, folder: Path) -> int:
         with path.open("wb") as file:
             for doc in source.read(label):
                 if doc.split == split and (label in doc.unknown) == source.predicted:
-                    file.write(encode_task(doc, label, source.tokenize))
-                    spans += sum(name == label for *_, name in doc.spans)
-        declared.append(
-            {
-                "name": f"{split}-{label}" if split else label,
-                "path": path.relative_to(folder).as_posix(),
-                "labels": [label],
-                "kind": "complete",
-                "split": split or "auto",
-            }
-        )
+                    marked = [span for span in doc.spans if span[2] == label]
+                    file.write(encode_task(doc, marked, source.tokenize))
+                    rows[label] += 1
+                    spans += len(marked)
+        name = f"{split}-{label}" if split else label
+        declared.append(_declare(name, path.relative_to(folder), [label], "complete", split or "auto"))
+    verdicts = Counter[str]()
     if not source.predicted:
+        if verdicts := write_verdicts(source, folder, _verdicts_by_label):
+            name = VERDICTS
+            while any(one["name"] == name for one in declared):
+                name += "_"
+            judged = [label for label in source.labels if label in verdicts]
+            declared.append(_declare(name, Path(f"{VERDICTS}.jsonl"), judged, "binary", "auto"))
         (folder / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
-    return spans
+    warnings = []
+    if empty := ", ".join(label for label in rows if not rows[label]):
+        kept = "aren't" if source.predicted else "are"
+        warnings.append((f"No row for {empty}", f"LABEL.jsonl has the texts that {kept} complete for the label"))
+    return Exported(rows.total(), spans, verdicts.total(), source.rejected, warnings)
 
 
-def encode_task(doc: ExportDoc, label: str | None, tokenize: Callable[[str], Doc]) -> bytes:
-    """Encode a text with its tokens and its spans of a label, or of all, as a line of JSON."""
-    tokens = task_tokens(tokenize(doc.text))
+def _declare(name: str, path: Path, labels: list[str], kind: str, split: str) -> dict[str, Any]:
+    return {"name": name, "path": path.as_posix(), "labels": labels, "kind": kind, "split": split}
+
+
+def _verdicts_by_label(doc: ExportDoc) -> Verdicts:
+    accepted = [(span, "accept") for span in doc.spans if span[2] in doc.unknown]
+    return sorted([*accepted, *((span, "reject") for span in doc.rejected)])
+
+
+def write_verdicts(source: Source, folder: Path, judge: Callable[[ExportDoc], Verdicts]) -> Counter[str]:
+    """Write verdicts.jsonl, if there are any: a row for each span that was judged by itself, as `ner.teach` does.
+
+    judge (Callable): lists the verdicts on a text.
+    RETURNS (Counter): the rows by label.
+    """
+    rows = Counter[str]()
+    path = folder / f"{VERDICTS}.jsonl"
+    with path.open("wb") as file:
+        for doc in source.read():
+            for span, answer in judge(doc):
+                binary = {"_is_binary": True, "_view_id": "ner", "answer": answer}
+                file.write(encode_task(doc, [span], source.tokenize, **binary))
+                rows[span[2]] += 1
+    if not rows:
+        path.unlink()
+    return rows
+
+
+def encode_task(doc: ExportDoc, marked: Sequence[SpanKey], tokenize: Callable[[str], Doc], **more: Any) -> bytes:
+    """Encode a text with its tokens and some of its spans as a line of JSON.
+
+    more (Any): further keys, or other values.
+    """
+    scores = dict(zip(doc.spans, doc.scores, strict=False))
+    plain = [{"start": start, "end": end, "label": name} for start, end, name in marked]
+    tokens = task_tokens(tokenize(doc.text), [edge for start, end, _ in marked for edge in (start, end)])
     first = {token["start"]: token["id"] for token in tokens}
     last = {token["end"]: token["id"] for token in tokens}
-    plain = [{"start": start, "end": end, "label": name} for start, end, name in doc.spans]
     spans: list[dict[str, Any]] = [
         {**span, "token_start": first[span["start"]], "token_end": last[span["end"]]}
         if span["start"] in first and span["end"] in last
         else span
         for span in plain
     ]
-    if doc.scores:
-        spans = [{**span, "score": score} for span, score in zip(spans, doc.scores, strict=True)]
+    if scores:
+        spans = [{**span, "score": scores[key]} for span, key in zip(spans, marked, strict=True)]
     meta = {"doc": doc.name, PREDICTED: "yes" if doc.predicted else ""}
     meta = {name: value for name, value in meta.items() if value}
     text_hash = input_hash(doc.text)
     task = {
         "text": doc.text,
         "_input_hash": text_hash,
-        "_task_hash": task_hash(text_hash, [span for span in plain if label in (None, span["label"])]),
+        "_task_hash": task_hash(text_hash, plain),
         "_is_binary": False,
         "_view_id": "ner_manual",
         "tokens": tokens,
-        "spans": [span for span in spans if label in (None, span["label"])],
+        "spans": spans,
         # What nobody has looked at has no answer, and a mark, which the merge knows: see `answers.why_not`.
         **({} if doc.predicted else {"answer": "accept"}),
         **({"meta": meta} if meta else {}),
-        # So that a merge doesn't take what nobody has looked for as missing; who saves a prediction has looked.
-        **({UNCOVERED: doc.unknown} if label is None and doc.unknown and not doc.predicted else {}),
+        **more,
     }
     return msgspec.json.encode(task) + b"\n"

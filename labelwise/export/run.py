@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -12,7 +12,7 @@ from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
-from labelwise.export.source import Source, open_source
+from labelwise.export.source import Exported, Source, open_source
 from labelwise.files import atomic, check_replaceable, check_unchanged, list_digests
 from labelwise.merge.rules.settings import Settings
 
@@ -20,8 +20,8 @@ ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "d
 MARK = "export.json"
 
 
-# Each writes a source to a folder, and returns the number of spans.
-FORMATS: Mapping[ExportFormat, Callable[[Source, Path], int]] = {
+# Each writes a source to a folder.
+FORMATS: Mapping[ExportFormat, Callable[[Source, Path], Exported]] = {
     "brat": write_brat,
     "prodigy": write_together,
     "prodigy-by-label": write_by_label,
@@ -29,17 +29,6 @@ FORMATS: Mapping[ExportFormat, Callable[[Source, Path], int]] = {
     "doccano": write_doccano,
     "texts": write_texts,
 }
-
-
-class Exported(NamedTuple):
-    """What was exported.
-
-    ordered_by (str): which predictions come first; empty for a corpus.
-    """
-
-    texts: int
-    spans: int
-    ordered_by: str
 
 
 def export(
@@ -50,11 +39,12 @@ def export(
     *,
     settings: Settings | None = None,
 ) -> Exported:
-    """Export all accepted spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
+    """Export all spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
 
     source (Path): the folder of a merged corpus, or of tasks that `convert-brat` has written, or a file of predictions.
     splits (Sequence[str]): those of the corpus.
-    settings (Settings | None): the project's, whose tokenizer makes the `tokens` of tasks for Prodigy.
+    settings (Settings | None): those whose tokenizer makes the `tokens` of tasks for Prodigy; None for the corpus's
+        own, or the defaults, if there is none.
     RAISES (InputError): the source is none of these, or `out` has something other than an export, or what somebody put
         or changed there since.
     """
@@ -62,11 +52,10 @@ def export(
     check_unchanged(out, MARK)
     if unknown := [split for split in splits if split not in SPLITS]:
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
-    opened = open_source(source, splits)
-    opened.settings = settings or Settings()
+    opened = open_source(source, splits, settings)
     with atomic(out, folder=True) as folder:
         folder.mkdir()
-        spans = FORMATS[format](opened, folder)
+        done = FORMATS[format](opened, folder)
         (folder / MARK).write_bytes(msgspec.json.encode({"files": list_digests(folder)}) + b"\n")
     order = "the least certain span first" if opened.certain else "the most spans first"
-    return Exported(opened.texts, spans, order if opened.predicted else "")
+    return done._replace(ordered_by=order if opened.predicted else "")

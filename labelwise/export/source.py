@@ -5,9 +5,10 @@ Predictions come with the least certain first: their lines are sought in that or
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,6 +17,7 @@ from spacy.tokens import Doc
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_manifest
 from labelwise.corpus.tasks import DATASETS
+from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
@@ -32,6 +34,7 @@ class ExportDoc(msgspec.Struct):
     spans (list[SpanKey]): sorted.
     scores (list[float]): the probability of each span; empty if there are none.
     unknown (dict[str, str]): the labels that the text isn't complete for.
+    rejected (list[SpanKey]): the spans that annotators rejected, sorted.
     predicted (bool): a pipeline found the spans, and nobody has looked at them.
     split (str): the one that a declaration gives the text; empty if none does.
     """
@@ -41,6 +44,7 @@ class ExportDoc(msgspec.Struct):
     spans: list[SpanKey]
     scores: list[float] = []
     unknown: dict[str, str] = {}
+    rejected: list[SpanKey] = []
     predicted: bool = False
     split: str = ""
 
@@ -60,31 +64,54 @@ class ExportDoc(msgspec.Struct):
         return max((1 - abs(2 * self.scores[number] - 1) for number in chosen), default=0.0)
 
 
+class Exported(NamedTuple):
+    """Count what an export wrote, and name what it changed or left out.
+
+    rows (int): texts; where each label has a file, the rows of all files.
+    spans (int): the spans in these rows.
+    verdicts, rejects (int): further rows, each for one span that was judged by itself; of these, the rejected ones.
+    warnings (Sequence): each with its remedy.
+    rename (Mapping[str, str]): `rename` of the section `brat`, by which labels come back under their names.
+    ordered_by (str): which predictions come first; empty for a corpus.
+    """
+
+    rows: int
+    spans: int
+    verdicts: int = 0
+    rejects: int = 0
+    warnings: Sequence[tuple[str, str]] = ()
+    rename: Mapping[str, str] = {}
+    ordered_by: str = ""
+
+
 class Source:
     """The texts that are exported.
 
     labels (list[str]): those of a corpus, or of a folder of tasks in the order of its `datasets.yml`; else sorted.
     version (str): names the predictions, and changes with them; empty for what annotators have said.
-    texts, spans (int): how many there are.
+    texts, spans, rejected (int): how many there are.
+    incomplete (int): the texts that aren't complete for all labels.
     splits (list[str]): those that declarations give the texts; "" where one has none.
     certain (bool): the predictions have probabilities.
-    settings (Settings): the project's, of which the tokenizer is made.
     """
 
-    settings = Settings()
-
-    def __init__(self, path: Path, read: Callable[[], Iterator[ExportDoc]], labels: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: Path, read: Callable[[], Iterator[ExportDoc]], settings: Settings, labels: Sequence[str] = ()
+    ) -> None:
         """Count what there is.
 
         path (Path): the file, if these are predictions, a line for each text.
         read (Callable): yields the texts in their order.
+        settings (Settings): those that the tokenizer is made of.
         """
         self.labels, self.texts, self.spans, self.certain = [*labels], 0, 0, False
+        self.rejected, self.incomplete = 0, 0
         self.splits: list[str] = []
-        self._path, self._read = path, read
+        self._path, self._read, self._settings = path, read, settings
         used: set[str] = set()
         for doc in read():
             self.texts, self.spans = self.texts + 1, self.spans + len(doc.spans)
+            self.rejected, self.incomplete = self.rejected + len(doc.rejected), self.incomplete + bool(doc.unknown)
             self.certain |= bool(doc.scores)
             self.splits += [doc.split] if doc.split not in self.splits else []
             used |= {*doc.unknown, *(label for *_, label in doc.spans)}
@@ -101,7 +128,7 @@ class Source:
 
     def tokenize(self, text: str) -> Doc:
         """Tokenize a text as the merge does."""
-        return load_tokenizer(self.settings)(text)
+        return load_tokenizer(self._settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:
         """Yield the texts: predictions, of a label or of all, with the least certain first; else in their order."""
@@ -116,24 +143,29 @@ class Source:
                 yield from_prediction(decode_prediction(file.readline()))
 
 
-def open_source(path: Path, splits: Sequence[str] = SPLITS) -> Source:
+def open_source(path: Path, splits: Sequence[str], settings: Settings | None = None) -> Source:
     """Find out what there is to export.
 
     path (Path): the folder of a merged corpus, one of tasks, as `convert-brat` writes it, or a file of predictions.
     splits (Sequence[str]): those of a corpus.
+    settings (Settings | None): those that the tokenizer is made of; None for the corpus's own, or the defaults.
     RAISES (InputError): it is none of these.
     """
     if is_corpus(path):
-        return Source(path, lambda: read_corpus(path, splits), read_manifest(path).labels)
+        if settings is None:
+            lang, rules = read_tokenizer(path / "tokenizer.json")
+            settings = Settings(lang=lang, tokenizer=rules)
+        return Source(path, lambda: read_corpus(path, splits), settings, read_manifest(path).labels)
+    settings = settings or Settings()
     if (path / REPORT).is_file():
-        return Source(path, lambda: read_tasks(path), all_labels(load_datasets([path / DATASETS])))
+        return Source(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
     if path.is_file():
-        return Source(path, lambda: map(from_prediction, read_predictions(path)))
+        return Source(path, lambda: map(from_prediction, read_predictions(path)), settings)
     raise InputError(f"{path}: neither a merged corpus nor a file of predictions, nor a folder of tasks")
 
 
 def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[ExportDoc]:
-    """Yield the texts of a merged corpus with all accepted spans.
+    """Yield the texts of a merged corpus with all accepted and all rejected spans.
 
     RAISES (InputError): it isn't a merged corpus.
     """
@@ -141,7 +173,8 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[Export
         for partition in partitions_of(corpus, split):
             for stored in read_stored_docs(partition):
                 merged = stored.annotation
-                yield ExportDoc(stored.text, merged.doc, sorted(merged.accepted), unknown={**merged.uncovered})
+                spans, rejected = sorted(merged.accepted), sorted(merged.rejected)
+                yield ExportDoc(stored.text, merged.doc, spans, unknown={**merged.uncovered}, rejected=rejected)
 
 
 def from_prediction(doc: PredictedDoc) -> ExportDoc:

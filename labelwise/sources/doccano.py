@@ -14,7 +14,7 @@ Offsets count code points; the very first versions counted UTF-16 code units (do
 from typing import Any
 
 from labelwise.corpus.tasks import PREDICTED
-from labelwise.sources.items import miscounted, name_of, uncovered_of
+from labelwise.sources.items import miscounted, name_of, rejected_of, uncovered_of
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 
 KEYS = ("label", "labels", "entities")
@@ -56,6 +56,7 @@ def parse_doccano(content: dict[str, Any]) -> tuple[Task | None, str]:
     if _is_unchanged(task, content.get(PREDICTED)):
         task.meta = {**(task.meta or {}), PREDICTED: "yes"}
     there, read = max(len(content[key]) for key in KEYS if isinstance(content.get(key), list)), len(task.spans or ())
+    task.spans = [*(task.spans or ()), *rejected_of(content)]
     return task, "" if there == read else miscounted(0, there, "spans", read).problem
 
 

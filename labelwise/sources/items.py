@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
-from labelwise.corpus.tasks import UNCOVERED
-from labelwise.sources.prodigy import DOCUMENT, Task
+from labelwise.corpus.tasks import REJECTED, UNCOVERED
+from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.text import State
 
 MISCOUNTED = "miscounted"  # the outcome of a file, or a row, that has more than was read of it
@@ -46,3 +46,10 @@ def uncovered_of(data: Mapping[str, Any]) -> dict[str, State] | None:
     if not isinstance(found, dict):
         return None
     return {label: state for label, state in found.items() if state in get_args(State)} or None
+
+
+def rejected_of(data: Mapping[str, Any]) -> list[TaskSpan]:
+    """List the spans that annotators rejected, if a text's data have them, as our exports do."""
+    found = data.get(REJECTED)
+    spans = (one for one in found if isinstance(one, list) and len(one) == 3) if isinstance(found, list) else ()
+    return [TaskSpan(start, end, label, "reject") for start, end, label in spans]

@@ -30,7 +30,7 @@ import msgspec
 
 from labelwise.corpus.ledger import NOT_A_SPAN
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
-from labelwise.sources.items import Item, miscounted, name_of, uncovered_of
+from labelwise.sources.items import Item, miscounted, name_of, rejected_of, uncovered_of
 from labelwise.sources.json_array import read_elements
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.sources.rows import find_repeated, shape_of
@@ -143,7 +143,7 @@ def _read_annotation(
     data = element.get("data", element)
     task = Task(
         text,
-        spans,
+        spans + rejected_of(data),
         answer="ignore" if annotation.get("was_cancelled") else "accept",
         timestamp=_time(annotation.get("updated_at") or annotation.get("created_at")),
         view_id="review" if annotation.get("ground_truth") is True else "spans_manual",

@@ -16,7 +16,7 @@ from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.brat import standoff
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
-from labelwise.merge.rules.settings import Settings
+from labelwise.merge.rules.settings import Settings, read_settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import Reading, find_documents, read_document
 from labelwise.sources.convert_brat import convert_brat
@@ -75,7 +75,7 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
     before, after = spans_of(brat), spans_of(tmp_path / "out")
     assert after == before
     assert after["a/b/x.txt"] == (text, sorted(hostile))
-    assert (done.texts, done.spans) == (22, sum(len(spans) for _, spans in before.values()))
+    assert (done.rows, done.spans) == (22, sum(len(spans) for _, spans in before.values()))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,8 @@ def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, split, 
     # Only the names of the data sets differ.
     assert list(read_corpus(tmp_path / "tasks-corpus")) == list(read_corpus(tmp_path / "prodigy-corpus"))
     report = json.loads((tmp_path / "tasks" / "report.json").read_text())
-    assert (done.texts, done.spans) == (report["documents"]["converted"], report["annotations"]["converted"])
+    rows = report["documents"]["converted"] * len(report["labels"])
+    assert (done.rows, done.spans) == (rows, report["annotations"]["converted"])
 
 
 def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(tmp_path):
@@ -135,6 +136,33 @@ def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(
         "answer": "accept",
         "meta": {"doc": "d.txt"},
     }
+
+
+def test_tokens_are_those_of_the_corpus_or_of_the_project_and_are_cut_at_spans(tmp_path, monkeypatch):
+    """Without an option: a corpus has a tokenizer, tasks and predictions have that of the current folder's project."""
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "brat" / "d.txt").write_text("60degC!")
+    (tmp_path / "brat" / "d.ann").write_text("T1\tN 2 5\tdeg\n")
+    (tmp_path / "project.yml").write_text("tokenizer:\n  infixes: ['(?<=[0-9])(?=[a-z])']\n")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="test")
+    merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", read_settings(tmp_path / "project.yml"))
+    write_predicted(tmp_path / "raw.jsonl", {"60degC!": [(2, 5, "N")]})
+
+    def tokens_of(name: str, *options: object) -> list[str]:
+        call(export_cli, tmp_path / name, tmp_path / "out", "--format", "prodigy", *options)
+        (made,) = read_tasks(tmp_path / "out" / "all.jsonl")
+        tokens = [token["text"] for token in made["tokens"]]
+        assert [token["id"] for token in made["tokens"]] == [*range(len(tokens))]
+        assert ["".join(tokens[one["token_start"] : one["token_end"] + 1]) for one in made["spans"]] == ["deg"]
+        return tokens
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("corpus", "tasks", "raw.jsonl"):
+        assert tokens_of(name) == ["60", "deg", "C", "!"], name
+    monkeypatch.chdir(tmp_path / "brat")
+    assert tokens_of("corpus") == ["60", "deg", "C", "!"]
+    (tmp_path / "other.yml").write_text("tokenizer:\n  infixes: ['(?=e)']\n")
+    assert tokens_of("corpus", "--project", tmp_path / "other.yml") == ["60", "d", "eg", "C", "!"]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +228,8 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
         assert [task["text"] for task in tasks] == order
         assert not any("answer" in task for task in tasks), "nobody has seen them"
         assert done.ordered_by == ("the least certain span first" if certain else "the most spans first")
-        assert tasks[0]["spans"][1] == {"start": 1, "end": 2, "label": "A"} | ({"score": 0.55} if certain else {})
+        where = {"start": 1, "end": 2, "label": "A", "token_start": 1, "token_end": 1}
+        assert tasks[0]["spans"][1] == where | ({"score": 0.55} if certain else {})
 
 
 def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
@@ -240,7 +269,7 @@ def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
 
 def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp_path, demo_corpus):
     (tmp_path / "out").mkdir()  # an empty folder is replaced, too
-    assert export(demo_corpus, tmp_path / "out", "texts").texts == 30
+    assert export(demo_corpus, tmp_path / "out", "texts").rows == 30
     assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
     call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
     manifest = json.loads((demo_corpus / "manifest.json").read_text())

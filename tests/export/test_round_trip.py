@@ -4,15 +4,22 @@
 been deleted. The client that recorded them is in commit 1a823cc, `tests/export/tools.py`.
 """
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from labelwise.corpus.ledger import Ledger
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
-from tests.conftest import Merging, read_jsonl, task, write_jsonl
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge_data
+from labelwise.settings import read_section
+from labelwise.sources.convert_brat import BratSection, convert_brat
+from scripts.export import export_cli
+from tests.conftest import Merging, call, read_jsonl, task, write_jsonl
 from tests.export.test_export import write_predicted
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -26,7 +33,7 @@ TEXTS = (
     ("lab/4.txt", "Spin 1 mL for 90 s.", ["1 mL"], ["90 s"], None),
 )
 CHANGED = TEXTS[1][1]  # whose span is deleted in the tool
-Texts = dict[str, tuple[str, list, dict]]
+Texts = dict[str, tuple[str, list, dict, list]]
 
 
 def spans_of(text: str, forms: tuple[list[str] | None, ...]) -> list[tuple[int, int, str]]:
@@ -35,8 +42,8 @@ def spans_of(text: str, forms: tuple[list[str] | None, ...]) -> list[tuple[int, 
 
 
 def texts_of(corpus: Path) -> Texts:
-    """Name, spans, and the labels that it isn't complete for, of each text."""
-    return {doc.text: (doc.name, doc.spans, doc.unknown) for doc in read_corpus(corpus)}
+    """Name, accepted spans, the labels that it isn't complete for, and rejected spans, of each text."""
+    return {doc.text: (doc.name, doc.spans, doc.unknown, doc.rejected) for doc in read_corpus(corpus)}
 
 
 def merge_back(folder: Path, exported: Path) -> tuple[Ledger, Texts]:
@@ -68,9 +75,9 @@ def test_a_corpus_comes_back_with_one_change(format, merging, tmp_path):
     assert ledger.rows == {"merged": 5}
     assert '"ground_truth": true' not in exported.read_text(encoding="utf8"), "it would win over all other answers"
     assert before[CHANGED][1] == [(4, 7, "Time span")]
-    for text, (name, spans, unknown) in before.items():
+    for text, (name, spans, *others) in before.items():
         # Label Studio and doccano give each text a number, which names a text that has no name.
-        assert after[text] == (name or after[text][0], [] if text == CHANGED else spans, unknown)
+        assert after[text] == (name or after[text][0], [] if text == CHANGED else spans, *others)
     assert [doc[2] for doc in after.values() if doc[2]] == [{"Vessel & lid": "none"}]
 
 
@@ -78,7 +85,7 @@ def test_a_corpus_comes_back_with_one_change(format, merging, tmp_path):
 def test_of_predictions_only_what_somebody_has_changed_comes_back(format, tmp_path):
     exported = RECORDED / FILES[format].format("predicted")
     ledger, after = merge_back(tmp_path / "back", exported)
-    assert after == {CHANGED: ("lab/2.txt", [], {})}
+    assert after == {CHANGED: ("lab/2.txt", [], {}, [])}
     # Label Studio exports what somebody has submitted; in doccano, what is imported is annotated.
     assert ledger.rows == {"merged": 2} | ({"prediction": 3} if format == "doccano" else {})
     if format == "doccano":
@@ -101,3 +108,83 @@ def test_an_export_is_no_annotation_before_a_tool_has_had_it(format, tmp_path):
         saved = [{**row, "answer": "accept", "_timestamp": 1_790_000_000} for row in read_jsonl(file)]
         write_jsonl(tmp_path / "saved.jsonl", saved)
         assert merge_back(tmp_path / "saved", tmp_path / "saved.jsonl")[0].rows == {"merged": 5}
+
+
+def verdict(text: str, form: str, label: str, answer: str, **more: object) -> dict:
+    start = text.index(form)
+    return task(text, (start, start + len(form), label), answer=answer, _view_id="ner", _is_binary=True, **more)
+
+
+@pytest.fixture
+def judged(merging) -> Path:
+    """A corpus with verdicts on single spans, of texts that are complete for the label and of others."""
+    text, name = TEXTS[0][1], {"meta": {"doc": TEXTS[0][0]}}
+    merging.add("amount", ["Amount"], [task(text, (4, 8), label="Amount", **name), task(TEXTS[2][1])])
+    verdicts = [
+        verdict(text, "2 mL", "Amount", "reject"),
+        verdict(text, "1 h", "Time span", "accept", **name),
+        verdict(text, "Wait", "Time span", "reject"),
+        verdict(text, "ube", "Vessel & lid", "reject"),  # within a token
+        verdict(CHANGED, "3 h", "Time span", "accept"),
+        verdict(CHANGED, "37 °", "Amount", "accept"),
+    ]
+    merging.add("verdicts", list(LABELS), verdicts, kind="binary")
+    merging.run()
+    return merging.root / "corpus"
+
+
+@pytest.mark.parametrize("format", ["prodigy", "prodigy-by-label", "label-studio", "doccano"])
+def test_verdicts_on_single_spans_come_back(format, judged, tmp_path):
+    """Gold, rejected spans and coverage are equal, whichever files a format has them in."""
+    done = export(judged, tmp_path / "out", format)
+    if format == "label-studio":  # which numbers people, and keeps a task's data
+        tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
+        tasks = [{**one, "annotations": [{**one["annotations"][0], "completed_by": 1}]} for one in tasks]
+        (tmp_path / "out" / "tasks.json").write_text(json.dumps(tasks))
+    if format != "prodigy-by-label":
+        files = [file.name for file in (tmp_path / "out").iterdir() if file.name != "export.json"]
+        entries = [
+            {"name": name, "path": name, "labels": list(LABELS)}
+            for name in files
+            if name.endswith((".jsonl", "tasks.json"))
+        ]
+        (tmp_path / "out" / "datasets.yml").write_text(yaml.safe_dump(entries))
+    merge_data([tmp_path / "out" / "datasets.yml"], tmp_path / "back", Settings())
+    before = texts_of(judged)
+    assert texts_of(tmp_path / "back") == before
+    assert sum(len(rejected) for *_, rejected in before.values()) == 3
+    assert not done.warnings or "Vessel & lid" in str(done.warnings)
+
+
+def test_an_export_says_how_many_rows_it_wrote_and_which_label_has_none(judged, tmp_path):
+    printed = call(export_cli, judged, tmp_path / "out", "--format", "prodigy-by-label")
+    assert "2 rows with 1 span, and 6 verdicts on single spans, 3 of them rejects" in printed
+    assert "No row for Time span, Vessel & lid" in printed
+    declared = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
+    assert {one["name"]: len(read_jsonl(tmp_path / "out" / one["path"])) for one in declared} == {
+        **dict(zip(LABELS, (2, 0, 0), strict=True)),
+        "verdicts": 6,
+    }
+    assert all(
+        "token_end" in span
+        for one in declared
+        for row in read_jsonl(tmp_path / "out" / one["path"])
+        for span in row["spans"]
+    )
+
+
+def test_an_export_to_brat_says_what_it_cannot_keep_and_the_renaming_that_keeps_labels(judged, tmp_path):
+    """A label with a blank comes back by the line that is printed; two that would be one are refused."""
+    printed = call(export_cli, judged, tmp_path / "out", "--format", "brat")
+    assert "3 rejected spans" in printed
+    (line,) = (line.strip() for line in printed.splitlines() if "rename:" in line)
+    assert yaml.safe_load(line) == {"rename": {"Time_span": "Time span", "Vessel_&_lid": "Vessel & lid"}}
+    (tmp_path / "project.yml").write_text(f"brat:\n  {line}\n", encoding="utf8")
+    section = read_section(tmp_path / "project.yml", "brat", BratSection)
+    convert_brat(tmp_path / "out", tmp_path / "converted", section)
+    merge_data([tmp_path / "converted" / "datasets.yml"], tmp_path / "back", Settings())
+    assert {text: spans for text, (_, spans, *_) in texts_of(tmp_path / "back").items()} == {
+        text: spans for text, (_, spans, *_) in texts_of(judged).items()
+    }
+    raw = write_predicted(tmp_path / "raw.jsonl", {"ab": [(0, 1, "BODY PART"), (1, 2, "BODY_PART")]})
+    assert "'BODY_PART' and 'BODY PART' are the same in brat" in call(export_cli, raw, tmp_path / "two", status=1)
