@@ -24,7 +24,7 @@ def export_cli(
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
     project: Annotated[
         Path | None,
-        typer.Option(help="Whose tokenizer makes the tokens; by default a corpus has its own, and others project.yml's"),
+        typer.Option(help="Whose tokenizer makes the tokens; by default the corpus's own, or project.yml's"),
     ] = None,
 ) -> None:
     """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
