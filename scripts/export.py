@@ -33,14 +33,14 @@ def export_cli(
         settings = read_settings(project) if project else None
         done = export(source, out, format, splits.split(","), settings=settings)
     rows = counted(done.rows, "row" if format == "prodigy-by-label" else "text")
-    verdicts = f", and {counted(done.verdicts, 'verdict')} on single spans, {done.rejects:,} of them rejects"
+    verdicts = f", and {counted(done.verdicts, 'verdict')} on single spans, {done.rejects:,} of them rejected"
     msg.good(f"{rows} with {counted(done.spans, 'span')}{verdicts if done.verdicts else ''}: {out}")
     for warning in done.warnings:
         msg.warn(*warning)
     if done.rename:
         msg.warn(
-            f"Labels with white space, which brat's haven't, are renamed: {', '.join(done.rename.values())}",
-            "To read the files back, put this into the section `brat` of project.yml:",
+            f"Renamed, because brat's labels have no white space: {', '.join(done.rename.values())}",
+            "To get the names back with the files, put this into the section `brat` of project.yml:",
         )
         typer.echo(f"  rename: {yaml.safe_dump(done.rename, default_flow_style=True, allow_unicode=True, width=inf)}")
     if done.ordered_by:

@@ -59,12 +59,12 @@ def _left_out(source: Source) -> list[tuple[str, str]]:
     """Say what brat's files have no place for, with the formats that do."""
     warnings = []
     if source.rejected:
-        warnings.append((f"{counted(source.rejected, 'rejected span')} left out", "Every format but brat keeps them"))
+        left_out = f"{counted(source.rejected, 'rejected span')} left out"
+        warnings.append((left_out, "brat has no place for them; the other formats keep them"))
     if source.incomplete and not source.predicted:
         texts = counted(source.incomplete, "text isn't", "texts aren't")
-        warnings.append(
-            (f"{texts} complete for all labels, but will be when read back", "Every other format keeps this")
-        )
+        remedy = "brat can't say so, so they are when read back; the other formats keep it"
+        warnings.append((f"{texts} complete for all labels", remedy))
     return warnings
 
 

@@ -158,7 +158,7 @@ def test_verdicts_on_single_spans_come_back(format, judged, tmp_path):
 
 def test_an_export_says_how_many_rows_it_wrote_and_which_label_has_none(judged, tmp_path):
     printed = call(export_cli, judged, tmp_path / "out", "--format", "prodigy-by-label")
-    assert "2 rows with 1 span, and 6 verdicts on single spans, 3 of them rejects" in printed
+    assert "2 rows with 1 span, and 6 verdicts on single spans, 3 of them rejected" in printed
     assert "No row for Time span, Vessel & lid" in printed
     declared = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
     assert {one["name"]: len(read_jsonl(tmp_path / "out" / one["path"])) for one in declared} == {
