@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.console import msg, progress_texts, run, user_errors
+from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.environment import obey
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
@@ -47,6 +48,8 @@ def evaluate_cli(
     if said := describe_seen(found.metrics):
         tell = msg.warn if found.metrics.seen and found.metrics.seen.texts else msg.info
         tell(said, SEEN_REMEDY)
+    for warning in warnings_about_untaught(found.metrics.untaught):
+        msg.warn(*warning)
     if found.metrics.unscored:
         msg.info(f"Not scored, because nobody judged them: {counted(found.metrics.unscored, 'prediction')}")
     read = f"{counted(found.metrics.texts, 'text')} of {counted(found.words, 'word')}"

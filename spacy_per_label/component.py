@@ -50,13 +50,18 @@ class PerLabelRecognizer(TrainablePipe):
         self.vocab = vocab
         self.model = model
         self.name = name
-        self.cfg: dict[str, Any] = {"labels": []}
+        self.cfg: dict[str, Any] = {"labels": [], "untaught": []}
         self.scorer = scorer
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels, in the order of their heads."""
         return tuple(self.cfg["labels"])
+
+    @property
+    def untaught(self) -> tuple[str, ...]:
+        """The labels of the corpus that have no head, because no text was complete for them; whoever trains sets it."""
+        return tuple(self.cfg.get("untaught", ()))
 
     @property
     def label_data(self) -> list[str]:

@@ -35,6 +35,11 @@ def load_pipeline(model: Path) -> Language:
     return nlp
 
 
+def untaught_labels(nlp: Language) -> list[str]:
+    """List the labels that a pipeline's training left out, because no text in train is complete for them."""
+    return [label for _, component in nlp.pipeline for label in getattr(component, "untaught", ())]
+
+
 def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -> list[Item]:
     """Take at most `most` items, and stop once they have BATCH_WORDS words."""
     batch, taken = [], 0

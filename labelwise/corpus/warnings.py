@@ -36,8 +36,22 @@ def warnings_about_split(split: Split, texts: int, without_gold: Sequence[str]) 
         yield ScoreWarning(f"No gold of {name_labels(without_gold)} in {split}: {FOLLOWS[split]} {them}.", remedy)
 
 
-def warnings_about_merge(counts: Ledger) -> Iterator[ScoreWarning]:
-    """Yield warnings about things left out, unknown, or in two splits."""
+def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
+    """Yield the warning that a pipeline lacks labels of its corpus, if it does."""
+    if untaught:
+        them = "it" if len(untaught) == 1 else "them"
+        yield ScoreWarning(
+            f"The pipeline and F1 leave out {name_labels(untaught)}, because no text in train is complete for {them}.",
+            "Annotate some texts for all of their spans (ner.manual, ner.correct). If the pipeline shall mark too much "
+            "rather than nothing, set keep_untaught = true in [system] of the config.",
+        )
+
+
+def warnings_about_merge(counts: Ledger, untaught: Sequence[str] = ()) -> Iterator[ScoreWarning]:
+    """Yield warnings about things left out, unknown, or in two splits.
+
+    untaught (Sequence[str]): labels that a pipeline lacks, which another warning is about.
+    """
     if counts.problems:
         yield ScoreWarning(
             f"{counted(counts.problems, 'row or span', 'rows or spans')} can't be used.",
@@ -54,10 +68,12 @@ def warnings_about_merge(counts: Ledger) -> Iterator[ScoreWarning]:
             f"`rename` names labels that no span has: {', '.join(unused[:NAMED])}.",
             "Correct `rename` in datasets.yml.",
         )
-    if nowhere := [label for label, found in counts.labels.items() if not found.get("complete")]:
+    nowhere = [label for label, found in counts.labels.items() if not found.get("complete") and label not in untaught]
+    if nowhere:
         yield ScoreWarning(
             f"No text is complete for {name_labels(nowhere)}: a pipeline learns little from spans judged one by one.",
-            "Annotate some texts for all of their spans (ner.manual); datasets.yml declares the label.",
+            "Annotate some texts for all of their spans (ner.manual, ner.correct); datasets.yml declares the label. "
+            "Until then, training leaves it out.",
         )
     if not counts.compared:
         yield ScoreWarning(

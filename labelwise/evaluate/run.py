@@ -11,7 +11,7 @@ import msgspec
 from labelwise import __version__
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
-from labelwise.corpus.pipeline import check_tokens
+from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.seen_texts import read_seen
 from labelwise.device import use_gpu
 from labelwise.errors import InputError
@@ -75,16 +75,19 @@ def evaluate_pipeline(
             seen = read_seen(model)
             partitions = predict_split(model, split, file, workers=workers)
             digest = digest_folder(model)
+            nlp = hold_pipeline(model.absolute(), digest)
             if not other_tokens:
-                check_tokens(hold_pipeline(model.absolute(), digest), split, REMEDY)
+                check_tokens(nlp, split, REMEDY)
             start = time.perf_counter()
             words = sum(done.words for done in progress(partitions, listed.texts))
             seconds = time.perf_counter() - start
-            labels = read_manifest(split.resolve().parent).labels
+            untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
+            labels = [label for label in every if label not in untaught]
             write_tables(file, split, labels, Tables(*kept), seen)
             found = measure(Tables(*kept), labels, seen_known=seen is not None)
             found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
             found.pipeline_digest, found.labelwise = digest, __version__
+            found.untaught = [label for label in every if label in untaught]
             for label, pairs in (counts.agreement if counts else {}).items():
                 if pairs["spans"]:
                     found.agreement[label] = Agreement(pairwise_f(pairs["both"], pairs["spans"]), pairs["texts"])

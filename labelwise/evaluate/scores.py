@@ -83,6 +83,7 @@ class Metrics(msgspec.Struct):
 
     texts (int): those scored.
     unscored (int): predictions that can't be judged.
+    untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     all_gold (AllScores): against every accepted span, also those that no token boundaries represent. Predictions of a
         label without gold count, too.
     all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold; None
@@ -101,6 +102,7 @@ class Metrics(msgspec.Struct):
     all_spans: AllScores | None = None
     calibration_error: Score = None
     unscored: int = 0
+    untaught: list[str] = []
     errors: dict[str, Errors] = {}
     agreement: dict[str, Agreement] = {}
     seen: Seen | None = None

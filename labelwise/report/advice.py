@@ -20,7 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.warnings import ScoreWarning, name_labels, warnings_about_merge, warnings_about_split
+from labelwise.corpus.warnings import (
+    ScoreWarning,
+    name_labels,
+    warnings_about_merge,
+    warnings_about_split,
+    warnings_about_untaught,
+)
 from labelwise.environment import command_line
 from labelwise.evaluate.ranking import SPURIOUS, RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
@@ -201,6 +207,7 @@ def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
     """Yield the reasons not to trust the scores."""
     if said := describe_seen(metrics):
         yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
+    yield from warnings_about_untaught(metrics.untaught)
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     yield from warnings_about_split("test", metrics.texts, without_gold)
     if metrics.unscored:
@@ -213,7 +220,7 @@ def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
             "doesn't occur.",
         )
     if merge:
-        yield from warnings_about_merge(merge)
+        yield from warnings_about_merge(merge, metrics.untaught)
 
 
 def format_f(metrics: Metrics) -> str:

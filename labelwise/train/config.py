@@ -1,6 +1,7 @@
 """The pipeline that is trained: its config, fitted to a corpus."""
 
 import json
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.errors import InputError
+from labelwise.train.reader import open_corpora
 from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.vectors import has_vectors
 
@@ -52,8 +54,12 @@ def read_settings(recipe: Recipe) -> Config:
         )
     if system.get("transformer") and find_spec("spacy_transformers") is None:
         raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
-    if type(system.setdefault("portable", False)) is not bool or type(system.setdefault("small_batch", 0)) is not int:
-        raise InputError(f"{config}: [system] portable is false or true, small_batch a number of words, or 0")
+    own_settings = {"portable": False, "small_batch": 0, "keep_untaught": False}
+    if any(type(system.setdefault(name, default)) is not type(default) for name, default in own_settings.items()):
+        raise InputError(
+            f"{config}: [system] portable is false or true, small_batch a number of words, or 0, and keep_untaught "
+            "false or true"
+        )
     check_supported(settings, config)
     if system["small_batch"] and is_small(recipe) and "training.batcher.size" not in recipe.overrides:
         settings["training"]["batcher"]["size"] = system["small_batch"]
@@ -61,7 +67,7 @@ def read_settings(recipe: Recipe) -> Config:
     rate = settings["training"]["optimizer"].get("learn_rate")
     if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
         rate["total_steps"] = settings["training"]["max_steps"]
-    choose_recognizer(settings, recipe.corpus, recipe.recognizer)
+    choose_recognizer(settings, recipe.corpus, recipe.recognizer, find_untaught(recipe, settings))
     if recipe.vectors:
         use_vectors(settings, recipe.vectors)
     return settings
@@ -88,14 +94,44 @@ def is_small(recipe: Recipe) -> bool:
     return min(texts, recipe.limit or texts) < SMALL
 
 
-def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) -> None:
+def find_untaught(recipe: Recipe, settings: Config) -> list[str]:
+    """List the labels that no text of train is complete for, unless the config keeps them; reads until none is left.
+
+    Where single spans were judged, nothing says where a label isn't, so its head would mark everything.
+
+    RAISES (InputError): no label would be left, or the config's corpora aren't valid.
+    """
+    manifest = read_manifest(recipe.corpus)
+    if settings["system"]["keep_untaught"] or manifest.settings["coverage"] != "by-label":
+        return []
+    try:
+        train, _ = open_corpora(settings.interpolate())
+    except ConfigValidationError as error:
+        raise InputError(f"{recipe.config}: {error}") from error
+    untaught = set(manifest.labels)
+    for doc in train.texts():
+        untaught &= doc.annotation.uncovered.keys()
+        if not untaught:
+            break
+    if len(untaught) == len(manifest.labels):
+        raise InputError(
+            f"{train.path}: no text in train is complete for a label. Where single spans were judged (ner.teach), "
+            "nothing says which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
+            f"ner.correct), or set keep_untaught = true in [system] of {recipe.config}, and the pipeline marks too much"
+        )
+    return sorted(untaught)
+
+
+def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer, untaught: Sequence[str]) -> None:
     """Make the component `ner` of a config what it is to be, in place.
 
+    untaught (Sequence[str]): the labels that a per-label recognizer leaves out.
     RAISES (InputError): the config has no block for it, or it is spaCy's, and can't learn from the texts as they are:
         nothing tells it what isn't an entity, so that it would see entities everywhere.
     """
     per_label = settings["components"].pop("per_label", None)
-    coverage = read_manifest(corpus).settings["coverage"]
+    manifest = read_manifest(corpus)
+    coverage = manifest.settings["coverage"]
     if recognizer == "ner":
         if coverage == "by-label" and is_partial(corpus / "train"):
             raise InputError(
@@ -108,7 +144,10 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer) ->
     if embed := per_label.pop("embed", None):
         settings["components"]["tok2vec"]["model"]["embed"] = embed
     settings["components"]["ner"] = per_label
-    settings["initialize"]["components"]["ner"]["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
+    labels = settings["initialize"]["components"]["ner"]
+    labels["labels"]["path"] = "${paths.corpus}/labels/per_label.json"
+    if untaught:
+        labels["labels"] = sorted({*manifest.labels} - {*untaught})
     # What unmarked tokens mean where a label isn't covered: with this policy, the merge has taken them for no entities.
     if coverage == "outside":
         settings["corpora"]["train"]["coverage"] = "outside"
@@ -155,6 +194,10 @@ def make_pipeline(recipe: Recipe, settings: Config) -> Language:
     except (ConfigValidationError, OSError) as error:
         raise InputError(f"{recipe.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
-    for label in json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8")):
-        ner.add_label(label)  # of spaCy's, one that no entity has
+    labels = json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
+    if recipe.recognizer == "per-label":
+        ner.cfg["untaught"] = [label for label in labels if label not in ner.labels]
+    else:
+        for label in labels:
+            ner.add_label(label)  # one that no entity has
     return nlp

@@ -18,18 +18,18 @@ from typing import Any
 
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
-from spacy.util import registry, resolve_dot_names
+from spacy.util import registry
 from thinc.api import constant, fix_random_seed, set_gpu_allocator
 
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.pipeline import forgetting
+from labelwise.corpus.pipeline import forgetting, untaught_labels
 from labelwise.errors import InputError
 from labelwise.parallel import give_back
 from labelwise.train.checkpoint import State
-from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
+from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
 from labelwise.train.parameters import find_scalers, find_slots, forget_gradients, is_out_of_memory, set_aside
 from labelwise.train.ranks import Alone, sum_gradients
-from labelwise.train.reader import Batch, PartitionedCorpus, deal_out, example_maker, read_batches, sub_batches
+from labelwise.train.reader import Batch, deal_out, example_maker, open_corpora, read_batches, sub_batches
 
 TRIM = 50  # steps from one to the next after which freed memory is given back
 
@@ -48,18 +48,14 @@ class Loop:
     ) -> None:
         """Make what the config's block `training` names.
 
-        RAISES (InputError): a corpus isn't read by our reader, without which a training can't resume.
+        RAISES (InputError): a corpus isn't read by our reader; see `open_corpora`.
         """
         self.nlp, self.state, self.ranks, self.tell = nlp, state, ranks, tell
         config = nlp.config.interpolate()
         if gpu_id >= 0 and config["training"]["gpu_allocator"]:
             set_gpu_allocator(config["training"]["gpu_allocator"])
         self.training = registry.resolve(config["training"], schema=ConfigSchemaTraining)
-        names = [self.training["train_corpus"], self.training["dev_corpus"]]
-        self.corpus, self.dev = resolve_dot_names(config, names)
-        for name, corpus in zip(names, (self.corpus, self.dev), strict=True):
-            if not isinstance(corpus, PartitionedCorpus):
-                raise InputError(f"{name}: its reader must be labelwise.PartitionedCorpus.v1")
+        self.corpus, self.dev = open_corpora(config)
         self.optimizer = self.training["optimizer"]
         self.make_example = example_maker(nlp)
         self.slots, self.scalers = find_slots(nlp), find_scalers(nlp)
@@ -184,5 +180,7 @@ class Loop:
     def score_dev(self) -> tuple[float, dict[str, Any]]:
         """Score dev by the weights of the config; each rank counts the entities of its own texts."""
         share = islice(self.dev.texts(), self.ranks.rank, None, self.ranks.count)
-        scores = scores_of(sum(self.ranks.exchange(count_entities(self.nlp, share)), Counter()))
+        counts: Counts = sum(self.ranks.exchange(count_entities(self.nlp, share)), Counter())
+        untaught = untaught_labels(self.nlp)
+        scores = scores_of(Counter({key: n for key, n in counts.items() if key[0] not in untaught}))
         return weighted_score(scores, self.training["score_weights"]), scores

@@ -13,6 +13,8 @@ import msgspec
 import spacy
 from spacy.language import Language
 from spacy.training import Example
+from spacy.util import resolve_dot_names
+from thinc.api import Config
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions
@@ -107,6 +109,20 @@ class PartitionedCorpus:
         self.counts = counts
         if not counts["texts"]:
             raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `leave_out` and `limit`")
+
+
+def open_corpora(config: Config) -> list[PartitionedCorpus]:
+    """Make the readers of train and dev that a config names.
+
+    config (Config): interpolated.
+    RAISES (InputError): a corpus isn't read by our reader, without which a training can't resume.
+    """
+    names = [config["training"]["train_corpus"], config["training"]["dev_corpus"]]
+    corpora = resolve_dot_names(config, names)
+    for name, corpus in zip(names, corpora, strict=True):
+        if not isinstance(corpus, PartitionedCorpus):
+            raise InputError(f"{name}: its reader must be labelwise.PartitionedCorpus.v1")
+    return [*corpora]
 
 
 def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:

@@ -16,8 +16,9 @@ from spacy.training.loop import update_meta
 from thinc.api import Config
 
 from labelwise.corpus.manifest import unchanged
-from labelwise.corpus.pipeline import check_tokens, strings_of
+from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.seen_texts import collect_seen, write_seen
+from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.device import gpu_load, use_gpu
 from labelwise.files import atomic_together, beside, check_replaceable, remove
 from labelwise.parallel import tree_pss
@@ -62,7 +63,8 @@ def train_pipeline(
     out (Path | str): the folder for the pipeline.
     curve (Path | str): a TSV file for the scores over time.
     resources (Path | str | None): a TSV file for memory, speed and the GPU's load over time.
-    tell (Callable): is told which step training resumes from, or why it starts over, and when memory ran out.
+    tell (Callable): is told which labels are left out, which step training resumes from, or why it starts over, and
+        when memory ran out.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
         a text doesn't fit into memory, or a process was killed.
@@ -118,6 +120,8 @@ def _lead(
             seen = collect_seen(recipe.corpus)
             nlp = make_pipeline(recipe, settings)
             check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
+        for warning in warnings_about_untaught(untaught_labels(nlp)):
+            tell(" ".join(warning))
         state = _start(recipe, digest, checkpoint, tell)
         resumed = state.step if state.step >= 0 else None
         ranks.exchange(state)

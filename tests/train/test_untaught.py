@@ -1,0 +1,136 @@
+"""A label that no text in train is complete for stays out of the pipeline, F1, report and wheel, unless asked for."""
+
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+import spacy
+from spacy.util import load_config
+
+from labelwise.train.config import read_settings
+from labelwise.train.recipe import Recipe
+from scripts.evaluate import evaluate_cli
+from scripts.package import package_cli
+from scripts.report import report_cli
+from scripts.train import train_cli
+from tests.conftest import ROOT, Merging, call, task
+from tests.train.training import CPU, STEPS
+
+STEPS_40 = {**STEPS, "training.max_steps": 40, "training.eval_frequency": 40, "training.optimizer.learn_rate": 0.005}
+SAID = "The pipeline and F1 leave out label LOC, because no text in train is complete for it."
+REMEDY = "(ner.manual, ner.correct)"
+
+
+def text(number: int) -> str:
+    return f"Ann saw Rome {number} times."
+
+
+def taught_by_questions(numbers: range) -> list[dict[str, Any]]:
+    """Answers of ner.teach: Rome is a place, and what Ann did isn't one."""
+    asked = (((8, 12), "accept"), ((4, 7), "reject"))
+    return [task(text(n), span, label="LOC", answer=answer, _view_id="ner") for n in numbers for span, answer in asked]
+
+
+class Project(NamedTuple):
+    """A project's folder, and what the commands printed there."""
+
+    root: Path
+    trained: str
+    evaluated: str
+    reported: str
+
+
+def run_all(root: Path, corpus: Path, **overrides: Any) -> Project:
+    """Train, evaluate, report and package a merged corpus by the commands."""
+    for folder in ("corpus", "metrics"):
+        shutil.copytree(corpus.parent / folder, root / folder)
+    shutil.copy(ROOT / "project.yml", root)
+    load_config(CPU, {**STEPS_40, **overrides}, interpolate=False).to_disk(root / "own.cfg")
+    model, metrics = root / "training/cpu/model-best", root / "metrics"
+    (root / "plots").mkdir()
+    printed = [
+        call(train_cli, root / "own.cfg", root / "corpus", model, "--curve", root / "plots/cpu.tsv"),
+        call(evaluate_cli, model, root / "corpus/test", metrics / "cpu.json", "--tables", model.parent),
+        call(report_cli, root / "report.html", "--pipeline", "cpu", "--root", root),
+    ]
+    call(package_cli, root / "dist", "--pipeline", "cpu", "--root", root)
+    return Project(root, *(" ".join(one.split()) for one in printed))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """People are known on some texts of train and dev, places were asked about on others; test has both complete."""
+    merging = Merging(tmp_path_factory.mktemp("merged"))
+    merging.add("people", ["PER"], [task(text(n), (0, 3), label="PER") for n in range(60)])
+    merging.add("places", ["LOC"], taught_by_questions(range(100, 140)))
+    both = [task(text(n), (0, 3, "PER"), (8, 12, "LOC")) for n in range(200, 220)]
+    merging.add("both", ["PER", "LOC"], both, split="test")
+    ledger = merging.run(dev_ratio=0.2, test_ratio=0.0)
+    (merging.root / "metrics").mkdir()
+    (merging.root / "metrics/merge.json").write_bytes(msgspec.json.encode(ledger.metrics()))
+    return merging.root / "corpus"
+
+
+def found_by(model: Path) -> set[str]:
+    """The labels of all that a pipeline finds."""
+    docs = list(spacy.load(model).pipe(text(n) for n in range(300, 310)))
+    return {span.label_ for doc in docs for span in (*doc.ents, *doc.spans["labels"])}
+
+
+def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(corpus, tmp_path):
+    done = run_all(tmp_path, corpus)
+    assert found_by(done.root / "training/cpu/model-best") == {"PER"}
+    metrics = json.loads((done.root / "metrics/cpu.json").read_text())
+    assert (metrics["untaught"], [*metrics["all_gold"]["labels"]], [*metrics["errors"]]) == (["LOC"], ["PER"], ["PER"])
+    assert metrics["all_gold"]["support"] == metrics["with_gold"]["support"] == 20  # places aren't counted as missed
+    (header, row) = (line.split("\t") for line in (done.root / "plots/cpu.tsv").read_text().splitlines())
+    assert float(row[header.index("ents_f")]) == 1.0  # nor on dev
+    for printed in (done.trained, done.evaluated, done.reported):
+        assert SAID in printed
+        assert REMEDY in printed
+    assert not re.search(r"LOC [\d.]", done.evaluated)
+    page = (done.root / "report.html").read_text(encoding="utf8")
+    assert SAID in page
+    assert page.count("No text is complete for") == 0  # which would be the same, said twice
+    assert re.findall(r'href="#label=(\w+)"', page) == ["PER"]
+    card = (done.root / "dist/README.md").read_text()
+    assert "finds named entities: `PER`.\n" in card
+    assert "It leaves out `LOC`, because no text that it was trained on was annotated for all spans of it." in card
+    assert "| `LOC` |" not in card
+    (wheel,) = (done.root / "dist").glob("en_ner*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        strings, meta = (
+            json.loads(archive.read(f"en_ner/en_ner-0.1.0/{name}")) for name in ("vocab/strings.json", "meta.json")
+        )
+    assert "LOC" not in strings
+    assert meta["labels"]["ner"] == ["PER"]
+
+
+def test_a_label_that_is_asked_for_is_there(corpus, tmp_path):
+    done = run_all(tmp_path, corpus, **{"system.keep_untaught": True})
+    assert found_by(done.root / "training/cpu/model-best") == {"LOC", "PER"}
+    metrics = json.loads((done.root / "metrics/cpu.json").read_text())
+    assert (metrics["untaught"], sorted(metrics["all_gold"]["labels"])) == ([], ["LOC", "PER"])
+    assert metrics["all_gold"]["support"] == 40
+    assert "finds named entities: `LOC`, `PER`.\n" in (done.root / "dist/README.md").read_text()
+    for printed in (done.trained, done.evaluated, done.reported):
+        assert "leave out" not in printed
+
+
+@pytest.mark.parametrize("recognizer", ["per-label", "ner"])
+def test_answers_of_ner_teach_alone_are_refused_before_training(merging, recognizer):
+    for split in ("train", "dev"):
+        merging.add(split, ["LOC"], taught_by_questions(range(20) if split == "train" else range(20, 30)), split=split)
+    merging.run()
+    given = [CPU, merging.root / "corpus", merging.root / "model", "--curve", merging.root / "c.tsv"]
+    printed = " ".join(call(train_cli, *given, "--max-steps", 1, "--recognizer", recognizer, status=1).split())
+    assert "no text in train is complete for a label" in printed
+    assert REMEDY in printed
+    assert not (merging.root / "model").exists()
+    asked = Recipe(CPU, merging.root / "corpus", overrides={"system.keep_untaught": True})
+    assert read_settings(asked)["system"]["keep_untaught"] is True
