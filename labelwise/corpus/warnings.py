@@ -73,7 +73,7 @@ def warnings_about_merge(counts: Ledger, untaught: Sequence[str] = ()) -> Iterat
         yield ScoreWarning(
             f"No text is complete for {name_labels(nowhere)}: a pipeline learns little from spans judged one by one.",
             "Annotate some texts for all of their spans (ner.manual, ner.correct); datasets.yml declares the label. "
-            "Until then, training leaves it out.",
+            "By default, training leaves out such labels.",
         )
     if not counts.compared:
         yield ScoreWarning(

@@ -116,7 +116,7 @@ def _simplified(label: str) -> str:
 def _fewest(ledger: Ledger) -> str:
     """Name the labels that are known on the fewest texts, and the consequence for training."""
     complete = sorted((counts["complete"], label) for label, counts in ledger.labels.items())
-    fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:NAMED] if texts)
+    fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:NAMED])
     return (
         f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. If unmarked "
         "words are no entities there, declare absent labels, or set coverage: outside."

@@ -13,7 +13,7 @@ import msgspec
 import spacy
 from spacy.language import Language
 from spacy.training import Example
-from spacy.util import resolve_dot_names
+from spacy.util import dot_to_object, resolve_dot_names
 from thinc.api import Config
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
@@ -118,11 +118,12 @@ def open_corpora(config: Config) -> list[PartitionedCorpus]:
     RAISES (InputError): a corpus isn't read by our reader, without which a training can't resume.
     """
     names = [config["training"]["train_corpus"], config["training"]["dev_corpus"]]
-    corpora = resolve_dot_names(config, names)
-    for name, corpus in zip(names, corpora, strict=True):
-        if not isinstance(corpus, PartitionedCorpus):
+    for name in names:
+        reader = dot_to_object(config, name).get("@readers", "")
+        made = spacy.registry.readers.get(reader) if reader in spacy.registry.readers else None
+        if not (isinstance(made, type) and issubclass(made, PartitionedCorpus)):
             raise InputError(f"{name}: its reader must be labelwise.PartitionedCorpus.v1")
-    return [*corpora]
+    return [*resolve_dot_names(config, names)]
 
 
 def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:

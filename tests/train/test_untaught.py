@@ -12,6 +12,8 @@ import pytest
 import spacy
 from spacy.util import load_config
 
+from labelwise.merge.advice import warnings
+from labelwise.merge.rules.settings import Settings
 from labelwise.train.config import read_settings
 from labelwise.train.recipe import Recipe
 from scripts.evaluate import evaluate_cli
@@ -126,7 +128,9 @@ def test_a_label_that_is_asked_for_is_there(corpus, tmp_path):
 def test_answers_of_ner_teach_alone_are_refused_before_training(merging, recognizer):
     for split in ("train", "dev"):
         merging.add(split, ["LOC"], taught_by_questions(range(20) if split == "train" else range(20, 30)), split=split)
-    merging.run()
+    advice = [" ".join(one) for one in warnings(merging.run(), Settings())]
+    assert any("By default, training leaves out such labels." in one for one in advice)
+    assert any("the fewest are LOC 0." in one for one in advice)
     given = [CPU, merging.root / "corpus", merging.root / "model", "--curve", merging.root / "c.tsv"]
     printed = " ".join(call(train_cli, *given, "--max-steps", 1, "--recognizer", recognizer, status=1).split())
     assert "no text in train is complete for a label" in printed
