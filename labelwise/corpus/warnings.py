@@ -42,8 +42,8 @@ def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
         them = "it" if len(untaught) == 1 else "them"
         yield ScoreWarning(
             f"The pipeline and F1 leave out {name_labels(untaught)}, because no text in train is complete for {them}.",
-            "Annotate some texts for all of their spans (ner.manual, ner.correct). If the pipeline shall mark too much "
-            "rather than nothing, set keep_untaught = true in [system] of the config.",
+            f"Annotate some texts for all of their spans (ner.manual, ner.correct). To include {them} anyway, set "
+            "keep_untaught = true in [system] of the config; the pipeline then marks too much.",
         )
 
 

@@ -117,7 +117,7 @@ def find_untaught(recipe: Recipe, settings: Config) -> list[str]:
         raise InputError(
             f"{train.path}: no text in train is complete for a label. Where single spans were judged (ner.teach), "
             "nothing says which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
-            f"ner.correct), or set keep_untaught = true in [system] of {recipe.config}, and the pipeline marks too much"
+            f"ner.correct), or set keep_untaught = true in [system] of {recipe.config}; it then marks too much"
         )
     return sorted(untaught)
 
