@@ -55,7 +55,7 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
         replaced = any(path.is_relative_to(folder / name) for name in (*OUTPUTS, CACHE))
         if replaced or folder.is_relative_to(path):
             raise InputError(
-                f"data set {source.dataset.name!r}: {source.path} is an input, so {out} can't be written there; write "
+                f"data set {source.dataset.name!r}: {path} is an input, so {out} can't be written there; write "
                 "elsewhere, or declare a path or a pattern that leaves it out"
             )
     for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "*.json")]:
