@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import spacy
+from spacy.strings import get_string_id
 from thinc.api import fix_random_seed
 
 from spacy_per_label import make_word_embed
@@ -32,12 +33,22 @@ def test_a_word_has_one_vector_wherever_it_is(nlp, embed):
     assert np.allclose(both[1], alone[0])
 
 
-def test_words_that_share_letters_are_near(nlp):
+@pytest.mark.parametrize(
+    ("feature", "counts"),
+    [
+        *[(one, True) for one in ("wnacl", "hXxXx", "fNaCl", "pn", "pnacl", "sl", "snacl", "g<na", "gnac", "gcl>")],
+        *[(one, False) for one in ("wchloride", "hXxxx", "fnacl", "pa", "sna", "gadd")],
+    ],
+)
+def test_a_word_is_made_of_its_word_shape_affixes_and_trigrams(feature, counts, nlp):
+    """Their rows of the table change its vector, those of others don't; the table is so large that no two share one."""
     fix_random_seed(0)
-    model = make_word_embed(width=64, rows=5000)
-    model.initialize(X=[nlp.make_doc(TEXTS[0])])
-    one, near, far = model.predict([nlp.make_doc("chlorides bromides walking")])[0]
-    assert one @ near > one @ far
+    model = make_word_embed(width=8, rows=20_000)
+    docs = [nlp.make_doc("NaCl")]
+    model.initialize(X=docs)
+    before, key = model.predict(docs)[0].copy(), get_string_id(feature)
+    model.get_param("E")[[key % 2**32 % 20_000, (key >> 32) % 20_000]] += 1
+    assert (model.predict(docs)[0] != before).any() == counts
 
 
 def test_the_gradient_is_that_of_finite_differences(nlp, embed):

@@ -5,6 +5,7 @@ import re
 import shutil
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -62,11 +63,15 @@ def test_a_rate_that_falls_until_the_last_step_follows_the_number_of_steps(demo_
 
 
 def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
-    train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
+    told = train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
     header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
     assert header == ["seconds", "step", "words_per_second", "memory_mb", "waiting_percent"]
     assert [row[1] for row in rows] == ["2", "4", "6"]
     assert all(int(row[2]) > 100 and int(row[3]) > 100 for row in rows)
+    words = [0, *(int(words) for (words,) in curve(tmp_path, "words"))]
+    seconds = sum((after - before) / int(row[2]) for (before, after), row in zip(pairwise(words), rows, strict=True))
+    assert told.state.seconds == pytest.approx(seconds, rel=0.01)
+    assert float(rows[-1][0]) == pytest.approx(seconds, abs=0.06)
 
 
 def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how_it_was_trained(trained, demo_corpus):

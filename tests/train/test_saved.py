@@ -1,0 +1,119 @@
+"""What a training fits, chooses and is given is in the pipeline that it saves, and changes what that finds."""
+
+import json
+import string
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import fix_random_seed
+
+from labelwise.train.run import Trained
+from labelwise.train.vectors import make_vectors
+from tests.conftest import read_docs
+from tests.train.test_vectors import WORDPIECE, write_transformer
+from tests.train.training import STEPS, train_in
+
+STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "training.optimizer.learn_rate": 0.005}
+SHIFTS = (0.0, -0.5, -1.0, -1.5, -2.0)
+
+
+@pytest.fixture(scope="module")
+def trained(demo_corpus, tmp_path_factory) -> tuple[Path, Trained]:
+    """A folder with a pipeline that was trained with vectors of letters, `model`; and what the training told."""
+    folder = tmp_path_factory.mktemp("saved")
+    letters = [*string.ascii_letters, *(f"##{letter}" for letter in string.ascii_letters)]
+    vocab = {letter: row for row, letter in enumerate(letters)}
+    make_vectors(str(write_transformer(folder / "letters", WORDPIECE | {"vocab": vocab})), folder / "vectors.npz")
+    return folder, train_in(folder, demo_corpus, STEPS, vectors=folder / "vectors.npz")
+
+
+@pytest.fixture
+def nlp(trained) -> Language:
+    return spacy.load(trained[0] / "model")
+
+
+@pytest.fixture
+def dev(demo_corpus, nlp) -> list[Doc]:
+    return list(read_docs(demo_corpus / "dev", nlp))
+
+
+def found(nlp: Language, docs: list[Doc]) -> list[Doc]:
+    return list(nlp.pipe([nlp.make_doc(doc.text) for doc in docs]))
+
+
+def spans(doc: Doc, group: str) -> set[tuple]:
+    return {(span.start, span.end, span.label_) for span in (doc.spans[group] if group else doc.ents)}
+
+
+def f_score(docs: list[Doc], dev: list[Doc]) -> float:
+    pairs = [(spans(doc, ""), spans(gold, "")) for doc, gold in zip(docs, dev, strict=True)]
+    return 2 * sum(len(one & gold) for one, gold in pairs) / sum(len(one) + len(gold) for one, gold in pairs)
+
+
+def test_the_shift_of_outside_with_the_best_f_on_dev_is_saved_and_moves_what_is_found(nlp, dev):
+    cfg = nlp.get_pipe("ner").cfg
+    saved, scores, counts = cfg["outside"], [], []
+    for name in ("slopes", "intercepts"):  # it is chosen before they are fitted
+        del cfg[name]
+    for cfg["outside"] in SHIFTS:
+        docs = found(nlp, dev)
+        scores.append(f_score(docs, dev))
+        counts.append(sum(len(doc.spans["labels"]) for doc in docs))
+    assert saved == SHIFTS[scores.index(max(scores))]
+    assert all(one <= other for one, other in pairwise(counts))
+    assert counts[0] < counts[-1]
+
+
+def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev):
+    folder, told = trained
+    cfg = nlp.get_pipe("ner").cfg
+    saved = json.loads((folder / "model/ner/cfg").read_text())
+    for name, values in told.fitted.settings.items():
+        assert saved[name] == values == pytest.approx(cfg[name])
+    columns = []
+    for fitted in (True, False):
+        if not fitted:
+            del cfg["slopes"], cfg["intercepts"]
+        docs = found(nlp, dev)
+        columns.append(np.concatenate([doc.spans["labels"].attrs["scores"] for doc in docs]).astype("float64"))
+    gold = [spans(doc, "gold") for doc in dev]
+    named = [
+        (span, (span.start, span.end, span.label_) in marked)
+        for doc, marked in zip(docs, gold, strict=True)
+        for span in doc.spans["labels"]
+    ]
+    slopes = np.array([told.fitted.settings["slopes"][span.label_] for span, _ in named])
+    after, before = columns
+    odds = np.log(before / (1 - before))
+    np.testing.assert_allclose(after, 1 / (1 + np.exp(-slopes * odds)), atol=1e-4)  # one temperature: dev is small
+    right = np.array([bool(yes) for _, yes in named])
+    losses = [-np.log(np.where(right, p, 1 - p)).mean() for p in (after, before)]
+    assert losses[0] < losses[1]
+
+
+@pytest.mark.parametrize(("drop", "differ"), [(0.5, True), (0.0, False)])
+@pytest.mark.parametrize("name", ["tok2vec", "ner"])
+def test_each_component_drops_out_in_updates_alone(name, drop, differ, nlp, dev):
+    """Two updates without a step between them, whose random numbers differ."""
+    losses = []
+    for seed in (1, 2):
+        fix_random_seed(seed)
+        examples = [Example(nlp.make_doc(doc.text), doc) for doc in dev]
+        for pipe in ("tok2vec", "ner"):
+            told = nlp.get_pipe(pipe).update(examples, drop=drop if pipe == name else 0.0)
+        losses.append(told["ner"])
+    assert (losses[0] != losses[1]) == differ
+
+
+def test_vectors_are_saved_and_change_what_each_word_is(nlp):
+    embed = nlp.get_pipe("tok2vec").model.get_ref("embed")
+    doc = nlp.make_doc("Ann saw Bob")
+    before = embed.predict([doc])[0].copy()
+    embed.attrs["vectors"] = 0 * embed.attrs["vectors"]
+    assert (embed.predict([doc])[0] != before).any(axis=1).all()
