@@ -135,7 +135,8 @@ def _sentence(
         do = f"annotate {RANDOM} random test texts for {name_labels(unknown)}: {TEST_TEXTS}"
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
     if not held:
-        return "Ship", f"{ready} of {labels} reach the goal", f"weasel run package{'-gpu' * (pipeline == 'gpu')}"
+        verdict = "Ship some" if unknown else "Ship"
+        return verdict, f"{ready} of {labels} reach the goal", f"weasel run package{'-gpu' * (pipeline == 'gpu')}"
     costs = {cause: sum(row.costs[cause] for row, _ in held) for cause in NAMES}
     most = max(costs, key=lambda cause: costs[cause])
     why = f"{ready} of {labels} reach the goal; most points of F1 are lost to {NAMES[most][0]}"

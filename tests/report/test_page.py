@@ -235,7 +235,7 @@ def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
     docs = [msgspec.structs.replace(doc, predicted=doc.gold) for doc in make_docs()]
     write_results(tmp_path, docs)
     page = Page(render(tmp_path, "cpu"))
-    assert page.text() == "Ship: 5 of 6 labels reach the goal."
+    assert page.text() == "Ship some: 5 of 6 labels reach the goal."
     assert json.loads(page.scripts[0])["examples"] == {}
 
 
