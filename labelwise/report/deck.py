@@ -51,14 +51,13 @@ class Decided(NamedTuple):
 def read_deck(root: Path) -> Deck:
     """Read the findings of a project that nobody has decided; those of another corpus than there is now don't count.
 
-    RAISES (InputError): a file isn't what a check or a merge writes.
+    RAISES (InputError): a file isn't what a check or a merge writes, or all findings are of another corpus.
     """
     corpus, rows = root / "corpus", read_decision_rows(root)
     digest = read_split(corpus / "train").digest if is_corpus(corpus) else ""
     cases, decided = list_cases(rows), decided_spans(rows, corpus if digest else None)
-    for file in (root / name for name in FILES):
-        if not file.is_file():
-            continue
+    files = [root / name for name in FILES if (root / name).is_file()]
+    for file in files:
         try:
             with file.open("rb") as lines:
                 head, *findings = map(msgspec.json.decode, lines)
@@ -70,6 +69,8 @@ def read_deck(root: Path) -> Deck:
                 return Deck(findings[:MOST], counts, cases)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{file}: not the findings of a check ({error}); run it again") from error
+    if files:
+        raise InputError(f"{files[-1]}: its findings are of another corpus; run `weasel run check`")
     return Deck([], decided=cases)
 
 

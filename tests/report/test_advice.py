@@ -60,7 +60,11 @@ def test_what_has_reached_the_goal_is_ready():
 def test_where_nothing_is_known_of_some_labels_the_others_are_shipped():
     advice = advise(make_metrics(0.9, A=errors(new=3), B=errors(right=3)), FLAT, "cpu", 0.8)
     assert [row.verdict for row, _ in advice.rows] == ["ship", "unknown"]
-    assert (advice.verdict, advice.why, advice.do) == ("Ship some", "1 of 2 labels reach the goal", "weasel run package")
+    assert (advice.verdict, advice.why, advice.do) == (
+        "Ship some",
+        "1 of 2 labels reach the goal",
+        "weasel run package",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""The page's numbers are those of the tables: each is computed anew here, from the parquet files and by other code."""
+
+import json
+import re
+import shutil
+from collections import Counter
+from html import unescape
+from math import exp, log, sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow.parquet import read_table
+from scipy import stats
+
+from labelwise.corpus.manifest import read_split
+from labelwise.errors import InputError
+from labelwise.report.page import write_report
+from tests.report.report_inputs import LABELS, make_docs, write_findings, write_results
+
+SHIP_AT = 0.47
+Counts = dict[str, Counter[str]]  # right, predicted and gold spans by text
+
+
+def f_score(counts: Counter[str]) -> float:
+    return 2 * counts["right"] / (counts["predicted"] + counts["gold"])
+
+
+def interval(by_text: Counts) -> tuple[float, float]:
+    """The jackknife's, with Student's t, symmetric in log-odds."""
+    total = sum(by_text.values(), Counter())
+    f, n = f_score(total), len(by_text)
+    gaps = sum((f_score(total - one) - f) ** 2 for one in by_text.values())
+    half = stats.t.ppf(0.975, n - 1) * sqrt((n - 1) / n * gaps) / (f * (1 - f))
+    return tuple(1 / (1 + exp(-(log(f / (1 - f)) + side * half))) for side in (-1, 1))
+
+
+class Queried:
+    """What the tables say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.texts = read_table(folder / "texts.parquet").num_rows
+        self.pairs = read_table(folder / "pairs.parquet").to_pylist()
+        self.causes = Counter(row["cause"] for row in self.pairs if row["gold_label"])
+
+    def counts(self, label: str | None = None) -> Counts:
+        """Count the spans of a label, or of all, in each text that has any."""
+        found: Counts = {}
+        for row in self.pairs:
+            gold, predicted = row["gold_label"], row["predicted_label"]
+            own = {"gold": gold, "predicted": predicted, "right": gold if row["kind"] == "right" else None}
+            names = [name for name, one in own.items() if one and label in (None, one)]
+            if names:
+                found.setdefault(row["key"], Counter()).update(names)
+        return found
+
+    def points(self, label: str) -> float:
+        """The points of F1 that there were more if a label were perfect."""
+        total, own = (sum(self.counts(one).values(), Counter()) for one in (None, label))
+        more, fewer = own["gold"] - own["right"], own["predicted"] - own["gold"]
+        perfect = Counter(right=total["right"] + more, predicted=total["predicted"] - fewer, gold=total["gold"])
+        return 100 * (f_score(perfect) - f_score(total))
+
+
+@pytest.fixture(scope="module", params=[(4, 1), (0, 0)], ids=["known", "new"])
+def root(request, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("numbers")
+    write_results(folder, make_docs(), in_train=request.param)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(root) -> str:
+    write_report(root, "cpu", root / "page.html", ship_at=SHIP_AT)
+    return (root / "page.html").read_text(encoding="utf8")
+
+
+@pytest.fixture(scope="module")
+def queried(root) -> Queried:
+    return Queried(root / "training/cpu")
+
+
+def words(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def test_the_heading_and_the_bar_are_those_of_the_pairs(page, queried, root):
+    every = queried.counts()
+    f, (low, high) = f_score(sum(every.values(), Counter())), interval(every)
+    gold = sum(queried.causes.values())
+    assert f"F1 {f:.3f} ({low:.3f} to {high:.3f}) on {queried.texts} test texts with {gold} gold spans" in words(page)
+    texts = json.loads((root / "metrics/merge.json").read_text())["texts"]
+    assert f"train {texts['train']}, dev {texts['dev']}, test {texts['test']} texts" in words(page)
+    bar = re.search(r'(?s)<section id="gold".*?</section>', page)[0]
+    widths = {cause: float(width) for cause, width in re.findall(r'<i class="(\w+)" style="width:([\d.]+)%">', bar)}
+    assert widths == {cause: round(100 * n / gold, 2) for cause, n in queried.causes.items()}
+    legend = {cause: int(n) for cause, n in re.findall(r'key (\w+)"></span>[\w ]+: (\d+) \(', bar)}
+    assert legend == queried.causes
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_labels_row_is_that_of_its_pairs(label, page, queried):
+    [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", page) if f">{label}</a>" in unescape(one)]
+    counts, total = queried.counts(label), sum(queried.counts(label).values(), Counter())
+    f, (low, high) = f_score(total), interval(counts)
+    whisker, point, goal = (
+        [float(number) for number in re.search(pattern, row).groups()]
+        for pattern in (r'whisker" d="M([\d.]+) 7H([\d.]+)"', r'circle cx="([\d.]+)"', r'goal" d="M([\d.]+) 0')
+    )
+    assert [*whisker, *point, *goal] == pytest.approx([100 * low, 100 * high, 100 * f, 100 * SHIP_AT], abs=0.051)
+    said = re.search(r'aria-label="(F1 of .*?)"', row)[1]
+    assert said.endswith(f": {f:.2f}, interval {low:.2f} to {high:.2f}")
+    cells = [words(cell) for cell in re.findall(r"(?s)<td.*?</td>", row)]
+    assert cells[:3] == ["ship" if low >= SHIP_AT else "hold", f"{f:.2f}", str(total["gold"])]
+    points = queried.points(label)
+    assert cells[-2] == f"{points:.1f}"
+    costs = [
+        float(cost) for cost in re.findall(r" ([\d.]+);", re.search(r'costs" role="img" aria-label="(.*?)"', row)[1])
+    ]
+    assert sum(costs) == pytest.approx(points, abs=0.05 * len(costs) + 0.001)
+
+
+def test_the_cards_are_those_of_the_pairs(page, queried):
+    ready = [label for label in LABELS if interval(queried.counts(label))[0] >= SHIP_AT]
+    assert 0 < len(ready) < len(LABELS)
+    assert f"Ship {len(ready)} of {len(LABELS) + 1} labels" in words(page)  # NEVER_SEEN has no gold
+    new = Counter(row["gold_label"] for row in queried.pairs if row["cause"] == "new")
+    gold = Counter(row["gold_label"] for row in queried.pairs if row["gold_label"])
+    named = re.findall(r"(\d+) of (\d+) test spans have words that train never marks", words(page))
+    most = sorted(new, key=lambda label: -queried.points(label) * new[label])[: len(named)]
+    assert sorted(named) == sorted((str(new[label]), str(gold[label])) for label in most)
+    assert len(named) == min(3, len(new))
+    columns = ("kind", "gold_label", "predicted_label", "form", "predicted_form")
+    times = Counter(tuple(row[name] for name in columns) for row in queried.pairs)
+    cards = json.loads(re.search(r'(?s)id="cards">(.*?)</script>', page)[1])
+    shown = [one for examples in cards["examples"].values() for one in examples]
+    assert len(shown) > 10
+    assert [one["count"] for one in shown] == [times[tuple(one[name] for name in columns)] for one in shown]
+
+
+def shown(root: Path) -> list[Any]:
+    write_report(root, "cpu", root / "page.html")
+    page = (root / "page.html").read_text(encoding="utf8")
+    return json.loads(re.search(r'(?s)id="cards">(.*?)</script>', page)[1])["cases"]
+
+
+def test_findings_are_those_of_the_corpus_and_others_are_refused(demo_corpus, tmp_path):
+    write_results(tmp_path, make_docs())
+    shutil.copytree(demo_corpus, tmp_path / "corpus")
+    counted, folds = (tmp_path / f"training/{name}/findings.jsonl" for name in ("check", "check-folds"))
+    digest = read_split(demo_corpus / "train").digest
+    refused = r"check/findings\.jsonl: its findings are of another corpus; run `weasel run check`"
+    with pytest.raises(InputError, match=refused):
+        shown(tmp_path)
+    own = counted.read_text().replace("of the corpus", digest)
+    counted.write_text(own)
+    assert len(shown(tmp_path)) == 5
+    write_findings(folds)  # of an earlier corpus: those that are counted are shown
+    assert len(shown(tmp_path)) == 5
+    folds.write_text("".join(own.splitlines(keepends=True)[:3]))
+    assert len(shown(tmp_path)) == 2
+    (tmp_path / "assets/decisions").mkdir(parents=True)
+    (tmp_path / "assets/decisions/decisions.jsonl").write_text("")
+    assert len(shown(tmp_path)) == 2
