@@ -68,9 +68,8 @@ def read_settings(recipe: Recipe) -> Config:
     if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
         rate["total_steps"] = settings["training"]["max_steps"]
     training = settings["training"]
-    if (
-        training["max_steps"] and "training.eval_frequency" not in recipe.overrides
-    ):  # the curve has four points at least
+    if training["max_steps"] and "training.eval_frequency" not in recipe.overrides:
+        # Of half of the steps, and of a quarter, it must be known how good they were; see `report.advice.expect_gain`.
         training["eval_frequency"] = max(1, min(training["eval_frequency"], training["max_steps"] // 4))
     choose_recognizer(settings, recipe.corpus, recipe.recognizer, find_untaught(recipe, settings))
     if recipe.vectors:
