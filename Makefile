@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run quick test test-all nightly rounding lint docs wheel bench gpu lock clean
+.PHONY: help run quick test test-all nightly mutants rounding lint docs wheel bench gpu lock clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +22,9 @@ test-all: .venv-dev/.ready .venv/.ready ## Pass the long tests, too: 15 minutes.
 
 nightly: .venv-dev/.ready .venv/.ready .venv-dev/.languages ## Pass all tests, with the mutations of the code: hours.
 	$(PYTEST) $(ARGS)
+
+mutants: .venv-dev/.ready ## Count the mutants that tests see, of a hundred: FOLDER=labelwise/report.
+	mkdir -p build && .venv-dev/bin/python -m tests.mutations.mutants $(FOLDER) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either. SkylakeX needs AVX-512.
 TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/spacy_per_label tests/evaluate/test_run.py

@@ -1,0 +1,35 @@
+"""The config that people train with learns: F1 is above a floor that a training without one of its parts falls below.
+
+Of sixty steps with three seeds, F1 was 0.56 to 0.61 on the wet lab protocols, and 0.68 to 0.72 on the demo corpus. With
+a learning rate of 2e-7 it was 0.03 to 0.05; a label that isn't taught has 0. Which features a word has is held by
+`test_words`: words have so many that none by itself is worth more than a seed.
+"""
+
+import pytest
+
+from labelwise.corpus.tokenizer import read_rules
+from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.merge.rules.settings import Settings
+from tests.conftest import ROOT, Merging, merge_demo, read_jsonl
+from tests.train.training import train_in
+
+LABELS = ["Action", "Amount", "Location", "Reagent"]
+STEPS = {"training.max_steps": 60, "training.eval_frequency": 30}
+
+
+@pytest.mark.parametrize(
+    ("corpus", "floor", "of_each"), [("wet lab", 0.45, 0.25), pytest.param("demo", 0.55, 0.1, marks=pytest.mark.long)]
+)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
+def test_f_is_above_its_floor(corpus, floor, of_each, seed, tmp_path):
+    settings = Settings(tokenizer=read_rules(ROOT / "project.yml"), dev_ratio=0.15, test_ratio=0.35)
+    if corpus == "demo":
+        merge_demo(tmp_path, settings, docs=60, labels=6, words=60)
+    else:
+        merging = Merging(tmp_path)
+        merging.add("wet_lab", LABELS, read_jsonl(ROOT / "tests/corpora/wet_lab.jsonl"))
+        merging.run(tokenizer=settings.tokenizer, dev_ratio=0.15, test_ratio=0.35)
+    train_in(tmp_path, tmp_path / "corpus", STEPS, seed=seed)
+    scores = evaluate_pipeline(tmp_path / "model", tmp_path / "corpus/test").metrics.all_gold
+    assert scores.f > floor
+    assert min(one.f for one in scores.labels.values() if one.support) > of_each
