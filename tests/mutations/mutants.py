@@ -132,7 +132,8 @@ def copy_repository(folder: Path) -> None:
 def record(copy: Path, folders: list[str]) -> dict[str, Any]:
     """Record the seconds and the lines of each file of tests that passes, those that aren't recorded yet."""
     found = json.loads(LINES.read_text()) if LINES.is_file() else {}
-    paths = sorted(path for folder in folders for path in (copy / folder).rglob("test_*.py"))
+    given = [copy / folder for folder in folders]
+    paths = sorted(path for one in given for path in ([one] if one.is_file() else one.rglob("test_*.py")))
     for file in (str(path.relative_to(copy)) for path in paths if "mutations" not in path.parts):
         if file not in found:
             status, seconds = run(copy, file, 3600, copy / "lines.json")
@@ -144,7 +145,7 @@ def record(copy: Path, folders: list[str]) -> dict[str, Any]:
 
 
 def main(folder: str, count: int = 100, seed: int = 0, *folders: str) -> None:
-    """Sample mutants of a folder, and run the tests of some folders, or of all, against them."""
+    """Sample mutants of a folder, and run the tests of some folders or files, or of all, against them."""
     copy = ROOT / "build" / f"mutants-{folder.replace('/', '-')}"
     copy_repository(copy)
     tests = record(copy, [*folders] or ["tests"])

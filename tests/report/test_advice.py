@@ -117,6 +117,11 @@ def test_where_gold_may_be_wrong_the_surest_cases_are_decided_first(one, cases, 
     assert advice.do.startswith(do)
 
 
+def test_without_gold_f_is_unknown():
+    advice = advise(make_metrics(A=Errors()), FLAT, "cpu", 0.8)
+    assert (advice.f, advice.verdict) == ("unknown", "Can't tell")
+
+
 def test_texts_that_were_trained_on_say_nothing():
     metrics = make_metrics(0.9, A=errors())
     metrics.seen = Seen(7, 0.5)

@@ -6,7 +6,7 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.train.calibrate import Judged, choose_outside, fit, fit_settings
+from labelwise.train.calibrate import Judged, fit, fit_settings
 from spacy_per_label import PerLabelRecognizer
 from spacy_per_label.decode import FoundSpans
 from tests.conftest import stored
@@ -84,13 +84,6 @@ def test_the_error_is_of_texts_that_were_not_fitted_on(nlp):
     odds = np.random.default_rng(0).normal(2, 1, 4000)
     found = fit(nlp, texts(nlp, odds, np.arange(4000) // 100 % 2 == 1))
     assert found.after > 0.9
-
-
-@pytest.mark.parametrize(("scores", "chosen"), [({-1.0: 0.7, -2.0: 0.6}, -1.0), ({}, 0.0)])
-def test_the_shift_with_the_highest_score_is_chosen(nlp, scores, chosen):
-    settings = nlp.get_pipe("ner").cfg
-    choose_outside(nlp, lambda: scores.get(settings["outside"], 0.5))
-    assert settings["outside"] == chosen
 
 
 def test_where_nothing_was_found_nothing_is_fitted(nlp):

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable
 from io import StringIO
-from itertools import count, islice, pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from labelwise.train.reader import PartitionedCorpus, read_batches, sub_batches
 from labelwise.train.recipe import Recipe
 from tests.train.training import CPU, STEPS, curve, files, train_in
 
+JUMPING = {"training.optimizer.learn_rate": 0.03, "training.optimizer.use_averages": False}
 UNSCORED = {"training.score_weights.ents_f": 0.0, "training.score_weights.ents_macro_f": 0.0}
 LENGTHS = st.lists(st.integers(1, 30), max_size=12)
 
@@ -134,16 +135,14 @@ def test_the_last_step_is_always_evaluated(demo_corpus, tmp_path, ending, evalua
     assert trained.texts["texts"] > 0
 
 
-@pytest.mark.parametrize(("scores", "best"), [([0.9, 0.5, 0.6], 0), ([0.5, 0.7, 0.6], 1), ([0.0, 0.0, 0.0], 2)])
-def test_the_best_pipeline_is_kept_and_of_equals_the_last(scores, best, demo_corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("labelwise.train.run.choose_outside", lambda *of: None)  # it asks for scores, too
-    given = iter(scores)
-    monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *of: next(given))
-    each = {**STEPS, "training.eval_frequency": 1}
-    train_in(tmp_path / "whole", demo_corpus, {**each, "training.max_steps": 3})
-    better = count()
-    monkeypatch.setattr("labelwise.train.loop.weighted_score", lambda *of: next(better))
-    train_in(tmp_path / "short", demo_corpus, {**each, "training.max_steps": best + 1})
+@pytest.mark.parametrize("own", [JUMPING, UNSCORED], ids=["scores jump", "all are 0"])
+def test_the_best_pipeline_is_kept_and_of_equals_the_last(own, demo_corpus, tmp_path):
+    """It is that of a training which ends with its step."""
+    each = {**STEPS, "training.eval_frequency": 3, "training.max_steps": 33, **own}
+    scores = train_in(tmp_path / "whole", demo_corpus, each).state.scores
+    best = max(range(len(scores)), key=lambda number: (scores[number], number))
+    end = {"training.max_steps": 3 * (best + 1), "training.eval_frequency": 3 * (best + 1)}
+    train_in(tmp_path / "short", demo_corpus, {**each, **end})
     one, other = (files(tmp_path / name)["model/tok2vec/model"] for name in ("whole", "short"))
     assert one == other
 
