@@ -50,26 +50,15 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
         assert warning in printed
 
 
-def test_the_sections_are_the_settings(merging):
-    merging.add("a", ["A"], [spans() | {"_annotator_id": "ann"}])
-    given = {
-        **{"duplicates": "union", "annotators": "ann, bob", "conflicts": "latest", "overlap": "first"},
-        **{"coverage": "drop", "alignment": "expand", "lang": "de", "dev_ratio": 0.3, "test_ratio": 0.2},
-        **{"split_salt": "x", "split_by": "doc", "normalize": True, "near_duplicates": "off"},
-        **{"near_similarity": 0.9, "docs_per_partition": 7},
-    }
-    (merging.root / "mine.yml").write_text(json.dumps({"merge": given, "tokenizer": {"infixes": ["a"]}}))
-    run("--strict", "--project", "mine.yml")
-    settings = json.loads((merging.root / "corpus/manifest.json").read_text())["settings"]
-    assert settings.pop("tokenizer")["infixes"] == ["a"]
-    assert settings == given
+def test_strictly_a_bad_row_is_an_error_that_names_it(merging):
+    merging.add("a", ["A"], [spans()])
     merging.add("c", ["A"], [{"text": "two", "meta": {"predicted": "yes"}}])
     left = "1 prediction that nobody has saved; annotate or remove them"
-    assert left in run("--strict", "--project", "mine.yml", status=1)
+    assert left in run("--strict", status=1)
     merging.declared.pop()
     merging.add("b", ["A"], ["", "{oops"])
     first = "1 row or span can't be used, the first in data set 'b', b.jsonl, line 2: bad JSON"
-    assert first in run("--strict", "--project", "mine.yml", status=1)
+    assert first in run("--strict", status=1)
 
 
 def test_a_wrong_section_is_an_error(merging):
