@@ -143,6 +143,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "vectors": {"name": "@/transformer", "out": "table.npz"},
 }
 ON_GPU = {"config": "@/gpu.cfg", "gpu_id": 0}  # pretended
+CONVERTED = {"source": "@/converted", "format": "prodigy"}
 FOLDS = {"config": "@/tiny.cfg", "project": "@/check.yml"}
 # By command and parameter: two values, what differs, and what else is given.
 OPTIONS: dict[str, dict[str, tuple]] = {
@@ -187,7 +188,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "out": ("out", "else", names),
         "format": ("brat", "doccano", names),
         "splits": ("train", "dev,test", names),
-        "project": (None, "@/tokens.yml", DATA, {"source": "@/converted", "format": "prodigy"}),
+        "project": (None, "@/tokens.yml", DATA, CONVERTED),
     },
     "init": {"out": ("one", "two", names)},
     "make_demo": {
@@ -289,6 +290,8 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "no_exceptions": ([], [r"[^\W_]\."], CORPUS),
         "block": (None, {"@tokenizers": "spacy.zh.ChineseTokenizer"}, CORPUS),
     },
+    ("export", "merge"): {"lang": ("en", "de", DATA, {}, CONVERTED)},
+    ("export", "tokenizer"): {"infixes": ([], ["(?<=[a-z])(?=[aeiou])"], DATA, {}, CONVERTED)},
     ("check_labels", "check"): {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
         "steps": (2, 4, printed(r"(?m)^ +\d+ +(\d+) "), {"folds": 2}, FOLDS),
@@ -330,7 +333,7 @@ def test_no_option_no_setting_and_no_variable_is_left_out():
     rows = {(kind, name) for (_, kind), own in SETTINGS.items() for name in own}
     assert rows == fields - {("merge", "tokenizer")}
     read = {(name.removesuffix("-gpu"), kind) for name, kinds in READ_BY.items() for kind in kinds}
-    commands = {"convert_brat": "convert-brat", "check_labels": "check-folds"}
+    commands = {"convert_brat": "convert-brat", "check_labels": "check-folds", "export": "export-prodigy"}
     assert {(commands.get(name, name), kind) for name, kind in SETTINGS} == read
     assert VARIABLES.keys() == PROJECT["vars"].keys()
 
