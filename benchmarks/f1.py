@@ -1,0 +1,220 @@
+"""What is claimed about F1: the recognizers beside honest baselines, on public corpora, and on partial annotation.
+
+    python -m benchmarks.f1 --corpus assets/wnut2020_wlp --method per-label --method ner --method crf
+
+A corpus is a folder of brat documents, or a file of Prodigy tasks. Test is its folder dev, or else a quarter of its
+texts, and is annotated in full; dev, on which a pipeline's best step is chosen, is a tenth of the others. A training
+knows of these as much as `--annotated` says: spaCy's `ner` and the CRF take what isn't annotated for no entity
+(`coverage: outside`). F1 is against all gold, in characters. L-BFGS has no seed, so the CRF is trained once.
+"""
+
+import json
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+import typer
+import yaml
+
+from benchmarks.crf import train_crf
+from benchmarks.measure import Cell, write_result
+from labelwise.corpus.annotation import SpanKey, entities
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.corpus.manifest import find_partitions, read_manifest
+from labelwise.corpus.pipeline import load_pipeline, predict_each
+from labelwise.evaluate.scores import score_table
+from labelwise.merge.rules.settings import read_settings
+from labelwise.merge.run import merge_data
+from labelwise.sources.convert_brat import convert_brat
+from labelwise.train.recipe import Recipe, Recognizer, default_config
+from labelwise.train.run import train_pipeline
+
+METHODS = {"per-label": "per-label", "vectors": "per-label, vectors", "ner": "spaCy's ner", "crf": "CRF"}
+ANNOTATED = {
+    "all": "all labels on all texts",
+    "labels": "a third of the labels on each text",
+    "texts": "all labels on a third of the texts",
+}
+GROUPS = 3  # of texts, and of labels
+TEST = 0.25  # of the texts, by hash, where a corpus has no folder dev
+Task = dict[str, Any]
+Found = tuple[set[SpanKey], set[SpanKey] | None]  # entities, and all spans, if a method finds more than entities
+Predict = Callable[[list[StoredDoc]], list[Found]]
+
+
+class Score(NamedTuple):
+    """F1 of the entities, the mean of the labels' F1, F1 of all spans, and the CPU seconds of training."""
+
+    f1: float
+    macro_f1: float
+    all_spans: float | None
+    seconds: float
+
+
+def chance(*parts: str) -> float:
+    """Draw a number from 0 to 1 that is the same for the same parts."""
+    return zlib.crc32("/".join(parts).encode()) / 2**32
+
+
+def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
+    """Read the tasks of a corpus, and divide them into those of train and dev, and those of test."""
+    if corpus.is_dir():
+        convert_brat(corpus, folder / "brat", split="folder")
+    files = [corpus] if corpus.is_file() else [folder / f"brat/{split}.jsonl" for split in ("auto", "train", "dev")]
+    train: list[Task] = []
+    test: list[Task] = []
+    for file in files:
+        for task in map(json.loads, file.read_text(encoding="utf8").splitlines() if file.is_file() else ()):
+            if task.get("answer", "accept") == "accept":
+                by_hash = file.stem not in ("train", "dev") and chance("test", task["text"]) < TEST
+                (test if by_hash or file.stem == "dev" else train).append(task)
+    return train, test
+
+
+def merge(corpus: Path, annotated: str, folder: Path, *, outside: bool) -> Path:
+    """Merge a corpus of whose annotation a part is kept, and return the folder of the merged one."""
+    train, test = read_tasks(corpus, folder)
+    labels = sorted({span["label"] for task in (*train, *test) for span in task["spans"]})
+    of_groups: list[list[Task]] = [[] for _ in range(GROUPS)]
+    for task in train:
+        of_groups[int(GROUPS * chance("group", task["text"]))].append(task)
+    declared = [("test", test, labels, "test")]
+    if annotated == "labels":
+        declared += [(f"group-{n}", tasks, labels[n::GROUPS], "auto") for n, tasks in enumerate(of_groups)]
+    else:
+        declared.append(("train", of_groups[0] if annotated == "texts" else train, labels, "auto"))
+    for name, tasks, known, _ in declared:
+        kept = ({**task, "spans": [span for span in task["spans"] if span["label"] in known]} for task in tasks)
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(task) + "\n" for task in kept), encoding="utf8")
+    entries = [
+        {"name": name, "path": f"{name}.jsonl", "labels": known, "split": split} for name, _, known, split in declared
+    ]
+    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
+    settings = msgspec.structs.replace(
+        read_settings(Path("project.yml")),
+        **{"dev_ratio": 0.1, "test_ratio": 0.0, "near_duplicates": "off"},
+        coverage="outside" if outside else "by-label",
+    )
+    merge_data([folder / "datasets.yml"], folder / "corpus", settings)
+    return folder / "corpus"
+
+
+def train_recognizer(recipe: Recipe, folder: Path) -> Predict:
+    """Train a pipeline."""
+    train_pipeline(recipe, folder / "model", folder / "curve.tsv")
+    nlp = load_pipeline(folder / "model")
+    return lambda texts: [
+        (
+            entities(doc),
+            {(span.start_char, span.end_char, span.label_) for span in doc.spans["labels"]}
+            if "labels" in doc.spans
+            else None,
+        )
+        for _, doc in predict_each(nlp, iter(texts), len)
+    ]
+
+
+def train_baseline(recipe: Recipe, folder: Path) -> Predict:
+    """Train a CRF."""
+    predict = train_crf(texts_of(recipe.corpus / "train")[: recipe.limit or None], folder / "crf")
+
+    def find(stored: StoredDoc) -> Found:
+        """Find the entities of a text, in characters."""
+        starts, ends = (offsets.tolist() for offsets in stored.offsets())
+        return {(starts[start], ends[end - 1], label) for start, end, label in predict(stored)}, None
+
+    return lambda texts: list(map(find, texts))
+
+
+def texts_of(split: Path) -> list[StoredDoc]:
+    """Read the texts of a split, in order."""
+    return [stored for file in find_partitions(split) for stored in read_stored_docs(file)]
+
+
+def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
+    """Train, predict test, and score it against all gold."""
+    texts, labels = texts_of(corpus / "test"), read_manifest(corpus).labels
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.process_time()
+        predict = train(Path(folder))
+        seconds = time.process_time() - began
+        predicted = predict(texts)
+
+    def score(found: list[set[SpanKey]]) -> tuple[float, float]:
+        """Compute F1, and the mean of the labels' F1."""
+        counts = np.zeros((len(labels), 3), int)
+        for stored, spans in zip(texts, found, strict=True):
+            gold = stored.annotation.accepted
+            for column, some in enumerate((gold & spans, spans, gold)):
+                for _, _, label in some:
+                    counts[labels.index(label), column] += 1
+        scores = score_table(counts, labels)
+        return scores.f or 0.0, scores.macro.f or 0.0
+
+    every = [spans for _, spans in predicted if spans is not None]
+    return Score(*score([found for found, _ in predicted]), score(every)[0] if every else None, seconds)
+
+
+def trainer_of(method: str, recipe: Recipe, vectors: Path | None) -> Callable[[Path], Predict]:
+    """Make what trains in a folder."""
+    if method == "crf":
+        return partial(train_baseline, recipe)
+    recognizer: Recognizer = "ner" if method == "ner" else "per-label"
+    table = vectors if method == "vectors" else None
+    return partial(train_recognizer, replace(recipe, recognizer=recognizer, vectors=table))
+
+
+def row_of(begin: list[Cell], method: str, steps: int, scores: list[Score]) -> list[Cell]:
+    """Make a row of the scores of all seeds: medians, with ranges."""
+    f1, macro_f1, all_spans, seconds = zip(*scores, strict=True)
+    spreads: list[Cell] = []
+    for values in (f1, macro_f1, [each for each in all_spans if each is not None]):
+        spread = (median(values), min(values), max(values)) if values else None
+        spreads.append(spread[0] if spread and len(scores) == 1 else spread)
+    drawn: list[Cell] = [None, None] if method == "crf" else [steps, len(scores)]
+    return [*begin, METHODS[method], *drawn, *spreads, median(seconds)]
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    annotated: Annotated[list[str], typer.Option(help=" | ".join(ANNOTATED))] = ["all"],  # noqa: B006
+    size: Annotated[list[int], typer.Option(help="Texts of train; 0 for all")] = [0],  # noqa: B006
+    method: Annotated[list[str], typer.Option(help=" | ".join(METHODS))] = ["per-label", "ner"],  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Trainings of each pipeline")] = 3,
+    steps: Annotated[int, typer.Option(help="Training steps of each pipeline")] = 400,
+    vectors: Annotated[Path | None, typer.Option(help="Static vectors that scripts.vectors has made")] = None,
+    name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "f1",
+) -> None:
+    """Train all, and write the table, whose F1 scores are medians and ranges of the seeds."""
+    if unknown := {*annotated} - {*ANNOTATED} | {*method} - {*METHODS}:
+        raise SystemExit(f"{', '.join(sorted(unknown))}: give of {', '.join((*ANNOTATED, *METHODS))}")
+    rows: list[list[Cell]] = []
+    for place in corpus:
+        for kept in annotated:
+            for each in method:
+                with tempfile.TemporaryDirectory() as folder:
+                    merged = merge(place, kept, Path(folder), outside=each in ("crf", "ner"))
+                    there = len(texts_of(merged / "train"))
+                    for texts in sorted({most if 0 < most < there else there for most in size}):
+                        recipe = Recipe(default_config("cpu"), merged, max_steps=steps, limit=texts)
+                        scores = [
+                            measure(merged, trainer_of(each, replace(recipe, seed=seed), vectors))
+                            for seed in range(1 if each == "crf" else seeds)
+                        ]
+                        rows.append(row_of([place.stem, f"{texts:,}", ANNOTATED[kept]], each, steps, scores))
+                        print(*rows[-1], sep="\t", flush=True)
+    columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "steps": ",", "seeds": ","}
+    columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
+    write_result(name, columns, rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
