@@ -1,0 +1,63 @@
+"""Does the 95% interval of F1 hold, however few the test texts are, and is the truth below it as rarely as it should?
+
+    python -m benchmarks.intervals
+
+Texts of unequal difficulty, length and number of spans are drawn from a population whose F1 is known. A label is
+shipped by the lower end of its interval: how often the truth lies below that is what matters most.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import typer
+
+from benchmarks.measure import write_result
+from labelwise.evaluate.resampling import FEWEST, Jackknife, f_scores
+
+SIZES = (FEWEST, 8, 12, 20, 33, 100)
+EASE = (0.8, 2.0)  # log-odds of a span to be found, on average
+POPULATION = 400_000
+
+
+class Coverage(NamedTuple):
+    """How often the truth is in the interval, and how often it is below."""
+
+    covered: float
+    below: float
+
+
+def draw(rng: np.random.Generator, texts: int, ease: float) -> np.ndarray:
+    """Draw right, predicted and gold spans of texts, of the shape (texts, 1, 3)."""
+    size = rng.lognormal(np.log(6), 0.7, texts)
+    gold = rng.poisson(size)
+    found = 1 / (1 + np.exp(-(ease + rng.normal(size=texts))))
+    right = rng.binomial(gold, found)
+    return np.stack([right, right + rng.poisson(0.9 * size * (1 - found)), gold], 1)[:, None]
+
+
+def simulate(texts: int, *, samples: int, seed: int) -> Coverage:
+    """Compute the interval of many samples of texts, as an evaluation does; those without one are left out."""
+    inside = below = used = 0
+    for ease in EASE:
+        rng = np.random.default_rng((seed, texts))
+        true = f_scores(draw(rng, POPULATION, ease).sum(0))[0]
+        for _ in range(samples // len(EASE)):
+            docs = draw(rng, texts, ease)
+            jackknife = Jackknife(docs.sum(0))
+            jackknife.add(docs)
+            low, high = jackknife.interval(within=True)[:, 0]
+            used += not np.isnan(low)
+            inside += low <= true <= high
+            below += true < low
+    return Coverage(float(inside / used), float(below / used))
+
+
+def main(samples: int = 4000, seed: int = 0) -> None:
+    """Simulate, and store the result."""
+    rows = [[texts, samples, *simulate(texts, samples=samples, seed=seed)] for texts in SIZES]
+    columns = {"test texts": ",", "samples": ",", "truth in the interval": ".1%", "truth below it": ".1%"}
+    write_result("intervals", columns, rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
