@@ -2,50 +2,35 @@
 
     python -m benchmarks.f1 --corpus assets/wnut2020_wlp --method per-label --method ner --method crf
 
-A corpus is a folder of brat documents, or a file of Prodigy tasks. Test is its folder dev, or else a quarter of its
-texts, and is annotated in full; dev, on which a pipeline's best step is chosen, is a tenth of the others. A training
-knows of these as much as `--annotated` says: spaCy's `ner` and the CRF take what isn't annotated for no entity
-(`coverage: outside`). F1 is against all gold, in characters. L-BFGS has no seed, so the CRF is trained once.
+Test is annotated in full, and all else as `--annotated` says (`public`); dev chooses a pipeline's best step. spaCy's
+`ner` and the CRF take what isn't annotated for no entity (`coverage: outside`). F1 is against all gold, in characters.
+L-BFGS has no seed, so the CRF is trained once.
 """
 
-import json
 import tempfile
 import time
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-import msgspec
 import numpy as np
 import typer
-import yaml
 
 from benchmarks.crf import train_crf
 from benchmarks.measure import Cell, write_result
+from benchmarks.public import ANNOTATED, merge
 from labelwise.corpus.annotation import SpanKey, entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.scores import score_table
-from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.run import train_pipeline
 
 METHODS = {"per-label": "per-label", "vectors": "per-label, vectors", "ner": "spaCy's ner", "crf": "CRF"}
-ANNOTATED = {
-    "all": "all labels on all texts",
-    "labels": "a third of the labels on each text",
-    "texts": "all labels on a third of the texts",
-}
-GROUPS = 3  # of texts, and of labels
-TEST = 0.25  # of the texts, by hash, where a corpus has no folder dev
-Task = dict[str, Any]
 Found = tuple[set[SpanKey], set[SpanKey] | None]  # entities, and all spans, if a method finds more than entities
 Predict = Callable[[list[StoredDoc]], list[Found]]
 
@@ -57,54 +42,6 @@ class Score(NamedTuple):
     macro_f1: float
     all_spans: float | None
     seconds: float
-
-
-def chance(*parts: str) -> float:
-    """Draw a number from 0 to 1 that is the same for the same parts."""
-    return zlib.crc32("/".join(parts).encode()) / 2**32
-
-
-def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
-    """Read the tasks of a corpus, and divide them into those of train and dev, and those of test."""
-    if corpus.is_dir():
-        convert_brat(corpus, folder / "brat", split="folder")
-    files = [corpus] if corpus.is_file() else [folder / f"brat/{split}.jsonl" for split in ("auto", "train", "dev")]
-    train: list[Task] = []
-    test: list[Task] = []
-    for file in files:
-        for task in map(json.loads, file.read_text(encoding="utf8").splitlines() if file.is_file() else ()):
-            if task.get("answer", "accept") == "accept":
-                by_hash = file.stem not in ("train", "dev") and chance("test", task["text"]) < TEST
-                (test if by_hash or file.stem == "dev" else train).append(task)
-    return train, test
-
-
-def merge(corpus: Path, annotated: str, folder: Path, *, outside: bool) -> Path:
-    """Merge a corpus of whose annotation a part is kept, and return the folder of the merged one."""
-    train, test = read_tasks(corpus, folder)
-    labels = sorted({span["label"] for task in (*train, *test) for span in task["spans"]})
-    of_groups: list[list[Task]] = [[] for _ in range(GROUPS)]
-    for task in train:
-        of_groups[int(GROUPS * chance("group", task["text"]))].append(task)
-    declared = [("test", test, labels, "test")]
-    if annotated == "labels":
-        declared += [(f"group-{n}", tasks, labels[n::GROUPS], "auto") for n, tasks in enumerate(of_groups)]
-    else:
-        declared.append(("train", of_groups[0] if annotated == "texts" else train, labels, "auto"))
-    for name, tasks, known, _ in declared:
-        kept = ({**task, "spans": [span for span in task["spans"] if span["label"] in known]} for task in tasks)
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(task) + "\n" for task in kept), encoding="utf8")
-    entries = [
-        {"name": name, "path": f"{name}.jsonl", "labels": known, "split": split} for name, _, known, split in declared
-    ]
-    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
-    settings = msgspec.structs.replace(
-        read_settings(Path("project.yml")),
-        **{"dev_ratio": 0.1, "test_ratio": 0.0, "near_duplicates": "off"},
-        coverage="outside" if outside else "by-label",
-    )
-    merge_data([folder / "datasets.yml"], folder / "corpus", settings)
-    return folder / "corpus"
 
 
 def train_recognizer(recipe: Recipe, folder: Path) -> Predict:

@@ -1,6 +1,6 @@
 """How fast is training, against `spacy train`, with one process and with two, and what memory does it take?
 
-    python -m benchmarks.training_speed CORPUS ...     # merged, such as benchmarks/out/wnut2020_wlp/corpus
+    python -m benchmarks.training_speed assets/wnut2020_wlp assets/prodigy_jsonl/food_data.jsonl
 
 Several corpora show what the length of texts does: processes share out the texts of a batch, each of them whole.
 Everything is trained in turn, round after round: `spacy train` with configs/cpu.cfg, its ner, its own corpus and its
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NamedTuple
 
 import spacy
@@ -22,6 +23,7 @@ from spacy.util import load_config
 
 import labelwise.train.registry  # noqa: F401  the corpus's tokenizer
 from benchmarks.measure import measure, write_result
+from benchmarks.public import merge
 from labelwise.corpus.manifest import read_manifest
 
 OUT = Path("benchmarks/out/training_speed")
@@ -92,33 +94,36 @@ def make_timed_batcher(size: int, path: Path) -> Callable[[Iterable[Any]], Itera
 
 
 def main(
-    corpora: Annotated[list[Path], typer.Argument(help="Merged corpora")],
+    corpora: Annotated[list[Path], typer.Argument(help="As `public` says")],
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
     rounds: Annotated[int, typer.Option(help="How often each is trained")] = 3,
 ) -> None:
     """Train in turn, and write medians."""
     columns = {"corpus": "", "words of a text": ",.0f", "training": ""}
     columns |= {"words per second": ",.0f", "of spacy train": ".2f", "memory, MB": ",.0f"}
-    rows = [row for corpus in corpora for row in compare(corpus, steps, rounds)]
+    rows: list[tuple[Any, ...]] = []
+    for corpus in corpora:
+        with TemporaryDirectory() as folder:
+            rows += compare(corpus.stem, merge(corpus, "all", Path(folder)), steps, rounds)
     write_result("training_speed", columns, rows)
 
 
-def compare(corpus: Path, steps: int, rounds: int) -> Iterator[tuple[Any, ...]]:
+def compare(name: str, corpus: Path, steps: int, rounds: int) -> Iterator[tuple[Any, ...]]:
     """Train on a corpus in turn, and yield a row for each kind of training."""
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
         runs[STOCK].append(train_stock(corpus, steps))
         for recognizer in ("ner", "per-label"):
             for workers in (1, 2):
-                name = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
+                kind = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
                 found = train(corpus, steps, "--recognizer", recognizer, "--workers", str(workers))
-                runs.setdefault(name, []).append(found)
+                runs.setdefault(kind, []).append(found)
     split = read_manifest(corpus).splits["train"]
-    for name, trained in runs.items():
+    for kind, trained in runs.items():
         ratios = [one.rate / stock.rate for one, stock in zip(trained, runs[STOCK], strict=True)]
         spread = (median(ratios), min(ratios), max(ratios))
         rate, memory = median(one.rate for one in trained), median(one.megabytes for one in trained)
-        yield corpus.parent.name, split.words / split.texts, name, rate, spread, memory
+        yield name, split.words / split.texts, kind, rate, spread, memory
 
 
 if __name__ == "__main__":

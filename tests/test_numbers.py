@@ -1,13 +1,19 @@
 """Each number has one home, benchmarks/results: the pages are in step."""
 
 import re
+import shlex
+from importlib import import_module
 
 import pytest
+import typer
+import yaml
+from dvc.cli.parser import get_main_parser
 
 from benchmarks import measure, tables
 from tests.conftest import ROOT
 
 PAGES = {page: (ROOT / page).read_text(encoding="utf8") for page in tables.PAGES}
+RESULTS = sorted(path.stem for path in (ROOT / measure.RESULTS).glob("*.json"))
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +34,56 @@ def test_no_table_of_a_page_has_numbers_of_its_own(page):
 
 def test_all_results_are_shown():
     named = {name for page in PAGES.values() for name in re.findall(r"<!-- result: (\S+) -->", page)}
-    assert named == {path.stem for path in measure.RESULTS.glob("*.json")}
+    assert named == {*RESULTS}
+
+
+def parse(command: str) -> None:
+    """Parse a command with its program's own parser, without running it; what fails is an error, or an exit."""
+    match shlex.split(command):
+        case ["python", "-m", module, *arguments]:
+            assert not [each for each in arguments if re.fullmatch(r"[A-Z]+|\.\.\.", each)], "give it as it was run"
+            app = typer.Typer()
+            app.command()(import_module(module).main)
+            typer.main.get_command(app).make_context(module, arguments)
+        case ["make", target, *variables]:
+            targets = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf8"))
+            assert target in targets, f"make has {targets}"
+            given = dict(each.split("=", 1) for each in variables)
+            if target == "bench":
+                parse(f"python -m benchmarks.{given['BENCH']} {given.get('ARGS', '')}")
+        case ["weasel", "run", name]:
+            project = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
+            names = [*project["workflows"], *(each["name"] for each in project["commands"])]
+            assert name in names, f"weasel has {names}"
+        case ["dvc", *arguments]:
+            get_main_parser().parse_args(arguments)
+        case _:
+            pytest.fail(f"nothing runs {command}")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_command_of_a_result_runs(name):
+    for command in tables.read_result(name).command.split("; "):
+        parse(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("python -m benchmarks.gone", "No module named"),
+        ("python -m benchmarks.merge --gone 1", "No such option: --gone"),
+        ("python -m benchmarks.merge --rounds many", "a valid integer"),
+        ("python -m benchmarks.training_speed CORPUS ...", "as it was run"),
+        ("make bench BENCH=loaders ARGS='--gone'", "No such option: --gone"),
+        ("make gone", "make has"),
+        ("weasel run gone", "weasel has"),
+        ("dvc metrics gone", "parser error"),
+        ("merge(declarations)", "nothing runs"),
+    ],
+)
+def test_a_command_that_is_gone_is_seen(command, said):
+    with pytest.raises((Exception, pytest.fail.Exception), match=said):
+        parse(command)
 
 
 @pytest.mark.parametrize("page", ['[1](results/gone.json "a / b")', '[1](results/crf.json "a / b")'])

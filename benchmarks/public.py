@@ -1,0 +1,74 @@
+"""Public corpora, as `weasel assets --extra` fetches them, merged for a benchmark with all or a part of the annotation.
+
+A corpus is a folder of brat documents, or a file of Prodigy tasks. Test is its folder dev, if it has one, and a quarter
+of the other texts, by hash; dev is a tenth of the rest.
+"""
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from labelwise.merge.rules.settings import read_settings
+from labelwise.merge.run import merge_data
+from labelwise.sources.convert_brat import convert_brat
+
+ANNOTATED = {
+    "all": "all labels on all texts",
+    "labels": "a third of the labels on each text",
+    "texts": "all labels on a third of the texts",
+}
+GROUPS = 3  # of texts, and of labels
+TEST = 0.25  # of the texts that no folder puts into a split
+Task = dict[str, Any]
+
+
+def chance(*parts: str) -> float:
+    """Draw a number from 0 to 1 that is the same for the same parts."""
+    return zlib.crc32("/".join(parts).encode()) / 2**32
+
+
+def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
+    """Read the tasks of a corpus, and divide them into those of train and dev, and those of test."""
+    if corpus.is_dir():
+        convert_brat(corpus, folder / "brat", split="folder")
+    files = [corpus] if corpus.is_file() else [folder / f"brat/{split}.jsonl" for split in ("auto", "train", "dev")]
+    train: list[Task] = []
+    test: list[Task] = []
+    for file in files:
+        for task in map(json.loads, file.read_text(encoding="utf8").splitlines() if file.is_file() else ()):
+            if task.get("answer", "accept") == "accept":
+                drawn = file.stem not in ("train", "dev") and chance("test", task["text"]) < TEST
+                (test if drawn or file.stem == "dev" else train).append(task)
+    return train, test
+
+
+def merge(corpus: Path, annotated: str, folder: Path, *, outside: bool = False) -> Path:
+    """Merge a corpus of whose annotation a part is kept, and return the folder of the merged one."""
+    train, test = read_tasks(corpus, folder)
+    labels = sorted({span["label"] for task in (*train, *test) for span in task["spans"]})
+    of_groups: list[list[Task]] = [[] for _ in range(GROUPS)]
+    for task in train:
+        of_groups[int(GROUPS * chance("group", task["text"]))].append(task)
+    declared = [("test", test, labels, "test")]
+    if annotated == "labels":
+        declared += [(f"group-{n}", tasks, labels[n::GROUPS], "auto") for n, tasks in enumerate(of_groups)]
+    else:
+        declared.append(("train", of_groups[0] if annotated == "texts" else train, labels, "auto"))
+    for name, tasks, known, _ in declared:
+        kept = ({**task, "spans": [span for span in task["spans"] if span["label"] in known]} for task in tasks)
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(task) + "\n" for task in kept), encoding="utf8")
+    entries = [
+        {"name": name, "path": f"{name}.jsonl", "labels": known, "split": split} for name, _, known, split in declared
+    ]
+    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
+    settings = msgspec.structs.replace(
+        read_settings(Path("project.yml")),
+        **{"dev_ratio": 0.1, "test_ratio": 0.0, "near_duplicates": "off"},
+        coverage="outside" if outside else "by-label",
+    )
+    merge_data([folder / "datasets.yml"], folder / "corpus", settings)
+    return folder / "corpus"
