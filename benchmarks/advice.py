@@ -9,18 +9,18 @@ texts, or to leave a label, isn't judged.
 """
 
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
 import yaml
 
 from benchmarks.measure import Cell, write_result
+from benchmarks.public import Task, chance
 from labelwise.check.run import check
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.run import evaluate_pipeline
@@ -39,7 +39,6 @@ SHARE = 0.5  # of the spans of a label that are forgotten or spoiled
 FIXES = {"fix contradictions": "forgotten", "decide its boundaries": "spoiled"}
 PARTS = {"test": 0.25, "dev": 0.35, "held": 0.67, "train": 1.0}  # of texts, by hash: where each ends
 MODEL = Path("training/cpu/model-best")
-Task = dict[str, Any]
 
 
 class State(NamedTuple):
@@ -50,16 +49,11 @@ class State(NamedTuple):
     label: str = ""
 
 
-def chance(*parts: Any) -> float:
-    """Draw a number from 0 to 1 that is the same for the same parts."""
-    return zlib.crc32(repr(parts).encode()) / 2**32
-
-
 def damage(task: Task, state: State) -> Task:
     """Leave out some spans of a label, or let them begin with the word before them."""
     spans = []
     for one in task["spans"]:
-        if one["label"] != state.label or chance(state.name, task["text"], one["start"]) > SHARE:
+        if one["label"] != state.label or chance(state.name, task["text"], str(one["start"])) > SHARE:
             spans.append(one)
         elif state.name == "spoiled" and (words := task["text"][: one["start"]].split()):
             spans.append({**one, "start": task["text"].rindex(words[-1], 0, one["start"])})
@@ -76,7 +70,7 @@ def run(tasks: list[Task], folder: Path, state: State, seed: int, train: str = "
         return out
     splits: dict[str, list[Task]] = {"train": [], "dev": [], "test": []}
     for task in tasks:
-        place = chance("part", seed, task["text"])
+        place = chance("part", str(seed), task["text"])
         part = next(part for part, end in PARTS.items() if place < end)
         if part == test:
             splits["test"].append(task)

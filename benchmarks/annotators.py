@@ -10,12 +10,13 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 import yaml
 
 from benchmarks.measure import Cell, write_result
+from benchmarks.public import Task
 from labelwise.corpus.annotation import SpanKey
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
@@ -25,7 +26,6 @@ from labelwise.merge.run import merge_data
 from labelwise.sources.convert_brat import convert_brat
 
 SEEDS = 3
-Task = dict[str, Any]
 Place = tuple[int, int]  # of a word, in characters
 
 
