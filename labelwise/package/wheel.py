@@ -125,6 +125,11 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
         raise InputError(
             f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
         )
+    labels = nlp.get_pipe("ner").labels  # type: ignore[attr-defined]
+    if lacking := set(labels) - metrics.all_gold.labels.keys():
+        raise InputError(
+            f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; run evaluate-{pipeline} again"
+        )
     meta = describe(nlp, identity, metrics)
     card = write_card(nlp, meta, metrics, results.merge, manifest, ship_at)
     with atomic(out, folder=True) as made:

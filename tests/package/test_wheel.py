@@ -203,7 +203,10 @@ def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(ow
     shutil.rmtree(own / "dist")
     model, file = own / "training/cpu/model-best", own / "metrics/cpu.json"
     metrics = json.loads(file.read_text())
+    scores = metrics["all_gold"]
+    without = {"labels": {label: own for label, own in scores["labels"].items() if label != "PERSON"}}
     for other, message in (
+        ({"all_gold": scores | without}, "no scores of the label 'PERSON'; run evaluate-cpu again"),
         ({"pipeline_digest": "0"}, "scores are of another pipeline; run evaluate-cpu again"),
         ({"texts_digest": "0"}, "evaluated on another; run train-cpu and evaluate-cpu"),
     ):
