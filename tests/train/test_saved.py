@@ -13,9 +13,11 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
+from labelwise.corpus.annotation import Annotation, annotate
+from labelwise.train.calibrate import Fitted, fit
 from labelwise.train.run import Trained
 from labelwise.train.vectors import make_vectors
-from tests.conftest import read_docs
+from tests.conftest import read_docs, stored
 from tests.train.test_vectors import WORDPIECE, write_transformer
 from tests.train.training import STEPS, train_in
 
@@ -95,6 +97,29 @@ def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev)
     right = np.array([bool(yes) for _, yes in named])
     losses = [-np.log(np.where(right, p, 1 - p)).mean() for p in (after, before)]
     assert losses[0] < losses[1]
+
+
+def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp, demo_corpus):
+    """Of texts in turn, all that is found is right, and nothing: what half of them fit is as wrong as can be."""
+    cfg = nlp.get_pipe("ner").cfg
+    del cfg["slopes"], cfg["intercepts"]
+    docs = [doc for doc in found(nlp, list(read_docs(demo_corpus / "train", nlp))) if doc.spans["labels"]]
+
+    def fit_on(state: str) -> Fitted | None:
+        texts = []
+        for number, doc in enumerate(docs):
+            gold = [(one.start_char, one.end_char, one.label_, []) for one in doc.spans["labels"] if number % 2]
+            uncovered = dict.fromkeys(nlp.get_pipe("ner").labels, state) if state else {}
+            annotate(copy := nlp.make_doc(doc.text), Annotation(gold, [], uncovered))
+            texts.append(stored(copy))
+        return fit(nlp, iter(texts))
+
+    every, part = fit_on(""), fit_on("partial")
+    assert every.after > 0.9 > every.before > 0.2
+    assert part.settings["slopes"]["DATE"] > 1 > every.settings["slopes"]["DATE"]  # right ones alone
+    assert fit_on("none") is None
+    cfg["outside"] = 50.0
+    assert fit_on("") is None
 
 
 @pytest.mark.parametrize(("drop", "differ"), [(0.5, True), (0.0, False)])
