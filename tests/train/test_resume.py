@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 from spacy.language import Language
+from spacy.util import load_config
 
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.train import checkpoint, run
+from labelwise.train import run
 from labelwise.train.checkpoint import read_state
 from labelwise.train.reader import PartitionedCorpus
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run_python
 from tests.train.training import CPU, GPU, STEPS, files, train_in, with_bert
 
 OVER = "Starting over, because the config, the corpus, the device, code or packages have changed"
@@ -88,22 +89,23 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
     assert files(tmp_path / "failed") == files(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("other", ["config", "corpus", "code", "no resume"])
-def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_path, monkeypatch):
-    overrides = {**STEPS, "training.max_steps": 2}
-    stopped(tmp_path, monkeypatch, demo_corpus, overrides)
+@pytest.mark.parametrize("other", ["config", "code", "no resume", "nothing"])
+def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_path):
+    """The command goes on with one in a copy of the code."""
+    for name in ("labelwise", "scripts", "spacy_per_label"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    load_config(CPU, overrides=STEPS, interpolate=False).to_disk(config := tmp_path / "own.cfg")
+    kill_in(tmp_path, demo_corpus, {}, config, at=5)
     if other == "config":
-        overrides["training.dropout"] = 0.2
+        config.write_text(config.read_text().replace("\ndropout = 0.1", "\ndropout = 0.2"))
     if other == "code":
-        monkeypatch.setattr(checkpoint, "digest_code", lambda folders, versions: "edited")
-    if other == "corpus":
-        monkeypatch.setattr(checkpoint, "digest_splits", lambda corpus, splits: "merged anew")
-    told: list[str] = []
-    trained = train_in(tmp_path, demo_corpus, overrides, resume=other != "no resume", tell=told.append)
-    assert trained.resumed is None
-    assert [one.startswith(OVER) for one in told] == [True] * (other != "no resume")
-    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.tsv", "model"]
+        with (tmp_path / "spacy_per_label/loss.py").open("a") as file:
+            file.write("# edited\n")
+    command = ["-m", "scripts.train", config, demo_corpus, tmp_path / "model", "--curve", tmp_path / "curve.tsv"]
+    printed = run_python(*command, *["--resume"] * (other != "no resume"), cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert ("Resuming from step" in printed) == (other == "nothing")
+    assert (OVER in " ".join(printed.split())) == (other in ("config", "code"))
+    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 7
 
 
 @pytest.mark.parametrize("content", ["{}", '{"fingerprint": "f", "step": 3}', "no JSON", '{"digest":"b","step":3}'])
