@@ -12,7 +12,6 @@ import pytest
 
 from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.summary import print_scores
 from labelwise.report.advice import NAMES
 from labelwise.report.page import Base, hash_of, write_report
 from scripts.report import report_cli
@@ -68,12 +67,13 @@ def render(root: Path, pipeline: str, **options) -> str:
     return (root / "report.html").read_text(encoding="utf8")
 
 
+# By section, what tells a reader what to do next, and how.
 SECTIONS = {
-    "gold": ["Where 300 gold spans of test go", "words that train marks: 134 (45%)", "found: 166 (55%)"],
-    "ship": ["Ship 0 of 6 labels", "No label reaches the goal", "weasel run package"],
+    "gold": ["words that train marks"],
+    "ship": ["No label reaches the goal", "weasel run package"],
     "label": ["Train has nearly all words that test has", "weasel run predict", "--format brat"],
     "fix": ["Save, then python -m scripts.decide"],
-    "labels": ["PERSON hold", "NEVER_SEEN unknown", "0.93", "label more texts"],
+    "labels": ["NEVER_SEEN unknown", "label more texts"],
     "trust": ["No gold of label NEVER_SEEN in test"],
 }
 
@@ -83,17 +83,12 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     assert [attrs["id"] for tag, attrs in page.tags if tag == "section"] == [*SECTIONS]
     for section, texts in SECTIONS.items():
         assert [text for text in texts if text not in page.text(section)] == []
-    assert "<strong>Missing:" not in html
-    assert "1 label without test gold: predictions of it count as mistakes." in " ".join(html.split())
     assert html.startswith("<!DOCTYPE html>\n")
-    assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code> · train 320, dev 40, test 40" in html
+    assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code>" in html
     assert page.text().endswith("0 of 6 labels reach the goal; most points of F1 are lost to words that train marks.")
     examples = json.loads(page.scripts[0])["examples"]["DRUG"]
     counts = [one["count"] for one in examples]
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
-    spurious = next(one for one in examples if one["kind"] == "spurious")
-    assert (spurious["form"], spurious["count"]) == ("Last spring", 15)
-    assert spurious["after"].startswith(", as the papers reported")
 
 
 @pytest.mark.parametrize(
@@ -121,19 +116,6 @@ def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marke
     page = Page(render(tmp_path, "cpu")).text("label")
     assert " test spans have words that train never marks" in page
     assert ("100 more spans are in about 100 texts." in page) == ("100 more spans" in page) == said
-
-
-def test_f1_is_the_one_that_evaluate_prints(tmp_path, capsys):
-    """Also where the pipeline finds a label that has no gold in test."""
-    docs = make_docs()
-    for doc in docs:
-        doc.gold = [span for span in doc.gold if span[2] != "DRUG"]
-    write_results(tmp_path, docs)
-    print_scores(msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics), "")
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all (micro)"))
-    f1 = f"F1 {row.split()[4]} ("
-    assert f1 in call(report_cli, tmp_path / "page.html", "--pipeline", "cpu", "--root", tmp_path)
-    assert f1 in (tmp_path / "page.html").read_text(encoding="utf8")
 
 
 def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it_is_an_error(own):

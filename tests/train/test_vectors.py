@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from labelwise.errors import InputError
 from labelwise.train.vectors import make_vectors
 from spacy_per_label.words import Pieces
-from tests.train.training import CPU, STEPS, files, train_in
+from tests.train.training import CPU, STEPS, train_in
 
 WORDPIECE = {
     "type": "WordPiece",
@@ -93,23 +93,6 @@ def test_a_form_is_its_longest_pieces(form, expected):
     pieces = ["cell", "##s", "un", "##cell"]
     found = Pieces("\n".join(pieces)).split(form)
     assert [pieces[row] for row in found if row >= 0] == expected
-
-
-def test_a_pipeline_has_its_vectors_and_needs_no_file(demo_corpus, tmp_path):
-    folder = write_transformer(tmp_path / "transformer", WORDPIECE)
-    table = tmp_path / "vectors.npz"
-    make_vectors(str(folder), table)
-    for name in ("one", "two"):
-        train_in(tmp_path / name, demo_corpus, STEPS, CPU, vectors=table)
-    assert files(tmp_path / "one") == files(tmp_path / "two")
-    table.unlink()
-    nlp = spacy.load(tmp_path / "one" / "model")
-    assert str(table) not in (tmp_path / "one" / "model" / "config.cfg").read_text()
-    embed = nlp.get_pipe("tok2vec").model.get_ref("embed")
-    assert embed.attrs["vectors"].shape == (4, 3)
-    known, unknown = (embed.predict([nlp.make_doc(text)])[0] for text in ("uncells", "qqqqq"))
-    assert np.isfinite(known).all()
-    assert np.isfinite(unknown).all()
 
 
 def test_spacys_ner_takes_no_vectors(demo_corpus, tmp_path):
