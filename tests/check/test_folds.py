@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 import spacy
 
-from labelwise.check.folds import LOOKED_AT, add_opinions, read_checked
+from labelwise.check.folds import LOOKED_AT, Folds, add_opinions, fold_recipes, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
-from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.config import read_settings
+from labelwise.train.reader import open_corpora
+from labelwise.train.recipe import Recipe
+from tests.conftest import ROOT
 
 NLP = spacy.blank("en")
 
@@ -17,8 +20,10 @@ NLP = spacy.blank("en")
 @pytest.mark.parametrize("folds", [2, 3])
 def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     splits, seen = Counter(), Counter()
-    for fold in range(folds):
-        reader = PartitionedCorpus(demo_corpus / "train", leave_out=fold, folds=folds)
+    recipes = fold_recipes(Folds(Recipe(ROOT / "configs/cpu.cfg", demo_corpus), folds))
+    assert len(recipes) == folds
+    for fold, recipe in enumerate(recipes):
+        reader, _ = open_corpora(read_settings(recipe).interpolate())
         trained = {eg.reference.text for eg in reader(NLP)}
         for doc in read_checked(demo_corpus, *LOOKED_AT[: 2 if fold == 0 else 1], fold=fold, folds=folds):
             assert doc.stored.text not in trained
