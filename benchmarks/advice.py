@@ -107,7 +107,7 @@ def judge(tasks: list[Task], folder: Path, state: State, seed: int) -> Iterator[
     if "training stopped too early" in advice.why:
         longer = state._replace(name=f"{state.name}-longer", steps=2 * state.steps)
         _, after, _ = read_advice(run(tasks, folder, longer, seed))
-        yield "train longer", (after.with_gold.f or 0) > (metrics.with_gold.f or 0) + GAIN
+        yield "train longer", (after.all_gold.f or 0) > (metrics.all_gold.f or 0) + GAIN
         return
     if advice.do.startswith("decide the"):
         yield "decide cases", 2 * sum(case["label"] == state.label for case in deck.cases[:CASES]) >= CASES

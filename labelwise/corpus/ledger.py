@@ -66,8 +66,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     near_duplicates (Counter): pairs of texts that are nearly equal, by the two splits that they are in.
     other_split (Counter): rows left out, by JSON of their data set and of the one that declares another split.
     replaced (Counter): answers that the same person's answer in another data set replaces, by "NAME by OTHER".
-    out_of_order (Counter): questions that were answered last, by the times, in a file of their data set that isn't
-        the last of those listed, by data set.
+    out_of_order (Counter): questions on whose latest answer times and order of files disagree, by data set.
     renamed (Counter): spans, by "DATA SET: OLD to NEW".
     unknown_annotators (Counter): names in the policy `annotators` that no answer has.
     without_split_by (int): texts that have no value for `split_by`.

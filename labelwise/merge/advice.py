@@ -42,9 +42,9 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
     if ledger.out_of_order:
         names = ", ".join(f"{name} ({n:,})" for name, n in ledger.out_of_order.most_common(NAMED))
         yield ScoreWarning(
-            f"The latest of {counted(ledger.out_of_order.total(), 'answer')}, by the times, isn't in the file listed "
-            f"last, and counts: {names}.",
-            "List the files of an entry in datasets.yml from the oldest export to the newest.",
+            f"Times and the order of files disagree on the latest of {counted(ledger.out_of_order.total(), 'answer')}: "
+            f"{names}.",
+            "Times decide if all answers have one. In datasets.yml, list the oldest export first.",
         )
     if ledger.unknown_annotators:
         names = ", ".join(map(repr, ledger.unknown_annotators))

@@ -40,7 +40,7 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
-from labelwise.sources.files import find_files, printable, read_file
+from labelwise.sources.files import check_fetched, find_files, printable, read_file
 from labelwise.text import DECODE_ERRORS, trim
 
 SUFFIXES = (".ann", ".a1", ".a2")
@@ -144,8 +144,9 @@ class Document(NamedTuple):
 def find_documents(root: Path) -> list[Path]:
     """List the documents under a folder, sorted, as paths without suffix; one that has only an .ann counts too.
 
-    RAISES (InputError): there is no such folder, or one in it can't be read.
+    RAISES (InputError): there is no such folder, or one in it can't be read, or DVC hasn't fetched it.
     """
+    check_fetched(root)
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
     stems = {file.with_suffix("") for file in find_files(root, DOCUMENT_SUFFIXES)}

@@ -21,15 +21,19 @@ NAMED = 6  # folders that a message names
 def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str, Split]:
     """Find the folders of a corpus that are named after splits: train, dev (or devel, valid, val ...), and test.
 
-    They are at the top, or below single folders, beside which there is nothing. Where dev or test has no folder, the
-    texts of train are split by hash, so that there is one.
+    They are at the top, or below single folders, beside which nothing is annotated. Where dev or test has no folder,
+    the texts of train are split by hash, so that there is one.
 
     tell (Callable): is told the splits, and which folders have such names and can't be used.
     RETURNS (dict): splits by their folders, whose paths end with a slash.
     """
-    folders = {stem.relative_to(brat_dir).parts[:-1] for stem in stems}
+    annotated = [stem for stem in stems if any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)]
+    folders, inside = ({one.relative_to(brat_dir).parts[:-1] for one in some} for some in (stems, annotated or stems))
     depth = 0
-    while len(names := {parts[depth : depth + 1] for parts in folders}) == 1 and not _are_splits(*names):
+    while len(names := {parts[depth : depth + 1] for parts in inside}) == 1:
+        below = {parts[depth + 1 : depth + 2] for parts in inside}
+        if _are_splits(*names) and not all(map(_are_splits, below)):
+            break
         depth += 1
         if () in names:
             return {}
@@ -38,14 +42,15 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str
     unused = sorted(path for path in map("/".join, others) if not f"{path}/".startswith(tuple(f"{f}/" for f in found)))
     if unused:
         tell(
-            f"Named after splits, but not used: {', '.join(unused[:NAMED])}. "
+            f"These folders are named after splits, but not used: {', '.join(unused[:NAMED])}. "
             "Folders of splits stand side by side, at the top or below single folders"
         )
     if not found:
         return {}
     lacking = [split for split in ("dev", "test") if split not in found.values()]
     kept = {name: split for name, split in sorted(found.items()) if split != "train" or not lacking}
-    tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
+    if kept:
+        tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
     if lacking:
         without = " and ".join(lacking)
         tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")

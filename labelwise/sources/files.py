@@ -48,8 +48,9 @@ def data_in(folder: Path) -> list[Path]:
 def has_data(folder: Path) -> bool:
     """Tell whether a folder has data sets of one's own, beside which the demo corpus isn't needed, or declares some.
 
-    RAISES (InputError): see `data_in`.
+    RAISES (InputError): see `data_in`; or DVC tracks the folder as a whole, and it isn't there.
     """
+    check_fetched(folder)
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
 
@@ -85,6 +86,15 @@ def _refuse(error: OSError) -> NoReturn:
         f"{printable(Path(error.filename))}: this folder can't be read, so what is in it would be left out: "
         f"{error.strerror}; make it readable, or move it elsewhere"
     ) from error
+
+
+def check_fetched(folder: Path) -> None:
+    """Check that a folder is there that DVC tracks as a whole.
+
+    RAISES (InputError): it isn't.
+    """
+    if (tracking := folder.with_name(folder.name + DVC)).exists():
+        _check_fetched(tracking, folder.parent)
 
 
 def _check_fetched(tracking: Path, root: Path) -> None:

@@ -383,8 +383,10 @@ def repeats(task: dict, tasks: list[dict]) -> bool:
     """Tell if another row has the same answer, to a question for the same labels, or more of them."""
     twins = [other for other in tasks if task["time"] is not None and facts_of(other) == facts_of(task)]
     more = any(set(task["labels"]) < set(other["labels"]) for other in twins)
-    first = [other for other in twins if set(task["labels"]) == set(other["labels"])]
-    return more or (bool(first) and first[0] is not task)
+    equal = [other for other in twins if set(task["labels"]) == set(other["labels"])]
+    times = [(other["name"], other["time"]) for other in tasks if other["time"] is not None]
+    newest = {name: max(time for own, time in times if own == name) for name, _ in times}
+    return more or (bool(equal) and min(equal, key=lambda other: -newest[other["name"]]) is not task)
 
 
 def rivals_of(task: dict, able: list[dict], label: str) -> list[dict]:

@@ -162,7 +162,8 @@ def write_folders(root: Path, *folders: str) -> Path:
 
 
 UNUSED = (
-    "Named after splits, but not used: {}. Folders of splits stand side by side, at the top or below single folders"
+    "These folders are named after splits, but not used: {}. "
+    "Folders of splits stand side by side, at the top or below single folders"
 )
 HASHED = "No folder for {}: other texts are split by hash, by dev_ratio and test_ratio in project.yml"
 
@@ -183,6 +184,11 @@ HASHED = "No folder for {}: other texts are split by hash, by dev_ratio and test
             "Splits by folder: mine/v2/devel is dev, mine/v2/test is test, mine/v2/train is train",
         ),
         (("one/train", "one/test", "two/test"), {"auto": 9}, UNUSED.format("one/test, one/train, two/test")),
+        (
+            ("train/train", "train/dev", "train/test"),
+            {"dev": 3, "test": 3, "train": 3},
+            "Splits by folder: train/dev is dev, train/test is test, train/train is train",
+        ),
         (("in/more", "in/more/dev", "in"), {"auto": 9}, UNUSED.format("in/more/dev")),
         (("more", "more/in"), {"auto": 6}, ""),
         # Without dev or test, the texts of train are split by hash.
@@ -193,7 +199,9 @@ HASHED = "No folder for {}: other texts are split by hash, by dev_ratio and test
 )
 def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders, splits, said):
     told: list[str] = []
-    convert_brat(write_folders(tmp_path / "brat", *folders), tmp_path / "tasks", split="folder", tell=told.append)
+    write_folders(tmp_path / "brat", *folders)
+    write(tmp_path / "brat/README.txt", "no document")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder", tell=told.append)
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
     assert {d["split"]: len(read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared} == splits
     assert {d["name"] for d in declared} == {"brat" if split == "auto" else f"brat-{split}" for split in splits}

@@ -153,6 +153,10 @@ def test_data_that_dvc_has_not_fetched_are_not_left_out(tmp_path, name):
             read(tmp_path / "data")
     with pytest.raises(InputError, match=r"there is no file .*put the file there \(`dvc pull`, if DVC tracks it\)"):
         load_datasets([declare(tmp_path, f"data/{name}")])
+    write(tmp_path / "whole.dvc", "outs: []\n")
+    for read in (find_documents, has_data):
+        with pytest.raises(InputError, match=rf"whole\.dvc: .* fetch them: dvc pull --recursive {tmp_path};"):
+            read(tmp_path / "whole")
     write(tmp_path / "data" / name, "")
     assert len(find_documents(tmp_path / "data")) == 1 + (name == "lone.txt")
 

@@ -84,8 +84,8 @@ def superseded(answers: Sequence[Answer]) -> tuple[set[int], list[str]]:
     In one of its files an annotator answered a question last, be it by `ignore`: that one counts. A complete task asks
     about the text, a binary one about its spans.
 
-    RETURNS (tuple): the answers, by their `id`, and the data set of each question that was answered last, by the times,
-        in a file that isn't the last of those listed.
+    RETURNS (tuple): the answers, by their `id`, and the data set of each question on whose latest answer the times and
+        the order of the files disagree.
     """
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
@@ -95,24 +95,32 @@ def superseded(answers: Sequence[Answer]) -> tuple[set[int], list[str]]:
             asked.setdefault((answer.dataset.name, *answer.who, answer.kind, about), []).append(answer)
     last = {about: by_time(group)[-1].source for about, group in asked.items()}
     earlier = {id(answer) for about, group in asked.items() for answer in group if answer.source != last[about]}
-    listed = {about: max(answer.source for answer in group) for about, group in asked.items()}
-    return earlier, [str(about[0]) for about in asked if last[about] != listed[about]]
+    disagree = []
+    for (name, *_), group in asked.items():
+        timed = by_time(answer for answer in group if answer.task.timestamp is not None)
+        if timed and timed[-1].source != max(answer.source for answer in timed):
+            disagree.append(str(name))
+    return earlier, disagree
 
 
 def same_answers(answers: Iterable[Answer]) -> set[int]:
     """Find the answers that another one repeats, as a copy of a data set has them, by their `id`.
 
     They have a time, and are equal in it, in their spans, and in the annotator or session that they name; and the one
-    that is kept, the first, covers all of their labels. Without the latter, an empty answer may be to another question.
+    that is kept covers all of their labels. Without the latter, an empty answer may be to another question. It is kept
+    in the data set with the latest answer about the text, as the others are earlier copies; or else in the first.
     """
     known: dict[tuple[object, ...], list[Answer]] = {}
+    latest: dict[str, float] = {}
     for answer in answers:
         if (time := answer.task.timestamp) is not None:
             spans = sorted(str((span.start, span.end, span.label, span.answer)) for span in answer.spans)
             told = (answer.kind, answer.task.answer, time, answer.task.annotator_id, *spans)
             known.setdefault(told, []).append(answer)
+            latest[answer.dataset.name] = max(time, latest.get(answer.dataset.name, time))
     same = set()
     for group in known.values():
+        group.sort(key=lambda answer: -latest[answer.dataset.name])
         asked = [frozenset({*said_labels(answer), *answer.dataset.absent}) for answer in group]
         most = {labels for labels in asked if not any(labels < other for other in {*asked})}
         for answer, labels in zip(group, asked, strict=True):

@@ -51,7 +51,7 @@ class Merged(msgspec.Struct):
     versions (dict[str, list[Version]]): the spans of each of several annotators, by label.
     other_split (list): of each row left out its data set, and the one that declares the text's split.
     replaced (list): of each answer for a label its data set, and that of the same person's later answer.
-    out_of_order (list[str]): data sets whose files have a later answer, by its time, before the last; once for each.
+    out_of_order (list[str]): the data set of each question on whose latest answer times and order of files disagree.
     judged (list[Judged]): the decisions about it.
     added (list[TaskSpan]): spans that no source has, but a decision.
     """

@@ -83,11 +83,11 @@ def test_times_that_contradict_the_order_of_the_files_are_said(merging):
     with pytest.raises(InputError, match=r"0\.jsonl:1, .*1\.jsonl:1: data set 'all' answers a text more than once"):
         merged(merging, [BEFORE], [AFTER], policies=Policies(duplicates="error"))
     said = []
-    for files in ([[BEFORE], [AFTER]], [[AFTER], [BEFORE]], [[BEFORE], [answer(ZOE)]]):
-        ledger = merged(merging, *files)[2]
-        said.append([warning.what for warning in warnings(ledger, Settings()) if "listed last" in warning.what])
-    says = "The latest of 1 answer, by the times, isn't in the file listed last, and counts: all (1)."
-    assert said == [[says], [], []]
+    for files in ([BEFORE, AFTER], [AFTER, BEFORE], [BEFORE, answer(ZOE)], [BEFORE, answer(ZOE), AFTER]):
+        ledger = merged(merging, *([row] for row in files))[2]
+        said.append([warning.what for warning in warnings(ledger, Settings()) if "order of files" in warning.what])
+    says = "Times and the order of files disagree on the latest of 1 answer: all (1)."
+    assert said == [[says], [], [], [says]]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,17 @@ def test_a_copy_of_a_data_set_is_no_second_vote(merging):
         ledger = merging.run()
         assert (ledger.rows["same answer"], ledger.rows["merged"]) == (same, 4 - same), name
         assert ledger.agreement.get("A") == {"texts": 1, "both": 0, "spans": 1}
+
+
+@pytest.mark.parametrize("name", ["a-may", "z-may"])
+def test_an_earlier_copy_of_a_data_set_brings_nothing_back(merging, name):
+    """Whatever its name: the answers of the data set that has the latest about a text are kept."""
+    rows = {name: [answer(ZOE, LABS, _timestamp=1)], "org": [answer(ZOE, LABS, _timestamp=1), answer(_timestamp=3)]}
+    for own in sorted(rows):
+        merging.add(own, ["A"], rows[own])
+    ledger = merging.run()
+    assert ledger.rows == {"merged": 1, "same answer": 1, "superseded": 1}
+    assert (ledger.spans["entity"], ledger.agreement) == (0, {})
 
 
 def test_a_number_names_somebody_in_its_data_set_alone(merging):
