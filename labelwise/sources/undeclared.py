@@ -83,7 +83,7 @@ def _find_undeclared(folder: Path, entries: Sequence[Declaration]) -> Iterator[U
     names = {entry.name for entry in entries}
     sources = [(source.path, entry.inside) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
     found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
-    declared = [path for path, inside in found if not inside]
+    declared = {path for path, inside in found if not inside}
     # The names of a database's data sets are given, so they come first.
     for file in sorted(data_in(folder), key=lambda file: (file.suffix not in DATABASE.suffixes, file)):
         name = printable(Path(file.name))
