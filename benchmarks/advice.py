@@ -22,6 +22,7 @@ import yaml
 from benchmarks.measure import Cell, write_result
 from benchmarks.public import Task, chance
 from labelwise.check.run import check
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import Metrics
@@ -29,7 +30,6 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.report.advice import CASES, Advice, advise
 from labelwise.report.deck import Deck, read_deck
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.train.recipe import Recipe, default_config
 from labelwise.train.run import train_pipeline
 

@@ -20,10 +20,10 @@ from benchmarks.public import Task
 from labelwise.corpus.annotation import SpanKey
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.rules.policies import ANNOTATORS
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 
 SEEDS = 3
 Place = tuple[int, int]  # of a word, in characters

@@ -21,7 +21,7 @@ import typer
 from spacy.util import load_config
 
 from benchmarks.measure import Cell, make_corpus, write_result
-from labelwise.device import device_name, use_gpu
+from labelwise.base.device import device_name, use_gpu
 from labelwise.train.reader import PartitionedCorpus
 
 OUT = Path("benchmarks/out/gpu")

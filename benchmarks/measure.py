@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from labelwise.parallel import count_cores, tree_pss
+from labelwise.base.parallel import count_cores, tree_pss
 
 INTERVAL = 0.1  # seconds between two samples
 DEV = 300  # texts of dev in a corpus that is made, roughly

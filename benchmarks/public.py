@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.rules.settings import read_settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 
 ANNOTATED = {
     "all": "all labels on all texts",

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelwise.base.errors import InputError
     from labelwise.corpus.ledger import Ledger
-    from labelwise.errors import InputError
     from labelwise.evaluate.run import Evaluation, evaluate_pipeline
     from labelwise.merge.rules.settings import Settings
     from labelwise.merge.run import merge_data
@@ -34,7 +34,7 @@ __all__ = [
     "write_report",
 ]
 _MODULES = {
-    "labelwise.errors": ("InputError",),
+    "labelwise.base.errors": ("InputError",),
     "labelwise.evaluate.run": ("Evaluation", "evaluate_pipeline"),
     "labelwise.corpus.ledger": ("Ledger",),
     "labelwise.merge.rules.settings": ("Settings",),

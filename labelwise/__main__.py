@@ -22,7 +22,7 @@ def main() -> None:
         if not INSTALLED:
             sys.path.insert(0, str(PACKAGE.parent))  # this clone's, even if the environment is another's
         module = import_module(f"{'labelwise.' if INSTALLED else ''}scripts.{name}")
-        import_module("labelwise.console").run(getattr(module, f"{name}_cli"))
+        import_module("labelwise.base.console").run(getattr(module, f"{name}_cli"))
     if name == "__version":
         sys.stdout.write(f"labelwise {__version__}\n")
         return

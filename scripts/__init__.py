@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from labelwise.environment import prepare
+from labelwise.base.environment import prepare
 
 prepare()
 # Other processes, such as a notebook that loads a pipeline, leave bytecode in the folders that stages depend on.

@@ -6,12 +6,12 @@ from typing import Annotated
 import msgspec
 import typer
 
+from labelwise.base.console import msg, run, user_errors
+from labelwise.base.environment import obey
+from labelwise.base.settings import read_section
+from labelwise.base.text import counted
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
-from labelwise.console import msg, run, user_errors
-from labelwise.environment import obey
-from labelwise.settings import read_section
-from labelwise.text import counted
 from labelwise.train.recipe import Recipe
 
 Option = typer.Option

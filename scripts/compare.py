@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
+from labelwise.base.console import msg, print_table, run, user_errors
 from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
 from labelwise.compare.summary import notes, tabulate
-from labelwise.console import msg, print_table, run, user_errors
 
 Option = typer.Option
 

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, print_counts, progress, run, user_errors
-from labelwise.settings import read_section
+from labelwise.base.console import msg, print_counts, progress, run, user_errors
+from labelwise.base.settings import read_section
+from labelwise.base.text import counted
+from labelwise.datasets.convert_brat import PROBLEMS, BratSection, convert_brat
+from labelwise.datasets.untracked import check_tracked
 from labelwise.sources.brat import READ_SUFFIXES
-from labelwise.sources.convert_brat import PROBLEMS, BratSection, convert_brat
 from labelwise.sources.files import find_files
-from labelwise.sources.untracked import check_tracked
-from labelwise.text import counted
 
 Option = typer.Option
 

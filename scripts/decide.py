@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, print_counts, run, user_errors
-from labelwise.errors import InputError
-from labelwise.sources.decisions import DECISIONS, add_decisions
-from labelwise.sources.downloads import find_newest_download
-from labelwise.text import counted
+from labelwise.base.console import msg, print_counts, run, user_errors
+from labelwise.base.errors import InputError
+from labelwise.base.text import counted
+from labelwise.datasets.decisions import DECISIONS, add_decisions
+from labelwise.datasets.downloads import find_newest_download
 
 FOLDER = Path("assets") / "decisions"
 

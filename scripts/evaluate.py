@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, progress_texts, run, user_errors
+from labelwise.base.console import msg, progress_texts, run, user_errors
+from labelwise.base.environment import obey
+from labelwise.base.text import counted
 from labelwise.corpus.warnings import warnings_about_untaught
-from labelwise.environment import obey
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
 from labelwise.evaluate.summary import print_scores
-from labelwise.text import counted
 
 Option = typer.Option
 

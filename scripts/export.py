@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 import yaml
 
-from labelwise.console import msg, run, user_errors
+from labelwise.base.console import msg, run, user_errors
+from labelwise.base.settings import find_project
+from labelwise.base.text import counted
 from labelwise.corpus.manifest import is_corpus
 from labelwise.export.run import ExportFormat, export
 from labelwise.merge.rules.settings import read_settings
-from labelwise.settings import find_project
-from labelwise.text import counted
 
 
 def export_cli(

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, progress, run, user_errors
+from labelwise.base.console import msg, progress, run, user_errors
+from labelwise.datasets.declare import declare
+from labelwise.datasets.untracked import check_kept
 from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import DemoFormat, make_demo, write_docs
 from labelwise.sources.brat import find_documents
-from labelwise.sources.declare import declare
 from labelwise.sources.files import has_data
-from labelwise.sources.untracked import check_kept
 
 
 def make_demo_cli(

@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, print_warnings, progress, run, user_errors
+from labelwise.base.console import msg, print_warnings, progress, run, user_errors
+from labelwise.base.text import counted
 from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
+from labelwise.datasets.declarations import list_sources
+from labelwise.datasets.declare import declare, print_undeclared
+from labelwise.datasets.untracked import check_tracked
 from labelwise.merge.advice import warnings, warnings_about_files
 from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.settings import read_settings
 from labelwise.merge.run import merge_data
 from labelwise.merge.summary import print_ledger
-from labelwise.sources.declarations import list_sources
-from labelwise.sources.declare import declare, print_undeclared
-from labelwise.sources.untracked import check_tracked
-from labelwise.text import counted
 
 Option = typer.Option
 

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from labelwise.console import msg, run, user_errors
+from labelwise.base.console import msg, run, user_errors
+from labelwise.base.settings import read_section
 from labelwise.evaluate.ranking import ReportSection
 from labelwise.package.wheel import PackageName, make_package
-from labelwise.settings import read_section
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, print_counts, progress, run, user_errors
-from labelwise.device import use_gpu
-from labelwise.environment import obey
+from labelwise.base.console import msg, print_counts, progress, run, user_errors
+from labelwise.base.device import use_gpu
+from labelwise.base.environment import obey
+from labelwise.base.parallel import check_workers
+from labelwise.base.text import counted
 from labelwise.evaluate.predict import predict_texts
-from labelwise.parallel import check_workers
-from labelwise.text import counted
 
 Option = typer.Option
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from tqdm import tqdm
 
-from labelwise.console import msg, print_counts, run, user_errors
-from labelwise.environment import obey
-from labelwise.text import counted
+from labelwise.base.console import msg, print_counts, run, user_errors
+from labelwise.base.environment import obey
+from labelwise.base.text import counted
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.recipe import Precision, Recipe, Recognizer
 from labelwise.train.run import train_pipeline

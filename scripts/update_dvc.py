@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, run, user_errors
-from labelwise.environment import command_line
-from labelwise.errors import InputError
-from labelwise.files import atomic
+from labelwise.base.console import msg, run, user_errors
+from labelwise.base.environment import command_line
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic
+from labelwise.base.settings import decode_yaml
 from labelwise.project.stages import as_dvc_writes, dvc_yaml
-from labelwise.settings import decode_yaml
 
 
 def update_dvc_cli(

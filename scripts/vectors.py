@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.console import msg, run, user_errors
+from labelwise.base.console import msg, run, user_errors
 from labelwise.train.vectors import make_vectors
 
 

@@ -27,11 +27,11 @@ from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.tokenizer import make_nlp, read_rules, read_tokenizer
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.

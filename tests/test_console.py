@@ -12,7 +12,7 @@ from importlib import import_module
 
 import pytest
 
-from labelwise.console import print_table, progress
+from labelwise.base.console import print_table, progress
 from tests.conftest import ROOT, call, run_command, write_jsonl
 
 
@@ -27,7 +27,7 @@ def signals():
 def script(body: str, *arguments: object) -> list[str]:
     """A command line whose work is the body of a function."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())
-    imports = "import os, scripts\nfrom pathlib import Path\nfrom labelwise.console import *"
+    imports = "import os, scripts\nfrom pathlib import Path\nfrom labelwise.base.console import *"
     source = f"{imports}\ndef work():\n{lines}\nrun(work)"
     return [sys.executable, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
 
@@ -66,7 +66,7 @@ def test_every_command_is_run_alike():
 def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     body = (
         "import tempfile, time\n"
-        "from labelwise.files import atomic\n"
+        "from labelwise.base.files import atomic\n"
         "with user_errors('Nothing was done'), atomic(Path(given[0]) / 'out') as file, tempfile.TemporaryDirectory():\n"
         "    file.write_text('half')\n"
         "    print('begun', flush=True)\n"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import thinc.api
 
-from labelwise.device import CpuOps, use_gpu, why_not
-from labelwise.errors import InputError
+from labelwise.base.device import CpuOps, use_gpu, why_not
+from labelwise.base.errors import InputError
 
 
 def test_a_gpu_that_isnt_there_is_named():

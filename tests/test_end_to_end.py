@@ -188,12 +188,7 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
 
 # The merge's manifest has the digests of all partitions, and the labels and rules of the rest.
 BY_MANIFEST = ("corpus/train", "corpus/dev", "corpus/test", "corpus/labels", "corpus/tokenizer.json")
-ENVIRONMENT = "labelwise/environment.py"
 EXPLAINED = {
-    # each command loads it; no output of these depends on kernels
-    **dict.fromkeys(("make-demo", "convert-brat", "export-prodigy", "vectors", "package"), (ENVIRONMENT,)),
-    # which digests all modules
-    "merge": (ENVIRONMENT, "labelwise/device.py"),
     # of it, a training takes what corpus/train determines, so that a change of test alone trains nothing anew
     "train-cpu": ("corpus/manifest.json",),
     # it is never skipped, as check-folds would be started otherwise
@@ -201,7 +196,7 @@ EXPLAINED = {
 }
 # As the demo corpus is used, about which nobody has decided anything; a report reads places for decisions alone.
 EMPTY = {"assets/brat", "assets/prodigy", "assets/decisions", "corpus/places.jsonl"}
-PRINTED = ("labelwise/console.py", "labelwise/errors.py", "/__init__.py", "/__main__.py")  # no output depends on these
+PRINTED = ("/__init__.py", "/__main__.py")  # no output depends on these
 
 
 @pytest.mark.long

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelwise.environment import BEYOND_V3, DISABLED, KERNELS, V3, choose_kernels, obey
-from labelwise.errors import InputError
+from labelwise.base.environment import BEYOND_V3, DISABLED, KERNELS, V3, choose_kernels, obey
+from labelwise.base.errors import InputError
 from tests.conftest import ROOT, call
 
 # Its products differ from kernel to kernel, its exponentials and sums from one group of instructions to another.
@@ -19,7 +19,7 @@ import scripts
 import hashlib, sys
 from pathlib import Path
 import numpy as np
-from labelwise.environment import obey
+from labelwise.base.environment import obey
 obey(Path(sys.argv[1]))
 rng = np.random.default_rng(0)
 a = rng.standard_normal((300, 301), dtype="float32")

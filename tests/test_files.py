@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from labelwise import files
-from labelwise.errors import InputError
-from labelwise.files import atomic, atomic_together, locked
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic, atomic_together, locked
 from tests.conftest import another_process
 
 

@@ -10,8 +10,8 @@ from threading import Event
 import pytest
 
 from labelwise import parallel
-from labelwise.errors import InputError
-from labelwise.parallel import WINDOW, count_cores, map_in_order, open_workers, tree_pss
+from labelwise.base.errors import InputError
+from labelwise.base.parallel import WINDOW, count_cores, map_in_order, open_workers, tree_pss
 from tests.conftest import task
 
 MB = 2**20

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from labelwise.errors import InputError
-from labelwise.settings import decode_yaml, read_section
+from labelwise.base.errors import InputError
+from labelwise.base.settings import decode_yaml, read_section
 
 
 class Pets(msgspec.Struct, frozen=True):

@@ -15,15 +15,15 @@ import spacy
 from spacy.tokens import DocBin
 
 import spacy_per_label  # noqa: F401  registers its component
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tasks import file_names
 from labelwise.corpus.tokenizer import read_rules, read_tokenizer
-from labelwise.errors import InputError
+from labelwise.datasets.declarations import load_datasets
+from labelwise.datasets.untracked import check_tracked
 from labelwise.project.stages import dvc_yaml
-from labelwise.sources.declarations import load_datasets
 from labelwise.sources.spacy_docs import read_spacy
-from labelwise.sources.untracked import check_tracked
 from labelwise.train.checkpoint import State, restore
 from labelwise.train.parameters import find_slots
 

@@ -22,8 +22,10 @@ from msgspec.structs import replace
 from spacy.util import load_config
 from typer.testing import CliRunner
 
+from labelwise.base.text import text_key
 from labelwise.corpus.places import answer_digest
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
+from labelwise.datasets.convert_brat import BratSection
 from labelwise.evaluate.ranking import ReportSection
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
@@ -31,8 +33,6 @@ from labelwise.merge.run import merge_data
 from labelwise.package.wheel import PackageName
 from labelwise.project import new
 from labelwise.project.stages import SECTIONS as READ_BY
-from labelwise.sources.convert_brat import BratSection
-from labelwise.text import text_key
 from labelwise.train import run as training_run
 from labelwise.train.config import read_settings
 from labelwise.train.recipe import Recipe

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from labelwise.base.text import SpanKey, counted, text_key
 from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
-from labelwise.text import SpanKey, counted, text_key
 
 AROUND = 80  # characters of context on either side
 LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from spacy.language import Language
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import beside, remove
+from labelwise.base.parallel import check_workers, open_workers
 from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
-from labelwise.errors import InputError
-from labelwise.files import beside, remove
-from labelwise.parallel import check_workers, open_workers
 from labelwise.train.reader import fold_of
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
 
+from labelwise.base.text import counted
 from labelwise.check.deck import Finding, finding_of
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.surface_forms import SurfaceForms
-from labelwise.text import counted
 
 What = Literal["first word", "last word"]
 FEWEST = 3  # times that each way must have been taken

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from labelwise.base.files import atomic, check_replaceable
 from labelwise.check.deck import Finding, finding_of, locate, rank
 from labelwise.check.findings import find_corrections
 from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
@@ -23,7 +24,6 @@ from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.places import read_places
 from labelwise.corpus.surface_forms import SurfaceForms
-from labelwise.files import atomic, check_replaceable
 
 FINDINGS = "findings.jsonl"
 

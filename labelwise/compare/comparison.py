@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from labelwise.base.errors import InputError
 from labelwise.compare.revisions import Revision
-from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Jackknife, f_scores
 from labelwise.evaluate.scores import describe_seen

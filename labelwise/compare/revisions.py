@@ -9,10 +9,10 @@ from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
 from pygit2 import GitError
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
-from labelwise.text import DECODE_ERRORS
 
 WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 

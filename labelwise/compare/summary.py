@@ -1,8 +1,8 @@
 """A comparison for people to read: a table, and what its figures mean."""
 
+from labelwise.base.console import figure
+from labelwise.base.text import counted
 from labelwise.compare.comparison import Change, Comparison
-from labelwise.console import figure
-from labelwise.text import counted
 
 
 def tabulate(comparison: Comparison) -> list[list[str]]:

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 from spacy.tokens import Doc
 
-from labelwise.errors import InputError
-from labelwise.text import SpanKey, State, judgeable
+from labelwise.base.errors import InputError
+from labelwise.base.text import SpanKey, State, judgeable
 
 Coverage = Literal["by-label", "drop", "outside"]
 

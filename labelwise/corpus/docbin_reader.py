@@ -19,9 +19,9 @@ from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, SpanKey, annotate, decode_annotation, not_merged
 from labelwise.corpus.manifest import Partition, find_partition, read_partition
-from labelwise.errors import InputError
 
 MISSING, INSIDE, OUTSIDE, BEGIN = 0, 1, 2, 3  # spaCy's ENT_IOB
 SPAN = struct.Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters

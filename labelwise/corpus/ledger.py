@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from labelwise.text import counted
+from labelwise.base.text import counted
 
 PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "miscounted", "other format")
 PROBLEM_SPANS = ("invalid", "undeclared label")

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from labelwise.errors import InputError
-from labelwise.text import DECODE_ERRORS
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
 
 MANIFEST = "manifest.json"
 Split = Literal["train", "dev", "test"]

@@ -11,10 +11,10 @@ from spacy.attrs import ORTH, SPACY
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import MAX_LENGTH, make_nlp, read_tokenizer, tokenize
-from labelwise.errors import InputError
 
 Item = TypeVar("Item")
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
 from labelwise.corpus.manifest import check_merged
-from labelwise.errors import InputError
-from labelwise.text import DECODE_ERRORS
 
 PLACES = "places.jsonl"
 

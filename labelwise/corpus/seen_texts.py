@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
-from labelwise.text import text_key
 
 SEEN_TEXTS = "seen_texts.npy"
 

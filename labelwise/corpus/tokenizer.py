@@ -16,8 +16,8 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.util import compile_infix_regex, get_lang_class
 
-from labelwise.errors import InputError
-from labelwise.settings import read_section
+from labelwise.base.errors import InputError
+from labelwise.base.settings import read_section
 
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
 EMOJI_MARKS = (0x20E3, 0xFE0E, 0xFE0F)

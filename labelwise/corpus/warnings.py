@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Split
-from labelwise.text import counted
 
 FEW_TEXTS = 20  # of test, below which scores say little
 NAMED = 6  # labels, or data sets, that a warning names

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import spacy
 import yaml
 
+from labelwise.base.files import atomic, check_replaceable, check_unchanged, list_digests
+from labelwise.base.parallel import Progress, no_progress
 from labelwise.corpus.tasks import DATASETS, input_hash, task_hash, task_tokens
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import LABELS
-from labelwise.files import atomic, check_replaceable, check_unchanged, list_digests
-from labelwise.parallel import Progress, no_progress
 
 DemoFormat = Literal["brat", "prodigy", "both"]
 ANNOTATORS = ("alice", "bob", "carol", "dan")

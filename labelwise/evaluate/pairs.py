@@ -14,7 +14,7 @@ predictions that are left are spurious.
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from labelwise.text import SpanKey, overlapping_groups
+from labelwise.base.text import SpanKey, overlapping_groups
 
 Kind = Literal["right", "boundaries", "label", "missed", "spurious"]
 

@@ -16,17 +16,17 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic, check_kind, digest_folder
+from labelwise.base.parallel import open_workers
+from labelwise.base.text import text_key
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
-from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.files import atomic, check_kind, digest_folder
-from labelwise.parallel import open_workers
 from labelwise.sources.files import printable
 from labelwise.sources.raw_texts import RawText, read_raw_texts
-from labelwise.text import text_key
 from spacy_per_label.component import SPANS_KEY
 
 PART = 500  # raw texts

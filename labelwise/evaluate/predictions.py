@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from labelwise.errors import InputError
-from labelwise.text import DECODE_ERRORS, SpanKey, judgeable
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS, SpanKey, judgeable
 
 
 class PredictedDoc(msgspec.Struct):

@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS, decode_counter
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import check_merged
-from labelwise.errors import InputError
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
-from labelwise.text import DECODE_ERRORS, decode_counter
 
 Read = TypeVar("Read")
 

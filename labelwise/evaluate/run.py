@@ -9,19 +9,19 @@ from typing import NamedTuple
 import msgspec
 
 from labelwise import __version__
+from labelwise.base.device import use_gpu
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic_together, digest_folder
+from labelwise.base.parallel import check_workers
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.seen_texts import read_seen
-from labelwise.device import use_gpu
-from labelwise.errors import InputError
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.results import read_merge_counts
 from labelwise.evaluate.scores import Agreement, Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
-from labelwise.files import atomic_together, digest_folder
-from labelwise.parallel import check_workers
 
 # Shows progress: passes on what is done, given the number of texts to come.
 Progress = Callable[[Iterable[Done], int], Iterable[Done]]

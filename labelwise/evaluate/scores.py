@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from labelwise.text import counted
+from labelwise.base.text import counted
 
 Score = float | None  # None where there is nothing to score
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"

@@ -1,6 +1,6 @@
 """What an evaluation prints: the scores of each label."""
 
-from labelwise.console import figure, print_table
+from labelwise.base.console import figure, print_table
 from labelwise.evaluate.scores import Metrics, Scores
 
 

@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import SpanKey
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, partitions_of
 from labelwise.corpus.seen_texts import has_seen
 from labelwise.corpus.surface_forms import SurfaceForms
-from labelwise.errors import InputError
 from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.text import SpanKey
 
 GROUP = 1024  # texts of a row group
 AROUND = 60  # characters of context on either side

@@ -5,10 +5,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
+from labelwise.base.text import SpanKey, counted
 from labelwise.export.source import ExportDoc, Exported, Source
 from labelwise.sources.brat import PREDICTED, digest_of
-from labelwise.text import SpanKey, counted
 
 LINE_ENDS = re.compile(r"[\r\n]+")
 LONGEST = 200  # bytes of a name

@@ -10,6 +10,7 @@ import msgspec
 import yaml
 from spacy.tokens import Doc
 
+from labelwise.base.text import SpanKey
 from labelwise.corpus.tasks import (
     DATASETS,
     PREDICTED,
@@ -21,7 +22,6 @@ from labelwise.corpus.tasks import (
     task_tokens,
 )
 from labelwise.export.source import ExportDoc, Exported, Source
-from labelwise.text import SpanKey
 
 Verdicts = list[tuple[SpanKey, str]]  # spans, each with its answer
 

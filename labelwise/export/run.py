@@ -6,14 +6,14 @@ from typing import Literal
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic, check_replaceable, check_unchanged, list_digests
 from labelwise.corpus.manifest import SPLITS
-from labelwise.errors import InputError
 from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
 from labelwise.export.source import Exported, Source, open_source
-from labelwise.files import atomic, check_replaceable, check_unchanged, list_digests
 from labelwise.merge.rules.settings import Settings
 
 ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "doccano", "texts"]

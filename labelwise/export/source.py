@@ -14,17 +14,17 @@ import msgspec
 import numpy as np
 from spacy.tokens import Doc
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import SpanKey, text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_manifest
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.errors import InputError
+from labelwise.datasets.convert_brat import REPORT
+from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.sources.convert_brat import REPORT
-from labelwise.sources.declarations import all_labels, load_datasets
 from labelwise.sources.prodigy import parse_task
-from labelwise.text import SpanKey, text_key
 
 
 class ExportDoc(msgspec.Struct):

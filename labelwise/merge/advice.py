@@ -7,16 +7,16 @@ from glob import has_magic
 from itertools import combinations
 from pathlib import Path
 
+from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.corpus.warnings import NAMED, ScoreWarning, warnings_about_merge, warnings_about_split
+from labelwise.datasets.declarations import read_all_entries
 from labelwise.merge.commit import first_problem
 from labelwise.merge.partition import PROBLEMS
 from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.sources.declarations import read_all_entries
-from labelwise.text import counted
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
 

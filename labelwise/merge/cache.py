@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 import spacy
 
-from labelwise.files import digest_code, remove
+from labelwise.base.files import digest_code, remove
 
 CACHE = ".cache"
 DIGEST = "[0-9a-f]{16}"  # as `digest_code` makes it
-CODE = ("corpus", "merge", "sources")  # the folders of this package that a merge depends on
+CODE = ("corpus", "datasets", "merge", "sources")  # the folders of this package that a merge depends on
 MARK = "CACHEDIR.TAG"
 # By its first line, backup programs leave the folder out: https://bford.info/cachedir
 MARKED = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of labelwise's merge. Delete it whenever you like.\n"

@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 from spacy.language import Language
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import counted
 from labelwise.corpus.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of, pairwise_f
 from labelwise.corpus.manifest import MANIFEST, SPLITS, Manifest, SplitCounts, is_corpus, write_manifest
 from labelwise.corpus.tokenizer import write_tokenizer
-from labelwise.errors import InputError
+from labelwise.datasets.declarations import DataSet
 from labelwise.merge.cache import CACHE, MARK
 from labelwise.merge.near_duplicates import NEAR_DUPLICATES
 from labelwise.merge.partition import LINES, PROBLEMS
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Source
-from labelwise.sources.declarations import DataSet
-from labelwise.text import counted
 
 ANNOTATORS = "annotators.json"
 # All that a merge writes to the folder for the corpus, and so replaces there.

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
+from labelwise.base.files import atomic, remove
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.files import atomic, remove
 from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.splits import SplitGroup, declared_split
 from labelwise.merge.runs import RunReader, Source

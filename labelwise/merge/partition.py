@@ -10,12 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from labelwise.base.files import atomic
+from labelwise.base.text import decode_counter
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.ledger import Ledger, problem_line
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.places import PLACES, places_line
-from labelwise.files import atomic
 from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.agreement import disagreement_tasks
 from labelwise.merge.rules.answers import place_of
@@ -24,7 +25,6 @@ from labelwise.merge.rules.lost_spans import lost_span_tasks
 from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.runs import RunReader
 from labelwise.merge.text_result import count_decisions, find_problems, merge_one
-from labelwise.text import decode_counter
 
 LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
 LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)  # files of a partition, of lines

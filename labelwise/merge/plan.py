@@ -12,12 +12,12 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from labelwise.datasets.decisions import DecisionRow
+from labelwise.datasets.declarations import SourceFile
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.rules.splits import SplitGroup
 from labelwise.merge.runs import ENTRY, Place, Run, RunReader, count_texts, cut_runs, range_of, read_texts
-from labelwise.sources.decisions import DecisionRow
-from labelwise.sources.declarations import SourceFile
 
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
 

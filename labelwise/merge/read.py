@@ -13,20 +13,20 @@ from typing import IO
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.parallel import give_back
+from labelwise.base.text import decode_counter
 from labelwise.corpus.ledger import SPAN_OUTCOMES, Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.tasks import PREDICTED
-from labelwise.errors import InputError
 from labelwise.merge.rules.answers import annotator
 from labelwise.merge.rules.policies import Policies, unknown_annotators
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.runs import Run, RunWriter, Source, run_path
-from labelwise.parallel import give_back
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, printable, stat_of
 from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
 from labelwise.sources.prodigy import DOCUMENT, Task, check_task, rename_labels
-from labelwise.text import decode_counter
 
 LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
 

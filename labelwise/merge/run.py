@@ -18,10 +18,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic_together, link
+from labelwise.base.parallel import MapJobs, Progress, count_cores, give_back, no_progress, open_workers
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of, problem_line
 from labelwise.corpus.manifest import MANIFEST, SPLITS
-from labelwise.errors import InputError
-from labelwise.files import atomic_together, link
+from labelwise.datasets.decisions import DecisionRow, find_decisions
+from labelwise.datasets.declarations import DataSet, all_labels, load_datasets
 from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
 from labelwise.merge.commit import OUTPUTS, check_ledger, check_out, write_metrics, write_rest
 from labelwise.merge.near_duplicates import (
@@ -38,9 +41,6 @@ from labelwise.merge.plan import count_partitions, plan_merging
 from labelwise.merge.read import collect_extracts, plan_reading, read_source
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.runs import Run, Source
-from labelwise.parallel import MapJobs, Progress, count_cores, give_back, no_progress, open_workers
-from labelwise.sources.decisions import DecisionRow, find_decisions
-from labelwise.sources.declarations import DataSet, all_labels, load_datasets
 
 
 def merge_data(

@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.errors import InputError
-from labelwise.sources.declarations import DataSet
+from labelwise.base.errors import InputError
+from labelwise.base.text import text_key
+from labelwise.datasets.declarations import DataSet
 from labelwise.sources.prodigy import Task
-from labelwise.text import text_key
 
 # The fields of a Place; `digest` is one of the task without its text.
 ENTRY = np.dtype(

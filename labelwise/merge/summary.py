@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from labelwise.console import print_counts, print_table
+from labelwise.base.console import print_counts, print_table
+from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold
-from labelwise.text import counted
 
 COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete", "partial", "none")
 

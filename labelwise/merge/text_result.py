@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.ledger import Ledger, Problem, outcome_of
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tokenizer import LearningTokenizer
-from labelwise.errors import InputError
 from labelwise.merge.plan import MergeJob
 from labelwise.merge.rules.agreement import count_pairs
 from labelwise.merge.rules.answers import Answer, why_not

@@ -21,15 +21,15 @@ from packaging.version import InvalidVersion, Version
 from spacy.language import Language
 
 import spacy_per_label
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic, check_replaceable, digest_folder
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import packages_of
-from labelwise.errors import InputError
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.files import atomic, check_replaceable, digest_folder
 from labelwise.package.card import write_card
 from spacy_per_label import PerLabelRecognizer
 

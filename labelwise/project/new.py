@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.project.stages import as_dvc_writes, dvc_yaml
 
 CLONES, OWN = (Path(__file__).with_name(name) for name in ("clone", "own"))

@@ -19,8 +19,8 @@ import srsly
 import yaml
 from dvc.utils.hydra import apply_overrides
 
-from labelwise.environment import command_line
-from labelwise.errors import InputError
+from labelwise.base.environment import command_line
+from labelwise.base.errors import InputError
 
 SECTIONS = {  # that commands read by themselves
     "convert-brat": ["brat"],

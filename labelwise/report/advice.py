@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labelwise.base.environment import command_line
+from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.warnings import (
     ScoreWarning,
@@ -27,11 +29,9 @@ from labelwise.corpus.warnings import (
     warnings_about_split,
     warnings_about_untaught,
 )
-from labelwise.environment import command_line
 from labelwise.evaluate.ranking import SPURIOUS, RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
-from labelwise.text import counted
 
 KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
 WORTH = 0.01  # what twice the steps must add to F1 on dev

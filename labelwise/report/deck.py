@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
-from labelwise.errors import InputError
+from labelwise.datasets.decisions import Decision, DecisionRow, decode_decisions, find_decisions, list_cases
 from labelwise.report.advice import CASES
-from labelwise.sources.decisions import Decision, DecisionRow, decode_decisions, find_decisions, list_cases
-from labelwise.text import DECODE_ERRORS
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"

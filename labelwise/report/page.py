@@ -19,17 +19,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from labelwise import __version__
-from labelwise.environment import command_line
+from labelwise.base.environment import command_line
+from labelwise.base.files import atomic
+from labelwise.base.text import counted
+from labelwise.datasets.convert_brat import REPORT
+from labelwise.datasets.convert_brat import Report as ConvertedBrat
 from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import CAUSES, Tables
-from labelwise.files import atomic
 from labelwise.report.advice import EXPORT, NAMES, Advice, advise
 from labelwise.report.deck import estimate_wrong, read_deck
-from labelwise.sources.convert_brat import REPORT
-from labelwise.sources.convert_brat import Report as ConvertedBrat
-from labelwise.text import counted
 
 EXAMPLES = 8  # mistakes of a label that its card shows
 WRONG = ["missed", "spurious", "boundaries", "label"]

@@ -29,7 +29,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS, trim
 from labelwise.sources.brat_offsets import (
     Fragments,
     OffsetTable,
@@ -41,7 +42,6 @@ from labelwise.sources.brat_offsets import (
     to_code_points,
 )
 from labelwise.sources.files import check_fetched, find_files, printable, read_file
-from labelwise.text import DECODE_ERRORS, trim
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))

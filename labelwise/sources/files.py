@@ -8,8 +8,8 @@ import shlex
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DATASETS
-from labelwise.errors import InputError
 
 DVC = ".dvc"  # of names of files by which DVC tracks what is beside them
 NOT_DATA = (".md", ".example", DVC, DATASETS)  # of names that are ignored without a message

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.sources.conll import read_conll
 from labelwise.sources.items import Item
 from labelwise.sources.jsonl import BOM, read_jsonl_file

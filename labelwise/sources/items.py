@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
+from labelwise.base.text import State
 from labelwise.corpus.tasks import REJECTED, UNCOVERED
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
-from labelwise.text import State
 
 MISCOUNTED = "miscounted"  # the outcome of a file, or a row, that has more than was read of it
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.sources.files import open_file
 from labelwise.sources.jsonl import BOM
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.rows import parse_row
 

@@ -28,13 +28,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from labelwise.base.text import DECODE_ERRORS, is_integer
 from labelwise.corpus.ledger import NOT_A_SPAN
 from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
 from labelwise.sources.items import Item, miscounted, name_of, rejected_of, uncovered_of
 from labelwise.sources.json_array import read_elements
 from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
 from labelwise.sources.rows import find_repeated, shape_of
-from labelwise.text import DECODE_ERRORS, is_integer
 
 OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
 LABELS = ("labels", "hypertextlabels")

@@ -10,8 +10,8 @@ from bisect import bisect_left, bisect_right
 from functools import cache
 from sys import maxunicode
 
+from labelwise.base.text import is_integer
 from labelwise.sources.prodigy import Task
-from labelwise.text import is_integer
 
 RUNS = re.compile(r"\s+|\S+")
 LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from labelwise.base.text import DECODE_ERRORS, State, is_integer, trim
 from labelwise.corpus.tasks import UNCOVERED
-from labelwise.text import DECODE_ERRORS, State, is_integer, trim
 
 Kind = Literal["complete", "binary", "other"]
 DOCUMENT = "doc"  # the key of `meta` that names the document that a text is

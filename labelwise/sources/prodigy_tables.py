@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import parse_task
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.sources.files import find_files, printable, read_file
 from labelwise.sources.formats import JSONL, read_items
 from labelwise.sources.prodigy import DOCUMENT

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.conll import OUTSIDE
 from labelwise.sources.doccano import marked_lists, parse_doccano
 from labelwise.sources.prodigy import ANSWERS, Task, check_text, parse_task
 from labelwise.sources.tagged_rows import parse_tagged, tags_of
-from labelwise.text import DECODE_ERRORS
 
 Shape = Literal["prodigy", "doccano", "tags"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import DAMAGES
 from labelwise.corpus.manifest import find_partition, read_partition
-from labelwise.errors import InputError
 from labelwise.sources.items import Item
 from labelwise.sources.prodigy import Task, TaskSpan
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS, is_integer
 from labelwise.sources.conll import BEGINS, make_task
 from labelwise.sources.items import Item, miscounted
 from labelwise.sources.prodigy import Task
-from labelwise.text import DECODE_ERRORS, is_integer
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 ROWS = 1000  # that are read from a Parquet file at a time

@@ -19,10 +19,10 @@ from spacy.language import Language
 from thinc.api import Config, Optimizer, get_current_ops
 from thinc.backends import get_array_ops
 
+from labelwise.base.device import device_name
+from labelwise.base.environment import KERNELS
+from labelwise.base.files import atomic, digest_code, link
 from labelwise.corpus.manifest import digest_splits
-from labelwise.device import device_name
-from labelwise.environment import KERNELS
-from labelwise.files import atomic, digest_code, link
 from labelwise.train.config import vectors_of
 from labelwise.train.parameters import find_scalers, find_slots
 

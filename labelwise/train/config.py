@@ -13,10 +13,10 @@ from thinc.api import Config
 from thinc.config import ConfigValidationError
 
 import labelwise.train.registry  # noqa: F401  what the configs name
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.errors import InputError
 from labelwise.train.reader import open_corpora
 from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.vectors import has_vectors

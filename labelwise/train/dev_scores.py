@@ -13,10 +13,10 @@ import numpy as np
 from spacy.language import Language
 from spacy.scorer import PRFScore
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import SpanKey, entities
 from labelwise.corpus.docbin_reader import MISSING, StoredDoc
 from labelwise.corpus.pipeline import predict_each
-from labelwise.errors import InputError
 
 KNOWN = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
 KINDS = ("tp", "fp", "fn")

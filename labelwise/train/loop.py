@@ -21,10 +21,10 @@ from spacy.schemas import ConfigSchemaTraining
 from spacy.util import registry
 from thinc.api import constant, fix_random_seed, set_gpu_allocator
 
+from labelwise.base.errors import InputError
+from labelwise.base.parallel import give_back
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.pipeline import forgetting, untaught_labels
-from labelwise.errors import InputError
-from labelwise.parallel import give_back
 from labelwise.train.checkpoint import State
 from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
 from labelwise.train.parameters import find_scalers, find_slots, forget_gradients, is_out_of_memory, set_aside

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from labelwise.errors import InputError
-from labelwise.parallel import begin_worker
+from labelwise.base.errors import InputError
+from labelwise.base.parallel import begin_worker
 from labelwise.train.parameters import Slot
 
 

@@ -16,12 +16,12 @@ from spacy.training import Example
 from spacy.util import dot_to_object, resolve_dot_names
 from thinc.api import Config
 
+from labelwise.base.errors import InputError
+from labelwise.base.settings import check_choice
+from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.tokenizer import LearningTokenizer
-from labelwise.errors import InputError
-from labelwise.settings import check_choice
-from labelwise.text import text_key
 from labelwise.train.long_texts import cut_doc
 
 Unmarked = Literal["by-label", "outside"]

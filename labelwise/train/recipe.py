@@ -5,10 +5,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from labelwise.errors import InputError
-from labelwise.files import PACKAGE
-from labelwise.parallel import check_workers
-from labelwise.settings import check_choice, check_choices
+from labelwise.base.errors import InputError
+from labelwise.base.files import PACKAGE
+from labelwise.base.parallel import check_workers
+from labelwise.base.settings import check_choice, check_choices
 
 Recognizer = Literal["per-label", "ner"]
 Precision = Literal["", "fp16", "bf16", "fp32"]

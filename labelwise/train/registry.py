@@ -9,8 +9,8 @@ from pathlib import Path
 import spacy
 from spacy.language import Language
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
-from labelwise.errors import InputError
 from labelwise.train.logger import make_logger  # noqa: F401  registers it
 from labelwise.train.reader import PartitionedCorpus  # noqa: F401
 from spacy_per_label import PerLabelRecognizer  # noqa: F401

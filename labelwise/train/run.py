@@ -15,13 +15,13 @@ from spacy.language import Language
 from spacy.training.loop import update_meta
 from thinc.api import Config
 
+from labelwise.base.device import gpu_load, use_gpu
+from labelwise.base.files import atomic_together, beside, check_replaceable, remove
+from labelwise.base.parallel import tree_pss
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
-from labelwise.device import gpu_load, use_gpu
-from labelwise.files import atomic_together, beside, check_replaceable, remove
-from labelwise.parallel import tree_pss
 from labelwise.train.calibrate import Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
 from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import spacy
 
-from labelwise.errors import InputError
-from labelwise.files import atomic
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic
 from spacy_per_label.words import INNER
 
 TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import text_key
 from labelwise.check import folds as folds_module
 from labelwise.check.deck import LEAST, Finding, locate
 from labelwise.check.folds import LOOKED_AT, Folds, read_checked
@@ -13,9 +15,7 @@ from labelwise.check.run import check
 from labelwise.corpus.manifest import read_split
 from labelwise.corpus.places import read_places
 from labelwise.demo.corpus import add_noise, make_doc
-from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
-from labelwise.text import text_key
 from labelwise.train.recipe import Recipe
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT, call, merge_demo, read_jsonl, run_python, task

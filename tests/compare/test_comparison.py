@@ -6,10 +6,10 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.compare.comparison import Change, compare, count_spans, read_docs
 from labelwise.compare.revisions import Revision
 from labelwise.compare.summary import notes
-from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure

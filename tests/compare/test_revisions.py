@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.compare.revisions import read_before, read_revision
-from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc
 from scripts.compare import compare_cli
 from scripts.report import report_cli

@@ -7,9 +7,9 @@ import spacy
 import srsly
 from spacy.tokens import Doc, DocBin
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.errors import InputError
 from labelwise.sources.formats import read_items
 
 NLP = spacy.blank("en")

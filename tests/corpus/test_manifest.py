@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, unchanged
-from labelwise.errors import InputError
 from labelwise.evaluate import run as evaluation
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from spacy.tokens import Doc
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.pipeline import check_tokens, forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
-from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.wheel import load_recognizer
 from labelwise.train.recipe import Recipe

@@ -10,6 +10,7 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.tokenizer import (
     LearningTokenizer,
     TokenizerRules,
@@ -17,7 +18,6 @@ from labelwise.corpus.tokenizer import (
     read_rules,
     tokenize,
 )
-from labelwise.errors import InputError
 from tests.conftest import ROOT
 
 RULES = read_rules(ROOT / "project.yml")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from labelwise.base.errors import InputError
+from labelwise.datasets.convert_brat import convert_brat
+from labelwise.datasets.declarations import load_datasets
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import MARK, make_demo
-from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.declarations import load_datasets
 from scripts.make_demo import make_demo_cli
 from tests.conftest import call, run_python
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions, write_predictions
 from tests.evaluate.test_scoring import make_doc
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from pyarrow.parquet import read_table
 
+from labelwise.base.files import locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_rows
-from labelwise.files import locked
 from scripts.evaluate import evaluate_cli
 from tests.conftest import another_process, call
 

@@ -3,13 +3,13 @@
 import pytest
 from pyarrow import parquet
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
-from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import InTrain, Tables, write_tables
-from labelwise.text import text_key
 from tests.conftest import task
 from tests.evaluate.test_scoring import keyed, make_doc, write
 

@@ -8,10 +8,12 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import text_key
 from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.corpus.tokenizer import TokenizerRules
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
-from labelwise.errors import InputError
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.brat import standoff
 from labelwise.export.run import export
@@ -19,9 +21,7 @@ from labelwise.export.source import read_corpus
 from labelwise.merge.rules.settings import Settings, read_settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import Reading, find_documents, read_document
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.prodigy import parse_task
-from labelwise.text import text_key
 from scripts.export import export_cli
 from tests.conftest import ROOT, Merging, call, read_jsonl, task
 

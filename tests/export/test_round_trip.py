@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from labelwise.base.settings import read_section
 from labelwise.corpus.ledger import Ledger
+from labelwise.datasets.convert_brat import BratSection, convert_brat
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.settings import read_section
-from labelwise.sources.convert_brat import BratSection, convert_brat
 from scripts.export import export_cli
 from tests.conftest import Merging, call, read_jsonl, task, write_jsonl
 from tests.export.test_export import write_predicted

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import pytest
 import spacy
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import remove
 from labelwise.compare.revisions import read_revision
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, read_partition
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.errors import InputError
-from labelwise.files import remove
+from labelwise.datasets.declarations import load_datasets
 from labelwise.report.page import write_report
-from labelwise.sources.declarations import load_datasets
 from scripts.convert_brat import convert_brat_cli
 from scripts.evaluate import evaluate_cli
 from scripts.export import export_cli

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.ledger import outcome_of
-from labelwise.errors import InputError
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.sources import brat
-from labelwise.sources.convert_brat import convert_brat
 from labelwise.sources.formats import read_items
 from labelwise.sources.items import MISCOUNTED, Item
 from tests.conftest import Merging

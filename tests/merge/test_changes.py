@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.sources import jsonl, prodigy_tables
 from tests.conftest import task
 

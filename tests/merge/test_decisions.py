@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.places import AnswerPlace, read_places
-from labelwise.errors import InputError
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
-from labelwise.text import text_key
 from tests.conftest import Merging, task, write_jsonl
 from tests.merge.test_reruns import inodes
 from tests.sources.reading import write

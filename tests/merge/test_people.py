@@ -2,8 +2,8 @@
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import annotation_of
-from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import task
 from tests.merge.test_advice import said

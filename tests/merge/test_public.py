@@ -7,10 +7,10 @@ import yaml
 
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.tokenizer import read_rules
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.convert_brat import convert_brat
 from tests.conftest import ROOT, Merging, read_jsonl, real_corpus
 
 # Outcomes of spans that are gold of a text that is in the corpus; spans of all others are in none.

@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import locked
 from labelwise.corpus.docbin_writer import DocWriter
-from labelwise.errors import InputError
-from labelwise.files import locked
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data

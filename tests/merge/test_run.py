@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import read_manifest
-from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging, task
 

@@ -15,15 +15,15 @@ import pytest
 import spacy
 from packaging.requirements import Requirement
 
+from labelwise.base.device import use_gpu
+from labelwise.base.errors import InputError
+from labelwise.base.files import digest_folder
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, SplitCounts
 from labelwise.corpus.seen_texts import SEEN_TEXTS
-from labelwise.device import use_gpu
-from labelwise.errors import InputError
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
-from labelwise.files import digest_folder
 from labelwise.package.card import write_card
 from labelwise.package.wheel import ENTRY_POINTS, PackageName, make_package
 from labelwise.train.recipe import Recipe

@@ -7,7 +7,7 @@ import pytest
 import srsly
 
 import labelwise
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.project import new
 from labelwise.project.new import derive
 from tests.clone import SKIPPED, replace_once

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from labelwise.base.text import SpanKey
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Agreement
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import InTrain, Tables, write_rows
-from labelwise.text import SpanKey
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = {

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from labelwise.datasets.decisions import read_decisions
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.page import Base, write_report
-from labelwise.sources.decisions import read_decisions
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright isn't installed: pip install playwright")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.check.run import check
-from labelwise.errors import InputError
+from labelwise.datasets.decisions import add_decisions
 from labelwise.report.deck import count_decided, read_deck
-from labelwise.sources.decisions import add_decisions
 from tests.conftest import task, write_jsonl
 
 TEXTS = [f"wash the plate of {number} now" for number in range(40)]

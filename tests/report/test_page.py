@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.advice import NAMES
 from labelwise.report.page import Base, hash_of, write_report

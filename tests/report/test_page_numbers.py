@@ -13,8 +13,8 @@ import pytest
 from pyarrow.parquet import read_table
 from scipy import stats
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import read_split
-from labelwise.errors import InputError
 from labelwise.report.page import write_report
 from tests.report.report_inputs import LABELS, make_docs, write_findings, write_results
 

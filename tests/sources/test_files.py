@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
+from labelwise.datasets.convert_brat import convert_brat
+from labelwise.datasets.declarations import load_datasets
 from labelwise.sources.brat import Reading, find_documents
-from labelwise.sources.convert_brat import convert_brat
-from labelwise.sources.declarations import load_datasets
 from labelwise.sources.files import find_files, has_data
 from labelwise.sources.formats import read_items
 from labelwise.sources.raw_texts import read_raw_texts

@@ -8,10 +8,10 @@ import pytest
 import spacy
 from spacy.tokens import DocBin, Span
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.errors import InputError
-from labelwise.sources.declarations import load_datasets
+from labelwise.datasets.declarations import load_datasets
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging, task
 from tests.merge.test_run import random_datasets

@@ -7,8 +7,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import input_hash, task_hash
-from labelwise.errors import InputError
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import Task
 from labelwise.sources.rows import parse_row

@@ -9,8 +9,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import load_config
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.errors import InputError
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
 from labelwise.train.recipe import default_config
 from tests.conftest import stored

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from labelwise.device import gpu_load
+from labelwise.base.device import gpu_load
 from labelwise.evaluate.run import evaluate_pipeline
 from tests.conftest import run_python
 from tests.train.training import GPU, losses, train_in, with_bert

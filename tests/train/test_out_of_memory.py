@@ -8,7 +8,7 @@ import pytest
 from spacy.language import Language
 from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.train.parameters import is_out_of_memory
 from tests.conftest import run_python
 from tests.train.training import CPU, GPU, STEPS, curve, losses, train_in, with_bert
@@ -76,7 +76,7 @@ def test_stopping_names_the_step_and_a_remedy(workers, demo_corpus, tmp_path, mo
 LIMITED = """
 import json, resource, sys
 import labelwise.train.config as config
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
 file, corpus, overrides, extra = json.loads(sys.argv[1])

@@ -12,7 +12,7 @@ import pytest
 import spacy
 from spacy.util import load_config
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.train.checkpoint import State
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
@@ -196,7 +196,7 @@ def test_a_killed_training_goes_on_with_either_number_of_processes(workers, alon
 LAUNCHED = """
 import os, signal, sys
 import numpy as np
-from labelwise.console import run
+from labelwise.base.console import run
 from scripts.train import train_cli
 from labelwise.train.loop import Loop
 take_step, kind = Loop.take_step, sys.argv.pop(1)

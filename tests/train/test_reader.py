@@ -8,8 +8,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotate, annotation_of
-from labelwise.errors import InputError
 from labelwise.train import reader
 from labelwise.train.reader import PartitionedCorpus, deal_out
 

@@ -10,8 +10,8 @@ import pytest
 from spacy.language import Language
 from spacy.util import load_config
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.tokenizer import read_rules
-from labelwise.errors import InputError
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train import run

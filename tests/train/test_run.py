@@ -12,12 +12,12 @@ import pytest
 import spacy
 from spacy.util import load_config
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import locked
+from labelwise.base.text import text_key
 from labelwise.corpus.tokenizer import make_nlp, read_rules
-from labelwise.errors import InputError
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.files import locked
 from labelwise.merge.rules.policies import Policies
-from labelwise.text import text_key
 from labelwise.train import run
 from labelwise.train.config import read_settings
 from labelwise.train.reader import PartitionedCorpus

@@ -8,7 +8,7 @@ import pytest
 import spacy
 from safetensors.numpy import save_file
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 from labelwise.train.vectors import make_vectors
 from spacy_per_label.words import Pieces
 from tests.train.training import CPU, STEPS, train_in

@@ -8,7 +8,7 @@ import msgspec
 
 from labelwise.corpus.places import AnswerPlace, answer_digest
 from labelwise.corpus.tasks import PREDICTED
-from labelwise.sources.declarations import DataSet, SourceFile
+from labelwise.datasets.declarations import DataSet, SourceFile
 from labelwise.sources.prodigy import ANSWERS, Kind, Task, TaskSpan, kind_of
 
 Offsets = tuple[int, int]

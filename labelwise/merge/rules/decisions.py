@@ -11,11 +11,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from labelwise.base.text import SpanKey, trim
 from labelwise.corpus.ledger import Problem
 from labelwise.corpus.places import answer_digest
+from labelwise.datasets.decisions import Decision, DecisionRow
 from labelwise.merge.rules.answers import Answer, digests
-from labelwise.sources.decisions import Decision, DecisionRow
-from labelwise.text import SpanKey, trim
 
 SUPERSEDED, QUESTION = "superseded decision", "policy question"
 OUTCOMES = {"gold is wrong": "corrected", "gold is right": "confirmed", "policy": QUESTION}

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from labelwise.base.text import SpanKey
 from labelwise.corpus.tasks import input_hash, task_hash
-from labelwise.text import SpanKey
 
 
 class Claim(NamedTuple):

@@ -22,7 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from labelwise.base.text import SpanKey, State
 from labelwise.corpus.manifest import Split
+from labelwise.datasets.decisions import DecisionRow
 from labelwise.merge.rules.agreement import Version, find_versions
 from labelwise.merge.rules.answers import Answer, by_time, said_labels, same_answers, superseded, why_not
 from labelwise.merge.rules.decisions import Decided, Judged, judge
@@ -30,9 +32,7 @@ from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
 from labelwise.merge.rules.splits import value_of_meta
 from labelwise.merge.rules.votes import outvoted
-from labelwise.sources.decisions import DecisionRow
 from labelwise.sources.prodigy import DOCUMENT, TaskSpan
-from labelwise.text import SpanKey, State
 
 # Those who say so, each with their span; the first span has the outcome of all, the others are duplicates.
 Said = list[tuple[Answer, TaskSpan]]

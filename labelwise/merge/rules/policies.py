@@ -9,12 +9,12 @@ from typing import Literal
 import msgspec
 from spacy.tokens import Doc, Span
 
+from labelwise.base.errors import InputError
+from labelwise.base.settings import check_choices
+from labelwise.base.text import SpanKey
 from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.manifest import Split
-from labelwise.errors import InputError
 from labelwise.merge.rules.answers import Answer, by_time
-from labelwise.settings import check_choices
-from labelwise.text import SpanKey
 
 Duplicates = Literal["latest", "union", "error"]
 Annotators = Literal["half", "all", "union"]  # or names

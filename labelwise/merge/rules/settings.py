@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.settings import check_choices, read_section
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules
-from labelwise.errors import InputError
 from labelwise.merge.rules.policies import Policies
-from labelwise.settings import check_choices, read_section
 
 NearDuplicates = Literal["report", "group", "off"]
 MAX_WORDS = 1_000_000  # that a tokenizer sees: to make it takes 0.2 seconds, and these words some 20

@@ -10,13 +10,13 @@ import numpy as np
 from spacy.attrs import IDX, LENGTH, ORTH, SPACY
 from spacy.tokens import Doc
 
+from labelwise.base.errors import InputError
+from labelwise.base.text import SpanKey
 from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import BEGIN, INSIDE, MISSING, OUTSIDE, StoredDoc
-from labelwise.errors import InputError
 from labelwise.merge.rules.lost_spans import Claim, LostSpan
 from labelwise.merge.rules.one_text import Merged, missing_labels, names_of
 from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Unmarked
-from labelwise.text import SpanKey
 
 Tokens = tuple[int, int]  # the first of a span, and the one behind it
 Aligned = Mapping[SpanKey, Tokens]  # by the offsets that were annotated

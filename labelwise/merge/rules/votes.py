@@ -12,9 +12,9 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from labelwise.base.text import SpanKey, overlapping_groups
 from labelwise.merge.rules.answers import Answer, by_time
 from labelwise.merge.rules.policies import ANNOTATORS, half, names_in
-from labelwise.text import SpanKey, overlapping_groups
 
 Offsets = tuple[int, int]
 

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.ledger import Ledger
-from labelwise.errors import InputError
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 
 
 def download_folders() -> list[Path]:

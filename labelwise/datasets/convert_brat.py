@@ -14,10 +14,13 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic, check_replaceable
+from labelwise.base.parallel import Progress, no_progress
+from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS
-from labelwise.errors import InputError
-from labelwise.files import atomic, check_replaceable
-from labelwise.parallel import Progress, no_progress
+from labelwise.datasets.brat_splits import Tell, find_lacking, split_folders
+from labelwise.datasets.declarations import AnySplit, check_renaming
 from labelwise.sources.brat import (
     AS_IT_IS,
     NOT_CONVERTED,
@@ -29,10 +32,7 @@ from labelwise.sources.brat import (
     find_predicted,
     read_document,
 )
-from labelwise.sources.brat_splits import Tell, find_lacking, split_folders
-from labelwise.sources.declarations import AnySplit, check_renaming
 from labelwise.sources.files import stat_of
-from labelwise.text import counted
 
 PROBLEMS, REPORT = "problems.jsonl", "report.json"
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from configparser import ConfigParser, Error
 from pathlib import Path
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 DISABLED = "NPY_DISABLE_CPU_FEATURES"

@@ -16,13 +16,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic
+from labelwise.base.text import DECODE_ERRORS, counted
 from labelwise.corpus.manifest import is_corpus
 from labelwise.corpus.places import read_places
-from labelwise.errors import InputError
-from labelwise.files import atomic
 from labelwise.sources.files import read_file
 from labelwise.sources.jsonl import BOM
-from labelwise.text import DECODE_ERRORS, counted
 
 DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which others are added
 SHOWN = 100  # characters of a bad row

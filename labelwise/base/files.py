@@ -20,10 +20,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def beside(path: Path, kind: str) -> Path:
@@ -219,11 +219,11 @@ def full_disk_named(folder: Path) -> Iterator[None]:
 
 
 def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
-    """Digest the Python files of some folders of this package, the modules beside them, and versions of packages.
+    """Digest the Python files of some folders of this package, and of `base`, and versions of packages.
 
     folders (Iterable[str]): such as "merge", or "../spacy_per_label"; folders inside them count too.
     """
-    inside = (file for folder in folders for file in (PACKAGE / folder).resolve().rglob("*.py"))
+    inside = {file for folder in ("base", *folders) for file in (PACKAGE / folder).resolve().rglob("*.py")}
     digest = hashlib.blake2b("\n".join(versions).encode(), digest_size=8)
     for file in sorted({*PACKAGE.glob("*.py"), *inside}):
         digest.update(f"\0{file.relative_to(PACKAGE.parent).as_posix()}\0".encode() + file.read_bytes())

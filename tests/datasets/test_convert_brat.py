@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
+from labelwise.base.files import locked
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import export
-from labelwise.files import locked
 from labelwise.sources import convert_brat as convert
 from labelwise.sources.brat import PREDICTED, Reading
-from labelwise.sources.convert_brat import convert_brat
 from scripts.convert_brat import convert_brat_cli
 from tests.conftest import another_process, call, read_jsonl
 from tests.sources.reading import write

@@ -12,7 +12,7 @@ import numpy as np
 import thinc.api
 from thinc.config import registry
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 
 
 @registry.ops("labelwise.CpuOps")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from labelwise.errors import InputError
-from labelwise.files import locked
-from labelwise.sources.decisions import add_decisions, read_decisions
+from labelwise.base.errors import InputError
+from labelwise.base.files import locked
+from labelwise.datasets.decisions import add_decisions, read_decisions
 from scripts.decide import decide_cli
 from tests.conftest import another_process, call, read_jsonl, write_jsonl
 

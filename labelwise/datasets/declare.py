@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.console import msg, print_table
+from labelwise.base.console import msg, print_table
+from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS
-from labelwise.sources.declarations import write_entries
+from labelwise.datasets.declarations import write_entries
+from labelwise.datasets.undeclared import Undeclared, declare_folder
 from labelwise.sources.formats import SUFFIXES
-from labelwise.sources.undeclared import Undeclared, declare_folder
-from labelwise.text import counted
 
 
 def declare(folder: Path) -> list[Undeclared]:

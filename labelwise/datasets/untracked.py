@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from labelwise.errors import InputError
-from labelwise.settings import decode_yaml
+from labelwise.base.errors import InputError
+from labelwise.base.settings import decode_yaml
+from labelwise.base.text import counted
 from labelwise.sources.files import find_files, printable
-from labelwise.text import counted
 
 
 class _Command(msgspec.Struct):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labelwise.errors import InputError
-from labelwise.sources.declarations import Declaration, load_datasets, read_entries, write_entries
+from labelwise.base.errors import InputError
+from labelwise.datasets.declarations import Declaration, load_datasets, read_entries, write_entries
+from labelwise.datasets.undeclared import Undeclared, declare_folder
 from labelwise.sources.files import has_data
-from labelwise.sources.undeclared import Undeclared, declare_folder
 from scripts.merge import merge_cli
 from tests.conftest import ROOT, call, task, write_jsonl
 from tests.sources.reading import make_database

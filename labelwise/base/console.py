@@ -13,8 +13,8 @@ from rich.text import Text
 from tqdm import tqdm
 from wasabi import Printer
 
-from labelwise.errors import InputError
-from labelwise.files import FULL
+from labelwise.base.errors import InputError
+from labelwise.base.files import FULL
 
 FEW = 4  # counts that are printed in one line
 MOST = 8  # rows of a table that is printed in part

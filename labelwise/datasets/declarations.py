@@ -30,10 +30,10 @@ from typing import Literal, NamedTuple
 import msgspec
 import yaml
 
+from labelwise.base.errors import InputError
+from labelwise.base.settings import decode_yaml
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.corpus.tasks import DATASETS
-from labelwise.errors import InputError
-from labelwise.settings import decode_yaml
 from labelwise.sources.files import find_files, open_file, printable, read_file
 from labelwise.sources.formats import read_items
 from labelwise.sources.prodigy import labels_of

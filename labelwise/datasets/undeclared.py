@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic
+from labelwise.base.settings import decode_yaml
+from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS
-from labelwise.errors import InputError
-from labelwise.files import atomic
-from labelwise.settings import decode_yaml
-from labelwise.sources.declarations import (
+from labelwise.datasets.declarations import (
     SYNTAX,
     Declaration,
     SourceFile,
@@ -29,7 +30,6 @@ from labelwise.sources.declarations import (
 from labelwise.sources.files import data_in, find_files, printable, read_file
 from labelwise.sources.formats import DATABASE, SUFFIXES
 from labelwise.sources.prodigy_tables import find_names
-from labelwise.text import counted
 
 COMMENT = """\
 # Found in this folder, to be checked: list all labels that annotators were shown, as those nobody used can't be

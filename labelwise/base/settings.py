@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 import yaml
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 
 Kind = TypeVar("Kind")
 Section = TypeVar("Section", bound=msgspec.Struct)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from labelwise.errors import InputError
+from labelwise.base.errors import InputError
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
