@@ -27,7 +27,7 @@ from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.sources.files import printable
 from labelwise.sources.raw_texts import RawText, read_raw_texts
-from spacy_per_label.component import SPANS_KEY
+from spacy_per_label import PerLabelRecognizer
 
 PART = 500  # raw texts
 WORD = 5  # characters
@@ -122,7 +122,7 @@ def predict_part(job: PredictJob) -> Done:
     problems: Counter[str] = Counter()
     lines, texts, words = BytesIO(), 0, 0
     for doc, found in predict_each(nlp, read_part(job.part, problems), lambda doc: len(doc.text) // WORD):
-        doc.predicted, doc.found = sorted(entities(found)), all_found(found)
+        doc.predicted, doc.found = sorted(entities(found)), all_found(nlp, found)
         if not isinstance(job.part, Partition):
             doc.uncovered = dict.fromkeys(sorted(labels.union(label for *_, label in doc.predicted)), "none")
         write_predictions([doc], lines)
@@ -157,13 +157,13 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
     )
 
 
-def all_found(doc: Doc) -> list[tuple[int, int, str, float]]:
-    """List all spans that a per-label recognizer found, which may overlap, each with its probability."""
-    group = doc.spans.get(SPANS_KEY, ())
-    scores = getattr(group, "attrs", {}).get("scores", ())
+def all_found(nlp: Language, doc: Doc) -> list[tuple[int, int, str, float]]:
+    """List all spans that per-label recognizers found, which may overlap, each with its probability."""
+    groups = [doc.spans[pipe.spans_key] for _, pipe in nlp.pipeline if isinstance(pipe, PerLabelRecognizer)]
     return sorted(
         (span.start_char, span.end_char, span.label_, round(float(score), 4))
-        for span, score in zip(group, scores, strict=True)
+        for group in groups
+        for span, score in zip(group, group.attrs["scores"], strict=True)
     )
 
 

@@ -67,7 +67,7 @@ RECOGNIZER = {
 ENTRY_POINTS = {
     "spacy_factories": {"per_label": "spacy_per_label.component:make_per_label"},
     "spacy_architectures": {
-        "spacy-per-label.Heads.v1": "spacy_per_label.model:make_heads",
+        "spacy-per-label.Heads.v2": "spacy_per_label.model:make_heads",
         "spacy-per-label.Transformer.v1": "spacy_per_label.transformer:make_transformer",
         "spacy-per-label.WordEmbed.v1": "spacy_per_label.words:make_word_embed",
     },

@@ -127,7 +127,7 @@ def find_untaught(recipe: Recipe, settings: Config) -> list[str]:
 
 
 def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer, untaught: Sequence[str]) -> None:
-    """Make the component `ner` of a config what it is to be, in place.
+    """Put the chosen recognizer into [components.ner], in place.
 
     untaught (Sequence[str]): the labels that a per-label recognizer leaves out.
     RAISES (InputError): the config has no block for it, or it is spaCy's, and can't learn from the texts as they are:
@@ -200,7 +200,8 @@ def make_pipeline(recipe: Recipe, settings: Config) -> Language:
     ner: Any = nlp.get_pipe("ner")
     labels = json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
     if recipe.recognizer == "per-label":
-        ner.cfg["untaught"] = [label for label in labels if label not in ner.labels]
+        # `find_untaught` has looked, or the config keeps them.
+        ner.cfg |= {"taught": list(ner.labels), "left_out": [label for label in labels if label not in ner.labels]}
     else:
         for label in labels:
             ner.add_label(label)  # one that no entity has

@@ -24,7 +24,7 @@ from thinc.api import constant, fix_random_seed, set_gpu_allocator
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import give_back
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.pipeline import forgetting, untaught_labels
+from labelwise.corpus.pipeline import forgetting, predict_each, untaught_labels
 from labelwise.train.checkpoint import State
 from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
 from labelwise.train.parameters import find_scalers, find_slots, forget_gradients, is_out_of_memory, set_aside
@@ -180,7 +180,11 @@ class Loop:
     def score_dev(self) -> tuple[float, dict[str, Any]]:
         """Score dev by the weights of the config; each rank counts the entities of its own texts."""
         share = islice(self.dev.texts(), self.ranks.rank, None, self.ranks.count)
-        counts: Counts = sum(self.ranks.exchange(count_entities(self.nlp, share)), Counter())
+        counts = count_entities(predict_each(self.nlp, share, len))
+        return self.score(sum(self.ranks.exchange(counts), Counter()))
+
+    def score(self, counts: Counts) -> tuple[float, dict[str, Any]]:
+        """Score counts of entities by the weights of the config; labels that the pipeline leaves out don't count."""
         untaught = untaught_labels(self.nlp)
         scores = scores_of(Counter({key: n for key, n in counts.items() if key[0] not in untaught}))
         return weighted_score(scores, self.training["score_weights"]), scores

@@ -22,13 +22,14 @@ from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
-from labelwise.train.calibrate import Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
 from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of
+from labelwise.train.held_out import fit
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots
 from labelwise.train.ranks import Alone, TorchRanks, forked, is_launched
 from labelwise.train.recipe import Recipe
+from spacy_per_label.calibrate import OUTSIDE, Fitted
 
 Tell = Callable[[str], Any]
 
@@ -140,11 +141,8 @@ def _lead(
         nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
         fitted = None
         if recipe.recognizer == "per-label":
-            loop.ranks = Alone()
-            if is_small(recipe):
-                choose_outside(nlp, lambda: loop.score_dev()[1]["ents_f"] or 0.0)
-            if fitted := fit(nlp, loop.dev.texts()):
-                ner.cfg |= fitted.settings
+            shifts = OUTSIDE if is_small(recipe) else OUTSIDE[:1]
+            fitted = fit(nlp, loop.dev.texts(), shifts, lambda counts: loop.score(counts)[0])
             # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
             path = folder / "ner" / "cfg"
             path.unlink()

@@ -11,12 +11,13 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import fix_random_seed
+from thinc.api import Model, fix_random_seed
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.train.calibrate import Fitted, fit
+from labelwise.train.held_out import fit
 from labelwise.train.run import Trained
 from labelwise.train.vectors import make_vectors
+from spacy_per_label.calibrate import Fitted
 from tests.conftest import read_docs, stored
 from tests.train.test_vectors import WORDPIECE, write_transformer
 from tests.train.training import STEPS, train_in
@@ -55,23 +56,47 @@ def spans(doc: Doc, group: str) -> set[tuple]:
     return {(span.start, span.end, span.label_) for span in (doc.spans[group] if group else doc.ents)}
 
 
-def f_score(docs: list[Doc], dev: list[Doc]) -> float:
-    pairs = [(spans(doc, ""), spans(gold, "")) for doc, gold in zip(docs, dev, strict=True)]
-    return 2 * sum(len(one & gold) for one, gold in pairs) / sum(len(one) + len(gold) for one, gold in pairs)
+def f_scores(docs: list[Doc], dev: list[Doc]) -> tuple[float, float]:
+    """F1 of all entities, and the mean of the labels'."""
+    counts: dict[str, np.ndarray] = {}
+    for doc, gold in zip(docs, dev, strict=True):
+        for group, side in ((spans(doc, ""), 0), (spans(gold, ""), 1), (spans(doc, "") & spans(gold, ""), 2)):
+            for *_, label in group:
+                counts.setdefault(label, np.zeros(3))[side] += 1
+    micro, *by_label = (2 * one[2] / one[:2].sum() for one in (sum(counts.values()), *counts.values()))
+    return micro, sum(by_label) / len(by_label)
 
 
-def test_the_shift_of_outside_with_the_best_f_on_dev_is_saved_and_moves_what_is_found(nlp, dev):
-    cfg = nlp.get_pipe("ner").cfg
+@pytest.mark.parametrize("by", ["ents_f", "ents_macro_f", "ents_r"])
+def test_the_shift_of_outside_that_scores_best_on_dev_is_saved_and_moves_what_is_found(by, demo_corpus, dev, tmp_path):
+    """By the config's weights."""
+    weights = {f"training.score_weights.{name}": float(name == by) for name in ("ents_f", "ents_macro_f", "ents_r")}
+    train_in(tmp_path, demo_corpus, STEPS | weights)
+    cfg = (nlp := spacy.load(tmp_path / "model")).get_pipe("ner").cfg
     saved, scores, counts = cfg["outside"], [], []
     for name in ("slopes", "intercepts"):  # it is chosen before they are fitted
         del cfg[name]
     for cfg["outside"] in SHIFTS:
         docs = found(nlp, dev)
-        scores.append(f_score(docs, dev))
+        recall = sum(len(spans(doc, "") & spans(gold, "")) for doc, gold in zip(docs, dev, strict=True))
+        scores.append(dict(zip(weights, (*f_scores(docs, dev), recall), strict=True))[f"training.score_weights.{by}"])
         counts.append(sum(len(doc.spans["labels"]) for doc in docs))
     assert saved == SHIFTS[scores.index(max(scores))]
     assert all(one <= other for one, other in pairwise(counts))
     assert counts[0] < counts[-1]
+
+
+def test_dev_is_predicted_once(nlp, dev, monkeypatch):
+    """Whatever the number of shifts."""
+    model, predict, given = nlp.get_pipe("ner").model, Model.predict, []
+
+    def counted(self, X):
+        given.extend(X if self is model else ())
+        return predict(self, X)
+
+    monkeypatch.setattr(Model, "predict", counted)
+    fit(nlp, iter(map(stored, dev)), SHIFTS, lambda counts: 0.0)
+    assert len(given) == len(dev)
 
 
 def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev):
@@ -113,8 +138,9 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
             gold = [(one.start_char, one.end_char, one.label_, []) for one in doc.spans["labels"] if number % 2]
             uncovered = dict.fromkeys(nlp.get_pipe("ner").labels, state) if state else {}
             annotate(copy := nlp.make_doc(doc.text), Annotation(gold, [], uncovered))
+            copy.spans["gold"] = [copy.char_span(*one[:3]) for one in gold]
             texts.append(stored(copy))
-        return fit(nlp, iter(texts))
+        return fit(nlp, iter(texts), [cfg["outside"]], lambda counts: 0.0)
 
     every, part = fit_on(""), fit_on("partial")
     assert every.after > 0.9 > every.before > 0.2

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelwise.train.calibrate import fit
 from labelwise.train.checkpoint import State, restore, take_arrays
 from labelwise.train.config import make_pipeline, read_settings
+from labelwise.train.held_out import fit
 from labelwise.train.loop import Loop
 from labelwise.train.parameters import find_slots, forget_gradients
 from labelwise.train.ranks import Alone
 from labelwise.train.recipe import Recipe
+from spacy_per_label.calibrate import OUTSIDE
 from tests.conftest import task
 from tests.pretend_gpu import pretended
 from tests.train.training import CPU, GPU, STEPS, with_bert
@@ -42,7 +43,7 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
         ner: Any = nlp.get_pipe("ner")
         loop = Loop(nlp, -1, State(""), Alone())
         first, *_, last = [info["losses"]["ner"] for info in loop.run() if info["score"] is not None]
-        fit(nlp, loop.dev.texts())
+        fit(nlp, loop.dev.texts(), OUTSIDE, lambda counts: loop.score(counts)[0])
         np.savez(tmp_path / "arrays.npz", **take_arrays(nlp, loop.optimizer))
         loop.state.updates = [loop.optimizer.nr_update[slot.key] for slot in find_slots(nlp)]
         for slot in find_slots(nlp):
