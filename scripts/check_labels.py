@@ -12,7 +12,7 @@ from labelwise.base.settings import read_section
 from labelwise.base.text import counted
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option
 
@@ -44,7 +44,7 @@ def check_labels_cli(
         if config:
             section = read_section(project, "check", CheckSection)
             obey(config)
-            recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, resume=True)
+            recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
             folds = Folds(recipe, section.folds, workers)
         checked = check(corpus, out, folds, tell=msg.info)
     msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")

@@ -40,7 +40,7 @@ from labelwise.project import new
 from labelwise.project.stages import SECTIONS as READ_BY
 from labelwise.train import run as training_run
 from labelwise.train.config import read_settings
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 from labelwise.train.vectors import make_vectors
 from scripts.check_labels import CheckSection
 from spacy_per_label.component import make_per_label
@@ -517,7 +517,7 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     patched.setattr("scripts.predict.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("scripts.train.launch", lambda gpus: Path("launched").write_text(str(gpus)))
 
-    def train(recipe: Recipe, *given: Any, **options: Any) -> None:
+    def train(recipe: TrainingConfig, *given: Any, **options: Any) -> None:
         write(str(recipe.gpu_id))
         Path("settings").write_text(read_settings(recipe).to_str())
 

@@ -26,8 +26,8 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.package.card import write_card
 from labelwise.package.wheel import ENTRY_POINTS, PackageName, make_package
-from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY
 from tests.project.installed import build
@@ -58,7 +58,7 @@ def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
     (root / "metrics").mkdir()
     shutil.copy(corpus.parent / "merge.json", root / "metrics")
     model = root / "training" / pipeline / "model-best"
-    train_pipeline(Recipe(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
+    train_pipeline(TrainingConfig(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
     tables, predictions = model.parent, root / "predictions.jsonl"
     evaluation = evaluate_pipeline(model, corpus / "test", tables=tables, predictions=predictions)
     (root / "metrics" / f"{pipeline}.json").write_bytes(msgspec.json.encode(evaluation.metrics))

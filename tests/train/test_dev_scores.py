@@ -13,7 +13,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.corpus.pipeline import predict_each
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
-from labelwise.train.recipe import default_config
+from labelwise.train.training_config import default_config
 from tests.conftest import stored
 
 COMMON = {("A", "tp"): 90, ("A", "fn"): 10, ("B", "fn"): 4}  # many spans of A are found, and none of B

@@ -15,7 +15,7 @@ from thinc.api import Model, fix_random_seed
 
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.train.held_out import fit
-from labelwise.train.run import Trained
+from labelwise.train.run import TrainResult
 from labelwise.train.vectors import make_vectors
 from spacy_per_label.calibrate import Fitted
 from tests.conftest import read_docs, stored
@@ -27,7 +27,7 @@ SHIFTS = (0.0, -0.5, -1.0, -1.5, -2.0)
 
 
 @pytest.fixture(scope="module")
-def trained(demo_corpus, tmp_path_factory) -> tuple[Path, Trained]:
+def trained(demo_corpus, tmp_path_factory) -> tuple[Path, TrainResult]:
     """A folder with a pipeline that was trained with vectors of letters, `model`; and what the training told."""
     folder = tmp_path_factory.mktemp("saved")
     letters = [*string.ascii_letters, *(f"##{letter}" for letter in string.ascii_letters)]

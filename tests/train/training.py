@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labelwise.train.recipe import Recipe
-from labelwise.train.run import Trained, train_pipeline
+from labelwise.train.run import TrainResult, train_pipeline
+from labelwise.train.training_config import TrainingConfig
 from tests.conftest import NO_DROPOUT, ROOT, TINY
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
@@ -25,14 +25,14 @@ def train_in(
     corpus: Path,
     overrides: dict[str, Any] = STEPS,
     config: Path = CPU,
-    tell: Callable[[str], Any] = lambda told: None,
+    log: Callable[[str], Any] = lambda message: None,
     resources: Path | None = None,
     **options: Any,
-) -> Trained | None:
+) -> TrainResult | None:
     """Train to `model` and `curve.tsv` in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe(config, corpus, overrides=overrides, **options)
-    return train_pipeline(recipe, folder / "model", folder / "curve.tsv", resources=resources, tell=tell)
+    wanted = TrainingConfig(config, corpus, overrides=overrides, **options)
+    return train_pipeline(wanted, folder / "model", folder / "curve.tsv", resources=resources, log=log)
 
 
 def curve(folder: Path, *columns: str) -> list[list[str]]:
