@@ -69,15 +69,16 @@ def hold_pipeline(model: Path, digest: str) -> Language:
     return load_pipeline(model)
 
 
-def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
+def predict_split(model: Path, digest: str, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
     """Write the predictions of a pipeline for a split of a merged corpus.
 
+    digest (str): of the pipeline's files.
     workers (int): processes that predict.
     YIELDS (Done): what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
     partitions = find_partitions(split.absolute())
-    return _predict(model, partitions, out, workers, [split])
+    return _predict(model, digest, partitions, out, workers, [split])
 
 
 def predict_texts(model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1) -> Iterator[Done]:
@@ -92,13 +93,15 @@ def predict_texts(model: Path, inputs: Sequence[Path], out: Path, *, workers: in
     """
     check_kind(out, folder=False)
     texts = read_raw_texts(inputs)
-    return _predict(model, iter(lambda: list(islice(texts, PART)), []), out, workers, inputs)
+    parts = iter(lambda: list(islice(texts, PART)), [])
+    return _predict(model, digest_folder(model), parts, out, workers, inputs)
 
 
-def _predict(model: Path, parts: Iterable[Part], out: Path, workers: int, inputs: Sequence[Path]) -> Iterator[Done]:
+def _predict(
+    model: Path, digest: str, parts: Iterable[Part], out: Path, workers: int, inputs: Sequence[Path]
+) -> Iterator[Done]:
     """Predict all parts, and put their lines together, in order."""
     model, out = model.absolute(), out.absolute()
-    digest = digest_folder(model)
     hold_pipeline(model, digest)
     texts = 0
     with (

@@ -25,6 +25,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, digest_folder
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
+from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import packages_of
 from labelwise.evaluate.ranking import SHIP_AT
@@ -176,7 +177,7 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
 def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], nlp: Language) -> dict[str, str | Path]:
     """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine."""
     data, about = f"{name}/{name}-{meta['version']}", json.dumps(meta, indent=2, ensure_ascii=False)
-    found = (path for path in model.rglob("*") if path.is_file() and path.name != SEEN_TEXTS)
+    found = (path for path in model.rglob("*") if path.is_file() and path.name not in (SEEN_TEXTS, RECORD))
     files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
     config = nlp.config.copy()
     config["paths"] = dict.fromkeys(config["paths"])

@@ -21,6 +21,7 @@ from labelwise.base.files import atomic_together, beside, check_replaceable, rem
 from labelwise.base.parallel import tree_pss
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
+from labelwise.corpus.record import write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
@@ -216,6 +217,7 @@ def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fi
         path.unlink()
         path.write_text(json.dumps(settings, indent=2, ensure_ascii=False), encoding="utf8")
     write_seen(folder, prepared.seen)
+    write_record(folder)
     return fitted
 
 

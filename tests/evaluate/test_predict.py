@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import spacy
 
+from labelwise.base.files import digest_folder
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate import predict as module
@@ -19,7 +20,7 @@ from tests.train.training import GPU, train_in, with_bert
 
 
 def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:
-    done = list(predict_split(model, split, out, **options))
+    done = list(predict_split(model, digest_folder(model), split, out, **options))
     return done, list(read_predictions(out))
 
 

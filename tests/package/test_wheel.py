@@ -20,6 +20,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, SplitCounts
+from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
@@ -187,7 +188,7 @@ def test_neither_a_word_of_the_vocabulary_nor_digests_of_the_texts_nor_paths_are
     made = make_package(own, "cpu", own / "dist", PackageName("brands", "1.2.0"))
     content = content_of(made)
     assert b"PERSON" in content
-    for absent in ("Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS):
+    for absent in ("Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS, RECORD):
         assert absent.encode() not in content
     assert "no text, and no word of them" in (own / "dist/README.md").read_text()
 

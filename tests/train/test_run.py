@@ -48,7 +48,9 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
     assert float(rows[-1][4]) < float(rows[0][4])
     train_in(tmp_path, demo_corpus, LEARNT)
     assert files(tmp_path / "model") == files(trained / "model")
-    one, other = (evaluate_pipeline(folder / "model", demo_corpus / "test")[0] for folder in (trained, tmp_path))
+    evaluations = [evaluate_pipeline(folder / "model", demo_corpus / "test") for folder in (trained, tmp_path)]
+    assert [evaluation.edited for evaluation in evaluations] == [[], []]
+    one, other = (evaluation.metrics for evaluation in evaluations)
     one.pipeline_digest = other.pipeline_digest  # the config names the curve's file
     assert one == other
 

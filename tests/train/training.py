@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from labelwise.corpus.record import RECORD
 from labelwise.train.run import TrainResult, train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import NO_DROPOUT, ROOT, TINY
@@ -47,6 +48,6 @@ def losses(folder: Path) -> list[float]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What a training has left, by path, but for the config, which names the curve's path."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "config.cfg"]
+    """What a training has left, by path, but for the config, which names the curve's path, and the record of it."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("config.cfg", RECORD)]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
