@@ -9,17 +9,15 @@ import pytest
 import srsly
 
 import labelwise
+from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.settings import read_section
 from labelwise.datasets.convert_brat import BratSection
 from labelwise.merge import cache as merge_cache
 from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.package.wheel import PackageName
 from labelwise.project.stages import SECTIONS, dvc_yaml
 from labelwise.sources.brat import Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
-from scripts.check_labels import CheckSection
-from scripts.report import ReportSection
 from tests.conftest import ROOT
 from tests.test_house import imported
 

@@ -27,22 +27,20 @@ from spacy.util import load_config
 from thinc.api import fix_random_seed
 from typer.testing import CliRunner
 
+from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.text import text_key
 from labelwise.corpus.places import answer_digest
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
 from labelwise.datasets.convert_brat import BratSection
-from labelwise.evaluate.ranking import ReportSection
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.package.wheel import PackageName
 from labelwise.project import new
 from labelwise.project.stages import SECTIONS as READ_BY
 from labelwise.train import run as training_run
 from labelwise.train.config import read_settings
 from labelwise.train.training_config import TrainingConfig
 from labelwise.train.vectors import make_vectors
-from scripts.check_labels import CheckSection
 from spacy_per_label.component import make_per_label
 from tests.compare.test_revisions import Repository
 from tests.conftest import ROOT, TINY, Merging, read_docs, save_ruler, task, write_jsonl

@@ -7,7 +7,6 @@ own (docs/scale.md).
 """
 
 import json
-import re
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -17,25 +16,23 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 from spacy.language import Language
 
 import spacy_per_label
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, digest_folder
+from labelwise.base.sections import SHIP_AT, PackageName
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
 from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import packages_of
-from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
 from spacy_per_label import PerLabelRecognizer
 
 CARD = "README.md"
-NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 WHEEL = "Wheel-Version: 1.0\nGenerator: labelwise\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 INIT = '''"""A pipeline of spaCy; README.md says what it is."""
 
@@ -73,36 +70,6 @@ ENTRY_POINTS = {
         "spacy-per-label.WordEmbed.v1": "spacy_per_label.words:make_word_embed",
     },
 }
-
-
-class PackageName(msgspec.Struct, frozen=True):
-    """What a package is called: the section `package` of project.yml.
-
-    name (str): without the language, which spaCy puts before it.
-    license (str): an identifier, such as mit, that the hub knows; empty for none.
-    description (str): what it is for; empty if there is nothing to say.
-    """
-
-    name: str = "ner"
-    version: str = "0.1.0"
-    license: str = ""
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        """Check that a package can be called that.
-
-        RAISES (InputError): it can't.
-        """
-        if not NAME.fullmatch(self.name):
-            raise InputError(
-                f"name: {self.name!r}: write small letters, digits and single underscores, such as ner_lab"
-            )
-        try:
-            as_pip_writes_it = str(Version(self.version)) == self.version
-        except InvalidVersion:
-            as_pip_writes_it = False
-        if not as_pip_writes_it:
-            raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
 
 
 def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, ship_at: float = SHIP_AT) -> Path:

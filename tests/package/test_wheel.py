@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
+from labelwise.base.sections import PackageName
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, SplitCounts
 from labelwise.corpus.record import RECORD
@@ -26,7 +27,7 @@ from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.package.card import write_card
-from labelwise.package.wheel import ENTRY_POINTS, PackageName, make_package
+from labelwise.package.wheel import ENTRY_POINTS, make_package
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
