@@ -15,7 +15,8 @@ from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from scripts.predict import predict_cli
-from tests.conftest import call, make_bert, read_docs, run_python, save_ruler, task
+from tests.conftest import call, read_docs, run_python, save_ruler, task
+from tests.spacy_per_label.bert import make_bert
 from tests.train.training import GPU, train_in, with_bert
 
 

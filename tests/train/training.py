@@ -7,7 +7,8 @@ from typing import Any
 from labelwise.corpus.record import RECORD
 from labelwise.train.run import TrainResult, train_pipeline
 from labelwise.train.training_config import TrainingConfig
-from tests.conftest import NO_DROPOUT, ROOT, TINY
+from tests.conftest import ROOT, TINY
+from tests.spacy_per_label.bert import NO_DROPOUT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
 STEPS = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
