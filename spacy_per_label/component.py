@@ -78,7 +78,8 @@ class PerLabelRecognizer(TrainablePipe):
 
         `cfg["taught"]` and `cfg["left_out"]` say so; updates add to the first, and whoever trains may set both.
         """
-        return (*(label for label in self.labels if label not in self.cfg["taught"]), *self.cfg["left_out"])
+        taught = set(self.cfg["taught"])
+        return (*(label for label in self.labels if label not in taught), *self.cfg["left_out"])
 
     @property
     def label_data(self) -> list[str]:
@@ -166,7 +167,8 @@ class PerLabelRecognizer(TrainablePipe):
 
         Entities and blocked tokens that a Doc already has stay as they are.
         """
-        labels, taught = self.labels, np.array([label not in self.untaught for label in self.labels], bool)
+        labels, untaught = self.labels, set(self.untaught)
+        taught = np.array([label not in untaught for label in labels], bool)
         for doc, spans in zip(docs, found, strict=True):
             made = [Span(doc, start, end, label=labels[label]) for start, end, label in spans.rows()]
             group = SpanGroup(doc, name=self.spans_key, spans=made)
@@ -219,8 +221,8 @@ class PerLabelRecognizer(TrainablePipe):
             for base, known in zip(starts, targets, strict=False)
             for start, end, label in known.rejected
         ]
-        shown = (label for label in self.labels if label not in self.cfg["taught"])
-        self.cfg["taught"] += [label for label in shown if (tags[:, numbers[label]] == OUT).any()]
+        untaught = numbers.keys() - self.cfg["taught"]
+        self.cfg["taught"] += sorted(label for label in untaught if (tags[:, numbers[label]] == OUT).any())
         ops: Any = self.model.ops
         flat = ops.xp.concatenate(logits)
         loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, ops)

@@ -185,7 +185,7 @@ def test_ranks_that_differ_or_do_not_sum_are_refused_before_the_first_step(wrong
     if wrong == "sums":
         with expected:
             train_in(tmp_path, demo_corpus, EXACT, workers=2)
-        assert losses(tmp_path) == []
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_container_without_room_for_gradients_is_told_the_remedy(monkeypatch):
@@ -275,7 +275,7 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
 @pytest.mark.long
 def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path):
     """gloo, on the CPU; where a rank is killed, the training goes on to the same bytes."""
-    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=6)
+    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8)  # a quarter of which is the frequency
     assert launch(tmp_path / "killed", demo_corpus, "killed", overrides).returncode
     for folder in ("whole", "killed"):
         done = launch(tmp_path / folder, demo_corpus, "whole", overrides)

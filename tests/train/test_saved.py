@@ -14,6 +14,7 @@ from spacy.training import Example
 from thinc.api import Model, fix_random_seed
 
 from labelwise.corpus.annotation import Annotation, annotate
+from labelwise.evaluate.predict import all_found
 from labelwise.train.held_out import fit
 from labelwise.train.run import TrainResult
 from labelwise.train.vectors import make_vectors
@@ -148,6 +149,13 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
     assert fit_on("none") is None
     cfg["outside"] = 50.0
     assert fit_on("") is None
+
+
+def test_predictions_have_all_spans_wherever_the_pipeline_keeps_them(nlp, dev):
+    expected = [all_found(nlp, doc) for doc in found(nlp, dev)]
+    assert sum(map(len, expected)) > 10
+    nlp.get_pipe("ner").spans_key = "elsewhere"
+    assert [all_found(nlp, doc) for doc in found(nlp, dev)] == expected
 
 
 @pytest.mark.parametrize(("drop", "differ"), [(0.5, True), (0.0, False)])
