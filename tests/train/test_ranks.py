@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,7 +61,8 @@ def wait_for_ever(ranks) -> None:
 
 
 def children() -> set[int]:
-    """The processes that this one has started; other tests may have left some."""
+    """The processes that this one has started; other tests may have left some, and one frees shared memory."""
+    resource_tracker.ensure_running()
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
