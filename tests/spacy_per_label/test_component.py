@@ -14,6 +14,7 @@ from spacy.training import Example
 from thinc.api import Model
 
 from spacy_per_label import known, set_known
+from spacy_per_label.calibrate import annotate_shifted
 from spacy_per_label.decode import FoundSpans, choose_flat, decode
 from spacy_per_label.known import get_known, judge, key_of
 from spacy_per_label.loss import log_softmax, loss_and_gradient
@@ -311,6 +312,18 @@ def test_entities_and_blocked_tokens_that_a_doc_has_stay_as_with_spacys_ner(enti
     assert [[(t.ent_iob_, t.ent_type_, t.ent_kb_id_) for t in doc] for doc in docs[:1]] == [
         [(t.ent_iob_, t.ent_type_, t.ent_kb_id_) for t in doc] for doc in docs[1:]
     ]
+
+
+def test_each_shift_annotates_docs_as_if_it_was_the_only_one(learnt):
+    """What a Doc had before stays, with each of them."""
+    nlp, found = learnt["per_label"], []
+    ner, doc = nlp.get_pipe("ner"), nlp.make_doc(TEXTS[0][0])
+    doc.set_ents([Span(doc, 6, 7, "DATE")], default="missing")
+    for _ in annotate_shifted(ner, [doc], (0.0, 50.0, -3.0)):
+        found.append([(ent.start, ent.label_) for ent in doc.ents])
+    assert found[0] == [(0, "PER"), (2, "PER"), (4, "LOC"), (6, "DATE")]
+    assert found[1] == [(6, "DATE")]
+    assert {*found[0]} <= {*found[2]}
 
 
 def test_two_of_them_keep_what_they_find_apart():
