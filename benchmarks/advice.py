@@ -31,8 +31,8 @@ from labelwise.merge.run import merge_data
 from labelwise.report.advice import CASES, Advice, advise
 from labelwise.report.deck import Deck, read_deck
 from labelwise.sources.brat import BratOptions
-from labelwise.train.recipe import Recipe, default_config
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig, default_config
 
 GOAL = 0.6  # of small trainings
 GAIN = 0.005  # of F1 over all, by which longer training is worth it
@@ -87,7 +87,9 @@ def run(tasks: list[Task], folder: Path, state: State, seed: int, train: str = "
     model = (out if train else folder / f"{state.name} train test") / MODEL
     if train:
         often = {"training.eval_frequency": max(20, state.steps // 5), "training.batcher.size": 1000}
-        recipe = Recipe(default_config("cpu"), out / "corpus", seed=seed, max_steps=state.steps, overrides=often)
+        recipe = TrainingConfig(
+            default_config("cpu"), out / "corpus", seed=seed, max_steps=state.steps, overrides=often
+        )
         train_pipeline(recipe, model, out / "plots/cpu.tsv")
     found = evaluate_pipeline(model, out / "corpus/test", tables=out / "training/cpu", other_tokens=not train)
     check(out / "corpus", out / "training/check")

@@ -27,8 +27,8 @@ from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.scores import score_table
-from labelwise.train.recipe import Recipe, Recognizer, default_config
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import Recognizer, TrainingConfig, default_config
 
 METHODS = {"per-label": "per-label", "vectors": "per-label, vectors", "ner": "spaCy's ner", "crf": "CRF"}
 Found = tuple[set[SpanKey], set[SpanKey] | None]  # entities, and all spans, if a method finds more than entities
@@ -44,7 +44,7 @@ class Score(NamedTuple):
     seconds: float
 
 
-def train_recognizer(recipe: Recipe, folder: Path) -> Predict:
+def train_recognizer(recipe: TrainingConfig, folder: Path) -> Predict:
     """Train a pipeline."""
     train_pipeline(recipe, folder / "model", folder / "curve.tsv")
     nlp = load_pipeline(folder / "model")
@@ -59,7 +59,7 @@ def train_recognizer(recipe: Recipe, folder: Path) -> Predict:
     ]
 
 
-def train_baseline(recipe: Recipe, folder: Path) -> Predict:
+def train_baseline(recipe: TrainingConfig, folder: Path) -> Predict:
     """Train a CRF."""
     predict = train_crf(texts_of(recipe.corpus / "train")[: recipe.limit or None], folder / "crf")
 
@@ -100,7 +100,7 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
     return Score(*score([found for found, _ in predicted]), score(every)[0] if every else None, seconds)
 
 
-def trainer_of(method: str, recipe: Recipe, vectors: Path | None) -> Callable[[Path], Predict]:
+def trainer_of(method: str, recipe: TrainingConfig, vectors: Path | None) -> Callable[[Path], Predict]:
     """Make what trains in a folder."""
     if method == "crf":
         return partial(train_baseline, recipe)
@@ -141,7 +141,7 @@ def main(
                     merged = merge(place, kept, Path(folder), outside=each in ("crf", "ner"))
                     there = len(texts_of(merged / "train"))
                     for texts in sorted({most if 0 < most < there else there for most in size}):
-                        recipe = Recipe(default_config("cpu"), merged, max_steps=steps, limit=texts)
+                        recipe = TrainingConfig(default_config("cpu"), merged, max_steps=steps, limit=texts)
                         scores = [
                             measure(merged, trainer_of(each, replace(recipe, seed=seed), vectors))
                             for seed in range(1 if each == "crf" else seeds)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from labelwise.merge.run import merge_data
     from labelwise.report.advice import Advice
     from labelwise.report.page import write_report
-    from labelwise.train.recipe import Recipe, default_config
-    from labelwise.train.run import Trained, train_pipeline
+    from labelwise.train.run import TrainResult, train_pipeline
+    from labelwise.train.training_config import TrainingConfig, default_config
 
 __version__ = "0.3.0.dev0"
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "Evaluation",
     "InputError",
     "Ledger",
-    "Recipe",
     "Settings",
-    "Trained",
+    "TrainResult",
+    "TrainingConfig",
     "default_config",
     "evaluate_pipeline",
     "merge_data",
@@ -41,8 +41,8 @@ _MODULES = {
     "labelwise.merge.run": ("merge_data",),
     "labelwise.report.advice": ("Advice",),
     "labelwise.report.page": ("write_report",),
-    "labelwise.train.recipe": ("Recipe", "default_config"),
-    "labelwise.train.run": ("Trained", "train_pipeline"),
+    "labelwise.train.training_config": ("TrainingConfig", "default_config"),
+    "labelwise.train.run": ("TrainResult", "train_pipeline"),
 }
 
 

@@ -3,29 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.environment import obey
+from labelwise.base.sections import CheckSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option
-
-
-class CheckSection(msgspec.Struct, frozen=True):
-    """The section `check` of project.yml.
-
-    folds (int): pipelines, each trained without a part of train.
-    steps (int): updates of each; 0 for what the config says.
-    """
-
-    folds: int = 3
-    steps: Annotated[int, msgspec.Meta(ge=0)] = 400
 
 
 def check_labels_cli(
@@ -44,7 +33,7 @@ def check_labels_cli(
         if config:
             section = read_section(project, "check", CheckSection)
             obey(config)
-            recipe = Recipe(config, corpus, seed=seed, max_steps=section.steps, resume=True)
+            recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
             folds = Folds(recipe, section.folds, workers)
         checked = check(corpus, out, folds, tell=msg.info)
     msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")

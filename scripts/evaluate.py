@@ -50,6 +50,11 @@ def evaluate_cli(
         tell(said, SEEN_REMEDY)
     for warning in warnings_about_untaught(found.metrics.untaught):
         msg.warn(*warning)
+    if found.edited:
+        msg.warn(
+            f"{model} isn't as its training left it: {', '.join(found.edited)}",
+            "The scores are of the pipeline as it is now; train again for those of the trained one",
+        )
     if found.metrics.unscored:
         msg.info(f"Not scored, because nobody judged them: {counted(found.metrics.unscored, 'prediction')}")
     read = f"{counted(found.metrics.texts, 'text')} of {counted(found.words, 'word')}"

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import typer
 
 from labelwise.base.console import msg, run, user_errors
+from labelwise.base.sections import PackageName, ReportSection
 from labelwise.base.settings import read_section
-from labelwise.evaluate.ranking import ReportSection
-from labelwise.package.wheel import PackageName, make_package
+from labelwise.package.wheel import make_package
 
 Option = typer.Option
 Pipeline = Literal["cpu", "gpu"]

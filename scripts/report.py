@@ -7,9 +7,9 @@ import typer
 
 from labelwise.base.console import msg, print_warnings, run, user_errors
 from labelwise.base.errors import InputError
+from labelwise.base.sections import ReportSection
 from labelwise.base.settings import read_section
 from labelwise.compare.revisions import find_earlier, read_before
-from labelwise.evaluate.ranking import ReportSection
 from labelwise.report.deck import DECISIONS, count_decided
 from labelwise.report.page import Base, write_report
 

@@ -11,8 +11,8 @@ from labelwise.base.console import msg, print_counts, run, user_errors
 from labelwise.base.environment import obey
 from labelwise.base.text import counted
 from labelwise.train.ranks import is_launched, launch
-from labelwise.train.recipe import Precision, Recipe, Recognizer
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import Precision, Recognizer, TrainingConfig
 
 Option = typer.Option
 
@@ -43,7 +43,7 @@ def train_cli(
             launch(gpus)
         if gpu_id >= 0 and is_launched():
             gpu_id = int(os.environ["LOCAL_RANK"])
-        recipe = Recipe(
+        wanted = TrainingConfig(
             config,
             corpus,
             seed=seed,
@@ -57,7 +57,7 @@ def train_cli(
             workers=workers,
             resume=resume,
         )
-        trained = train_pipeline(recipe, out, curve, resources=out.with_name("resources.tsv"), tell=msg.info)
+        trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
     if trained is None:  # one of several processes, of which the first says everything
         return
     print_counts("Texts of an epoch", trained.texts)
@@ -66,7 +66,7 @@ def train_cli(
     msg.info(f"{counted(words, 'word')} in {tqdm.format_interval(seconds)}: {speed}")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
-        msg.info(f"Probabilities are off by {after:.3f} on dev, on average ({before:.3f} uncalibrated)")
+        msg.info(f"Expected calibration error on dev: {after:.3f} ({before:.3f} uncalibrated)")
     msg.good(f"The best pipeline is in {out}, its curve in {curve}")
 
 

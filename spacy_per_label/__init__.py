@@ -1,11 +1,13 @@
 """A spaCy component that recognizes entities with a head for each label, so that it learns from partial annotation.
 
-It needs spaCy, and spacy-transformers for a pipeline that has a transformer. See `component`.
+It needs spaCy, and spacy-transformers for a pipeline that has a transformer. See `component`, and `known` for how a Doc
+says what is annotated.
 """
 
 from spacy_per_label.component import PerLabelRecognizer
+from spacy_per_label.known import Known, get_known, set_known
 from spacy_per_label.transformer import make_transformer
 from spacy_per_label.words import make_word_embed
 
 __version__ = "0.3.0.dev0"
-__all__ = ["PerLabelRecognizer", "make_transformer", "make_word_embed"]
+__all__ = ["Known", "PerLabelRecognizer", "get_known", "make_transformer", "make_word_embed", "set_known"]

@@ -8,17 +8,21 @@ being told what else is in it. Here each label has a decision of its own:
 2. The loss is the cross-entropy of each label's tags, where they are known. A label that a text is complete for is
    known on all of its tokens, except for those of gold without token boundaries. Of a label that was only judged span
    by span, accepted spans are known, and a rejected one costs -log(1 - p), where p is the probability of its tags. All
-   else is masked: it has no loss and no gradient. See `targets` and `loss`.
+   else is masked: it has no loss and no gradient. See `known`, `targets` and `loss`.
 3. Decoding finds, for each label, the most probable sequence of tags that is legal, and so spans that don't overlap.
-   Those of different labels may, and are all kept in `doc.spans["labels"]`, with their probabilities in
+   Those of different labels may, and are all kept in `doc.spans["labels"]` (`spans_key`), with their probabilities in
    `attrs["scores"]`; `doc.ents` is the choice of spans without overlap that has the highest sum of -log(1 - p). See
-   `decode`.
+   `decode`. As with spaCy's `ner`, entities that the Doc already has stay, and no entity has a blocked token.
+4. A label that no text was complete for has never been shown what isn't an entity, so its head marks too much. Its
+   spans stay out of `doc.ents`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.language import Language
 from spacy.pipeline.tok2vec import DEFAULT_TOK2VEC_MODEL
 from spacy.pipeline.trainable_pipe import TrainablePipe
@@ -30,27 +34,37 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
+from spacy_per_label.known import get_known
 from spacy_per_label.loss import log_softmax, loss_and_gradient
-from spacy_per_label.model import set_heads
-from spacy_per_label.targets import OUT, TAGS, gold_spans, targets_of
+from spacy_per_label.model import set_labels
+from spacy_per_label.targets import BEGINS, OUT, TAGS, targets_of
 
-SPANS_KEY = "labels"
-
-DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v1", "tok2vec": DEFAULT_TOK2VEC_MODEL}
+DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
+INSIDE = 1  # spaCy's ENT_IOB
 
 
 class PerLabelRecognizer(TrainablePipe):
     """Recognizes entities with a head for each label.
 
     model (Model): gives each token five logits per label; see `make_heads`.
+    spans_key (str): where `doc.spans` keeps all spans found.
     """
 
-    def __init__(self, vocab: Vocab, model: Model, name: str = "ner", *, scorer: Callable | None = get_ner_prf) -> None:
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "ner",
+        *,
+        spans_key: str = "labels",
+        scorer: Callable | None = get_ner_prf,
+    ) -> None:
         """Take the model; labels are added later, by `initialize` or `add_label`."""
         self.vocab = vocab
         self.model = model
         self.name = name
-        self.cfg: dict[str, Any] = {"labels": [], "untaught": []}
+        self.spans_key = spans_key
+        self.cfg: dict[str, Any] = {"labels": [], "taught": [], "left_out": []}
         self.scorer = scorer
 
     @property
@@ -60,8 +74,12 @@ class PerLabelRecognizer(TrainablePipe):
 
     @property
     def untaught(self) -> tuple[str, ...]:
-        """The labels of the corpus that have no head, because no text was complete for them; whoever trains sets it."""
-        return tuple(self.cfg.get("untaught", ()))
+        """The labels that no text was complete for: their spans stay out of entities, or they have no head.
+
+        `cfg["taught"]` and `cfg["left_out"]` say so; updates add to the first, and whoever trains may set both.
+        """
+        taught = set(self.cfg["taught"])
+        return (*(label for label in self.labels if label not in taught), *self.cfg["left_out"])
 
     @property
     def label_data(self) -> list[str]:
@@ -90,7 +108,7 @@ class PerLabelRecognizer(TrainablePipe):
         nlp: Language | None = None,
         labels: Sequence[str] | None = None,
     ) -> None:
-        """Initialize the model with the labels, those given or those of the examples' gold.
+        """Initialize the model with the labels, those given or those of the examples' gold, and those it already has.
 
         get_examples (Callable): gives some examples, by which layers find their sizes.
         labels (Sequence[str] | None): what `label_data` gives, such as `spacy.read_labels.v1` reads.
@@ -102,20 +120,26 @@ class PerLabelRecognizer(TrainablePipe):
             if len(sample) < 10:
                 sample.append(eg.x)
             if labels is None:
-                found.update(span.label_ for span in gold_spans(eg.reference))
-        for label in sorted(found) if labels is None else labels:
+                found.update(span.label_ for span in get_known(eg.reference).gold)
+        before, self.cfg = self.labels, {"labels": [], "taught": [], "left_out": []}
+        set_labels(self.model, 0)  # what was learnt is forgotten
+        for label in chain(before, sorted(found) if labels is None else labels):
             self.add_label(label)
         if not self.labels:
             raise ValueError(f"{self.name}: no label; give `labels`, or examples that have entities")
-        set_heads(self.model.get_ref("output"), len(self.labels))
+        set_labels(self.model, len(self.labels))
         self.model.initialize(X=sample)
 
     def predict(self, docs: Iterable[Doc]) -> list[FoundSpans]:
         """Decode the docs' logits to spans, without changing the docs."""
         docs = list(docs)
         if not any(len(doc) for doc in docs):
-            return [FoundSpans.nothing() for _ in docs]
-        found = decode(self.log_probabilities(docs), [len(doc) for doc in docs])
+            return [FoundSpans.empty() for _ in docs]
+        return self.decode(self.log_probabilities(docs), [len(doc) for doc in docs])
+
+    def decode(self, log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
+        """Find the spans of docs, with calibrated probabilities; see `decode.decode`."""
+        found = decode(log_p, lengths)
         slopes, intercepts = (
             np.array([self.cfg.get(name, {}).get(label, default) for label in self.labels], "float32")
             for name, default in (("slopes", 1.0), ("intercepts", 0.0))
@@ -126,20 +150,36 @@ class PerLabelRecognizer(TrainablePipe):
 
     def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
         """Compute the logarithms of the tags' probabilities, of the shape (tokens of all docs, labels, 5)."""
+        return log_softmax(self.logits(docs, self.cfg.get("outside", 0.0)))
+
+    def logits(self, docs: Sequence[Doc], outside: float = 0.0) -> np.ndarray:
+        """Compute the logits of the tags, of the shape (tokens of all docs, labels, 5).
+
+        outside (float): is added to those of O; below 0, more spans are found.
+        """
         flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))
         logits = flat.reshape(len(flat), -1, TAGS)
-        logits[..., OUT] += self.cfg.get("outside", 0.0)  # below 0, more spans are found
-        return log_softmax(logits)
+        logits[..., OUT] += outside
+        return logits
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence[FoundSpans]) -> None:
-        """Set `doc.spans["labels"]` to all spans found, with their probabilities, and `doc.ents` to a choice."""
-        labels = self.labels
+        """Set `doc.spans[spans_key]` to all spans found, with their probabilities, and `doc.ents` to a choice of them.
+
+        Entities and blocked tokens that a Doc already has stay as they are.
+        """
+        labels, untaught = self.labels, set(self.untaught)
+        taught = np.array([label not in untaught for label in labels], bool)
         for doc, spans in zip(docs, found, strict=True):
             made = [Span(doc, start, end, label=labels[label]) for start, end, label in spans.rows()]
-            group = SpanGroup(doc, name=SPANS_KEY, spans=made)
+            group = SpanGroup(doc, name=self.spans_key, spans=made)
             group.attrs["scores"] = spans.probabilities.astype("float32")
-            doc.spans[SPANS_KEY] = group
-            doc.set_ents([made[number] for number in choose_flat(spans)], default="outside")
+            doc.spans[self.spans_key] = group
+            iob, types = doc.to_array([ENT_IOB, ENT_TYPE]).T
+            preset = np.concatenate([[0], np.cumsum((iob == BEGINS) | (iob == INSIDE))])
+            allowed = taught[spans.labels] & (preset[spans.starts] == preset[spans.ends])
+            chosen = [made[number] for number in choose_flat(spans, allowed)]
+            blocked = [doc[token : token + 1] for token in np.flatnonzero((iob == BEGINS) & (types == 0)).tolist()]
+            doc.set_ents([*doc.ents, *chosen], blocked=blocked, default="outside")
 
     def update(
         self,
@@ -168,12 +208,12 @@ class PerLabelRecognizer(TrainablePipe):
         return losses
 
     def get_loss(self, examples: Iterable[Example], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
-        """Compute the loss of logits, and its gradient.
+        """Compute the loss of logits, and its gradient; and remember which labels were shown what isn't an entity.
 
         RETURNS (tuple): the sum of the losses of all labels and tokens that are known, and the gradient of each doc.
         """
-        place = {label: number for number, label in enumerate(self.labels)}
-        targets = [targets_of(eg, place) for eg in examples]
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        targets = [targets_of(eg, numbers) for eg in examples]
         tags = np.concatenate([known.tags for known in targets])
         starts = np.cumsum([0, *(len(known.tags) for known in targets)]).tolist()
         rejected = [
@@ -181,6 +221,8 @@ class PerLabelRecognizer(TrainablePipe):
             for base, known in zip(starts, targets, strict=False)
             for start, end, label in known.rejected
         ]
+        untaught = numbers.keys() - self.cfg["taught"]
+        self.cfg["taught"] += sorted(label for label in untaught if (tags[:, numbers[label]] == OUT).any())
         ops: Any = self.model.ops
         flat = ops.xp.concatenate(logits)
         loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, ops)
@@ -193,10 +235,13 @@ class PerLabelRecognizer(TrainablePipe):
     assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
     default_config={
         "model": DEFAULT_MODEL,
+        "spans_key": "labels",
         "scorer": {"@scorers": "spacy.ner_scorer.v1"},
     },
     default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
 )
-def make_per_label(nlp: Language, name: str, model: Model, scorer: Callable | None) -> "PerLabelRecognizer":
+def make_per_label(
+    nlp: Language, name: str, model: Model, spans_key: str, scorer: Callable | None
+) -> "PerLabelRecognizer":
     """Make the component; see `PerLabelRecognizer`."""
-    return PerLabelRecognizer(nlp.vocab, model, name, scorer=scorer)
+    return PerLabelRecognizer(nlp.vocab, model, name, spans_key=spans_key, scorer=scorer)

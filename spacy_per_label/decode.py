@@ -9,6 +9,8 @@ import numpy as np
 from spacy_per_label.loss import TINY
 from spacy_per_label.targets import BEGIN, IN, LAST, OUT, UNIT
 
+LEAST = -700.0  # the exponential of less is 0 in double precision, and no way would be left
+
 
 @dataclass(eq=False)
 class FoundSpans:
@@ -33,106 +35,146 @@ class FoundSpans:
         return zip(self.starts.tolist(), self.ends.tolist(), self.labels.tolist(), strict=True)
 
     @classmethod
-    def nothing(cls) -> "FoundSpans":
-        """Make what was found where there is nothing."""
+    def empty(cls) -> "FoundSpans":
+        """Return an empty result."""
         none = np.zeros(0, int)
         return cls(none, none, none, np.zeros(0))
+
+
+@dataclass
+class Layout:
+    """Where the docs of a batch are in its arrays, the longest first, so that all can be worked through at a time.
+
+    order (np.ndarray): the docs' numbers, the longest first.
+    firsts, lasts (np.ndarray): the first and the last token of each, in that order.
+    running (list[int]): for each token of the longest, how many docs have so many tokens: the first ones.
+    """
+
+    order: np.ndarray
+    firsts: np.ndarray
+    lasts: np.ndarray
+    running: list[int]
+
+    @classmethod
+    def of(cls, lengths: Sequence[int]) -> "Layout":
+        """Lay out docs of so many tokens each."""
+        order = np.argsort([-length for length in lengths], kind="stable")
+        sizes, firsts = np.array(lengths, int)[order], np.cumsum([0, *lengths])[:-1][order]
+        running = [int((sizes > token).sum()) for token in range(max(lengths, default=0))]
+        return cls(order, firsts, firsts + sizes - 1, running)
 
 
 def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     """Find, for each doc and label, the most probable legal sequence of tags, and its spans.
 
     Legal is O, U, or B followed by any number of I and then L; no span is open at the end of a doc. So there are two
-    states between tokens, closed and open, and the sequence is found in one pass over the tokens, for all docs and
-    labels at a time (Viterbi). A span's probability is the share of all legal sequences, by theirs, that have it: those
-    of its tags, of all ways to be closed before it, and behind it (forward-backward; Rabiner, A Tutorial on Hidden
-    Markov Models, 1989).
+    states between tokens, closed and open, and the sequence is found in one pass over the tokens (Viterbi). A span's
+    probability is its marginal: the total probability of the legal tag sequences that contain it, over that of all
+    legal sequences (forward-backward; Rabiner, A Tutorial on Hidden Markov Models, 1989).
 
     log_p (np.ndarray): of the shape (tokens of all docs, labels, 5).
     lengths (Sequence[int]): tokens of each doc.
     """
-    order = np.argsort([-length for length in lengths], kind="stable")
-    sizes = np.array(lengths, int)[order]
-    starts = np.cumsum([0, *lengths])[:-1][order]
-    # Longest first: those that are still running at a token are the first so many.
-    running = [int((sizes > token).sum()) for token in range(max(lengths, default=0))]
-    tags = _best_tags(log_p, starts, running)
-    # Of each label, the so-manieth beginning and the so-manieth end are of one span.
+    layout = Layout.of(lengths)
+    tags = _best_tags(log_p, layout)
+    label, start, stop = _spans_of(tags)
+    doc = np.repeat(np.arange(len(lengths)), lengths)[start]
+    probability = _marginals(log_p, layout, tags, label, start, stop, doc)
+    base = np.cumsum([0, *lengths])[doc]
+    by_doc = np.argsort(doc, kind="stable")
+    cuts = np.searchsorted(doc[by_doc], np.arange(len(lengths) + 1)).tolist()
+    columns = [column[by_doc] for column in (label, start - base, stop - base, probability)]
+    return [FoundSpans(*(column[first:last] for column in columns)) for first, last in pairwise(cuts)]
+
+
+def _spans_of(tags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List the spans of tags by label, then start: the labels, first tokens, and the tokens behind the last."""
+    # Per label, the n-th start and the n-th end belong to the same span.
     label, start = np.nonzero(((tags == BEGIN) | (tags == UNIT)).T)
-    stop = np.nonzero(((tags == LAST) | (tags == UNIT)).T)[1] + 1
+    return label, start, np.nonzero(((tags == LAST) | (tags == UNIT)).T)[1] + 1
+
+
+def _marginals(
+    log_p: np.ndarray,
+    layout: Layout,
+    tags: np.ndarray,
+    label: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    doc: np.ndarray,
+) -> np.ndarray:
+    """Compute the probability of each span."""
     sums = np.cumsum(np.take_along_axis(log_p, tags[..., None], 2)[..., 0], axis=0, dtype="float64")
     own = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
-    before, behind, total = _ways_closed(log_p, np.stack([starts, starts + sizes - 1]), running)
-    doc = np.repeat(np.argsort(order), lengths)[start]  # its place in the order
-    ways = own + before[start, label] + behind[stop - 1, label] - total[doc, label]
-    probability, start, stop = np.exp(np.minimum(ways, 0)), start - starts[doc], stop - starts[doc]
-    by_doc = np.argsort(order[doc], kind="stable")
-    cuts = np.searchsorted(order[doc][by_doc], np.arange(len(lengths) + 1))
-    return [
-        FoundSpans(*(column[by_doc[first:last]] for column in (label, start, stop, probability)))
-        for first, last in pairwise(cuts.tolist())
-    ]
+    forward, backward, log_z = _forward_backward(log_p, layout)
+    place = np.argsort(layout.order)[doc]
+    return np.exp(np.minimum(own + forward[start, label] + backward[stop - 1, label] - log_z[place, label], 0))
 
 
-def _best_tags(log_p: np.ndarray, starts: np.ndarray, running: Sequence[int]) -> np.ndarray:
+def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
     """Find the most probable legal sequences of tags, of the shape (tokens of all docs, labels)."""
-    closed = np.zeros((len(starts), log_p.shape[1]), log_p.dtype)
+    closed = np.zeros((len(layout.order), log_p.shape[1]))
     opened = np.full_like(closed, -np.inf)
-    # How each state is best reached: closed by O, U or L, and open by B or I.
-    tags, tags_open = (np.zeros(log_p.shape[:2], np.int8) for _ in range(2))
-    for token, n in enumerate(running):
-        places = starts[:n] + token
+    stay = np.maximum(log_p[..., OUT], log_p[..., UNIT])
+    # How each state is best reached: closed by L, else by O or U; open by I, else by B.
+    ends, continues, is_open = (np.zeros(log_p.shape[:2], bool) for _ in range(3))
+    for token, n in enumerate(layout.running):
+        places = layout.firsts[:n] + token
         rows = log_p[places]
-        by_last, stays = opened[:n] + rows[..., LAST], closed[:n] + np.maximum(rows[..., OUT], rows[..., UNIT])
-        begins, inside = closed[:n] + rows[..., BEGIN], opened[:n] + rows[..., IN]
-        ends = by_last > stays
-        tags[places] = np.where(ends, LAST, np.where(rows[..., UNIT] > rows[..., OUT], UNIT, OUT))
-        tags_open[places] = np.where(inside > begins, IN, BEGIN)
-        closed[:n], opened[:n] = np.where(ends, by_last, stays), np.maximum(inside, begins)
-    is_open = np.zeros(closed.shape, bool)  # behind the token, which is looked at from the last one on
-    for token, n in reversed(list(enumerate(running))):
-        places = starts[:n] + token
-        tags[places] = np.where(is_open[:n], tags_open[places], tags[places])
-        is_open[:n] = (tags[places] == LAST) | (tags[places] == IN)
-    return tags
+        by_last, stays = opened[:n] + rows[..., LAST], closed[:n] + stay[places]
+        inside, begins = opened[:n] + rows[..., IN], closed[:n] + rows[..., BEGIN]
+        ends[places], continues[places] = by_last > stays, inside > begins
+        np.maximum(by_last, stays, out=closed[:n])
+        np.maximum(inside, begins, out=opened[:n])
+    behind = np.zeros(closed.shape, bool)  # whether a span is open there, from the last token on
+    for token, n in reversed(list(enumerate(layout.running))):
+        places = layout.firsts[:n] + token
+        is_open[places] = behind[:n]
+        behind[:n] = np.where(behind[:n], continues[places], ends[places])
+    out = np.where(log_p[..., UNIT] > log_p[..., OUT], np.int8(UNIT), np.int8(OUT))
+    return np.where(is_open, np.where(continues, np.int8(IN), np.int8(BEGIN)), np.where(ends, np.int8(LAST), out))
 
 
-def ways_closed(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Add up the ways to tag the tokens of one doc, of which a span that nobody found has its share, too; see `decode`.
+def forward_backward(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return forward and backward log-sums and the log-partition of one doc.
+
+    They give the marginal of any span, predicted or not; see `decode`.
 
     log_p (np.ndarray): of the shape (tokens, labels, 5).
-    RETURNS (tuple): logarithms: of each token and label, of the ways before it and behind it; of each label, of all.
+    RETURNS (tuple): for each token and label, of the tags before it, and of those behind it, so that no span is open
+        there; for each label, of all.
     """
-    before, behind, total = _ways_closed(log_p, np.array([[0], [len(log_p) - 1]]), [1] * len(log_p))
-    return before, behind, total[0]
+    forward, backward, log_z = _forward_backward(log_p, Layout.of([len(log_p)]))
+    return forward, backward, log_z[0]
 
 
-def _ways_closed(
-    log_p: np.ndarray, bounds: np.ndarray, running: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Add up the probabilities of all ways to tag the tokens of a doc, from both ends, so that no span is open between.
+def _forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the same for several docs, in the order of the layout: forward, backward, log_z."""
+    forward, log_z = _forward(log_p, layout.firsts, 1, layout.running)
+    # Read from its end, a span begins with its last tag.
+    backward, _ = _forward(log_p, layout.lasts, -1, layout.running, begin=LAST, last=BEGIN)
+    return forward, backward, log_z
 
-    bounds (np.ndarray): two rows, the first and the last token of each doc.
-    RETURNS (tuple): logarithms: of each token and label, of the ways before it and behind it; of each doc and label, of
-        all of them.
-    """
-    closed = np.ones((*bounds.shape, log_p.shape[1]))
+
+def _forward(
+    log_p: np.ndarray, starts: np.ndarray, step: int, running: Sequence[int], begin: int = BEGIN, last: int = LAST
+) -> tuple[np.ndarray, np.ndarray]:
+    """Add up the probabilities of all legal tags before each token, so that no span is open; and of all tokens."""
+    closed = np.ones((len(starts), log_p.shape[1]))
     opened, scale = np.zeros_like(closed), np.zeros_like(closed)  # which keeps their sum at 1
-    found = np.zeros((2, *log_p.shape[:2]), log_p.dtype)
-    side, step = np.array([[0], [1]]), np.array([[1], [-1]])
+    found, scales = np.zeros(log_p.shape[:2]), np.zeros(log_p.shape[:2])
+    for token, n in enumerate(running):
+        places = starts[:n] + step * token
+        was_closed, was_opened = closed[:n], opened[:n]
+        found[places], scales[places] = was_closed, scale[:n]
+        p = np.exp(np.maximum(log_p[places], LEAST, dtype="float64"))
+        closes = was_closed * (p[..., OUT] + p[..., UNIT]) + was_opened * p[..., last]
+        opens = was_closed * p[..., begin] + was_opened * p[..., IN]
+        sums = closes + opens
+        closed[:n], opened[:n] = closes / sums, opens / sums
+        scale[:n] += np.log(sums)
     with np.errstate(divide="ignore"):
-        for token, n in enumerate(running):
-            places = bounds[:, :n] + step * token
-            is_closed, is_opened = closed[:, :n], opened[:, :n]
-            found[side, places] = np.log(is_closed) + scale[:, :n]
-            p = np.exp(log_p[places])
-            p[1, ..., [BEGIN, LAST]] = p[1, ..., [LAST, BEGIN]]  # the other way round, a span begins with its last tag
-            closes = is_closed * (p[..., OUT] + p[..., UNIT]) + is_opened * p[..., LAST]
-            opens = is_closed * p[..., BEGIN] + is_opened * p[..., IN]
-            sums = closes + opens
-            closed[:, :n], opened[:, :n] = closes / sums, opens / sums
-            scale[:, :n] += np.log(sums)
-        return found[0], found[1], np.log(closed[0]) + scale[0]
+        return np.log(found, out=found) + scales, np.log(closed) + scale
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
@@ -150,25 +192,25 @@ def calibrated(probabilities: np.ndarray, slopes: np.ndarray, intercepts: np.nda
     return 1 / (1 + np.exp(-(slopes * log_odds(probabilities) + intercepts)))
 
 
-def choose_flat(found: FoundSpans) -> list[int]:
+def choose_flat(found: FoundSpans, allowed: np.ndarray | None = None) -> list[int]:
     """Choose the spans without overlap that have the highest sum of -log(1 - p): least likely, all of them are wrong.
 
     Each weight is positive, so a span that overlaps no other is chosen, however improbable it is.
     Weighted interval scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).
+    allowed (np.ndarray | None): whether each span may be chosen; all may, if it is None.
     RETURNS (list[int]): their numbers, in the order of the text.
     """
-    if not len(found):
-        return []
     weights = -np.log1p(-np.clip(found.probabilities, TINY, 1 - TINY))
-    order = np.lexsort((found.starts, found.ends)).tolist()
+    order = np.lexsort((found.starts, found.ends))
+    order = order if allowed is None else order[allowed[order]]
     ends = found.ends[order]
     before = np.searchsorted(ends, found.starts[order], side="right").tolist()
     best = [0.0]
-    for place, number in enumerate(order):
+    for place, number in enumerate(order.tolist()):
         best.append(max(best[-1], float(weights[number]) + best[before[place]]))
     chosen, place = [], len(order)
     while place:
-        number = order[place - 1]
+        number = int(order[place - 1])
         if float(weights[number]) + best[before[place - 1]] > best[place - 1]:
             chosen.append(number)
             place = before[place - 1]

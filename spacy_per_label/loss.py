@@ -23,35 +23,51 @@ def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
 def loss_and_gradient(
     logits: Arrays, tags: np.ndarray, rejected: Sequence[tuple[int, int, int]], ops: Any = NUMPY
 ) -> tuple[float, Arrays]:
-    """Compute the loss of each label's tags, and its gradient; a GPU is waited for once, however many there are.
+    """Compute the loss of each label's tags and of rejected spans, and its gradient with respect to the logits.
+
+    One host-device sync per batch, however many spans are rejected.
 
     logits (Arrays): of the shape (tokens, labels, 5).
     tags (np.ndarray): of the shape (tokens, labels); UNKNOWN has no loss and no gradient.
-    rejected (Sequence): spans that aren't entities of a label, (start, end, label's number): each costs -log(1 - p).
+    rejected (Sequence): spans that aren't entities of a label, as (start, end, label's number).
     ops (Any): thinc's, of the logits' device.
     """
     log_p = log_softmax(logits, ops.xp)
     known = tags != UNKNOWN
-    wanted = np.flatnonzero(known) * TAGS + tags[known]
+    of_known = np.flatnonzero(known) * TAGS + tags[known]
     span, token, label, tag = rejected_tags(rejected)
-    rows = (token * tags.shape[1] + label)[:, None] * TAGS + np.arange(TAGS)
-    cells = ops.asarray(np.concatenate([wanted, rows.ravel()]))
-    found = ops.to_numpy(log_p.reshape(-1)[cells])
-    loss = -found[: len(wanted)].sum(dtype="float64")
+    of_rejected = (token * tags.shape[1] + label)[:, None] * TAGS + np.arange(TAGS)
+    cells = ops.asarray(np.concatenate([of_known, of_rejected.ravel()]))
+    taken = ops.to_numpy(log_p.reshape(-1)[cells])
+    loss, added = known_tags_loss(taken[: len(of_known)])
+    more, added_rows = rejected_spans_loss(taken[len(of_known) :].reshape(-1, TAGS), span, tag)
     # In place, since an array of this shape may be the largest of all of a training's.
     gradient = ops.xp.exp(log_p, out=log_p)
     gradient *= ops.asarray(known[:, :, None])
-    added = np.full(len(found), -1, found.dtype)
-    if rejected:
-        log_rows = found[len(wanted) :].reshape(-1, TAGS)
-        sums = np.zeros(len(rejected), found.dtype)
-        np.add.at(sums, span, log_rows[np.arange(len(tag)), tag])
-        probabilities = np.minimum(np.exp(sums).astype("float64"), 1 - TINY)
-        loss -= np.log1p(-probabilities).sum()
-        weights = (probabilities / (1 - probabilities)).astype(found.dtype)[span, None]
-        added[len(wanted) :] = (weights * ((np.arange(TAGS) == tag[:, None]) - np.exp(log_rows))).ravel()
-    ops.scatter_add(gradient.reshape(-1), cells, ops.asarray(added))
-    return float(loss), gradient.astype(logits.dtype, copy=False)
+    ops.scatter_add(gradient.reshape(-1), cells, ops.asarray(np.concatenate([added, added_rows.ravel()])))
+    return float(loss + more), gradient.astype(logits.dtype, copy=False)
+
+
+def known_tags_loss(log_p: np.ndarray) -> tuple[float, np.ndarray]:
+    """Compute the cross-entropy of known tags, and what their logits' gradients have beside the softmax: -1.
+
+    log_p (np.ndarray): of each known tag.
+    """
+    return -log_p.sum(dtype="float64"), np.full(len(log_p), -1, log_p.dtype)
+
+
+def rejected_spans_loss(log_p: np.ndarray, span: np.ndarray, tag: np.ndarray) -> tuple[float, np.ndarray]:
+    """Compute -log(1 - p) of rejected spans, where p is the product of their tags' probabilities, and its gradient.
+
+    log_p (np.ndarray): a row of five for each of their tokens.
+    span, tag (np.ndarray): of each row, the span's number, and the tag that the span would give the token.
+    RETURNS (tuple): the loss, and p / (1 - p) times the gradient of log(p), row by row.
+    """
+    sums = np.zeros(span.max(initial=-1) + 1, log_p.dtype)
+    np.add.at(sums, span, log_p[np.arange(len(tag)), tag])
+    p = np.minimum(np.exp(sums).astype("float64"), 1 - TINY)
+    weights = (p / (1 - p)).astype(log_p.dtype)[span, None]
+    return -np.log1p(-p).sum(), weights * ((np.arange(TAGS) == tag[:, None]) - np.exp(log_p))
 
 
 def rejected_tags(rejected: Sequence[tuple[int, int, int]]) -> np.ndarray:

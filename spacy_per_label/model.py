@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc
 from spacy.util import registry
-from thinc.api import Maxout, Model, chain, glorot_uniform_init, with_array
+from thinc.api import Linear, Maxout, Model, chain, with_array
 from thinc.types import Floats2d
 
 from spacy_per_label.targets import TAGS
 
 
-@registry.architectures("spacy-per-label.Heads.v1")
+@registry.architectures("spacy-per-label.Heads.v2")
 def make_heads(
     tok2vec: Model[list[Doc], list[Floats2d]],
     hidden_width: int = 128,
@@ -30,12 +30,18 @@ def make_heads(
     """
     around: Model = Model("around", _around_forward, attrs={"window_size": window_size, "context": context})
     hidden: Model = Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=0.0)
-    output: Model = Model("heads", _heads_forward, init=_heads_init, dims={"nH": hidden_width}, layers=[hidden])
-    model: Model[list[Doc], list[Floats2d]] = chain(tok2vec, around, with_array(output))
+    heads: Model = Linear(nI=hidden_width)
+    model: Model[list[Doc], list[Floats2d]] = chain(tok2vec, around, with_array(chain(hidden, heads)))
     model.name = "per_label_heads"
     model.set_ref("tok2vec", tok2vec)
-    model.set_ref("output", output)
+    model.set_ref("output", heads)
     return model
+
+
+def set_labels(model: Model, count: int) -> None:
+    """Give so many labels a head each, in place of those before; `model.initialize` draws their weights."""
+    heads = model.get_ref("output")
+    model.replace_node(heads, Linear(nO=TAGS * count, nI=heads.get_dim("nI")))
 
 
 def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
@@ -58,29 +64,3 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
     if context:
         Y = ops.xp.concatenate([Y, ops.reduce_mean(Y, lengths)[text_of_token]], axis=1)
     return ops.unflatten(Y, sizes), backprop
-
-
-def _heads_init(model: Model, X: Any, Y: Any = None) -> None:
-    model.layers[0].initialize(X=X)
-
-
-def _heads_forward(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
-    """Compute the logits of all labels from the hidden layer that they share."""
-    ops: Any = model.ops
-    W, b = model.get_param("W"), model.get_param("b")
-    H, backprop_hidden = model.layers[0](X, is_train)
-
-    def backprop(dY: Any) -> Any:
-        """Give the gradient of the input, and keep those of the weights."""
-        model.inc_grad("W", ops.gemm(dY, H, trans1=True))
-        model.inc_grad("b", dY.sum(axis=0))
-        return backprop_hidden(ops.gemm(dY, W))
-
-    return ops.gemm(H, W, trans2=True) + b, backprop
-
-
-def set_heads(output: Model, labels: int) -> None:
-    """Give so many labels a head with random weights."""
-    shape = (TAGS * labels, output.get_dim("nH"))
-    output.set_param("W", glorot_uniform_init(output.ops, shape))
-    output.set_param("b", output.ops.alloc_f(shape[:1]))

@@ -1,33 +1,25 @@
-"""What an example teaches: the tags of each label, where they are known.
+"""What an example teaches: the tags of each label, where they are known; see `known` for how a Doc says it."""
 
-What a text is complete for is in `doc.user_data["labelwise"]["uncovered"]` of a reference Doc, its gold in
-`doc.spans["gold"]`. Docs without them are read as spaCy does: `doc.ents` is gold, and tokens with the missing value are
-unknown for all labels.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
-from spacy.attrs import ENT_IOB, IDX, LENGTH
+from spacy.attrs import ENT_IOB, ENT_TYPE, IDX, LENGTH
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+
+from spacy_per_label.known import GOLD, get_known
 
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
 UNKNOWN = -1
-GOLD, REJECTED, MERGED = "gold", "incorrect_spans", "labelwise"  # where a merge puts what a Doc carries
-
-
-def gold_spans(doc: Doc) -> list[Span]:
-    """List the accepted spans of a reference Doc that have token boundaries: a merge's, or else the entities."""
-    return list(doc.spans[GOLD]) if GOLD in doc.spans else list(doc.ents)
+MISSING, BEGINS = 0, 3  # spaCy's ENT_IOB
 
 
 class Targets(NamedTuple):
-    """What is known of a text.
+    """The training targets of a text.
 
-    tags (np.ndarray): of the shape (tokens, labels), UNKNOWN where nobody knows.
+    tags (np.ndarray): of the shape (tokens, labels), UNKNOWN where the label wasn't annotated.
     rejected (list): spans that aren't entities, of labels that aren't complete, as (start, end, label's number).
     """
 
@@ -35,39 +27,32 @@ class Targets(NamedTuple):
     rejected: list[tuple[int, int, int]]
 
 
-def targets_of(eg: Example, place: dict[str, int]) -> Targets:
-    """Tell what an example teaches.
+def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
+    """Return the training targets of an example.
 
-    place (dict[str, int]): the numbers of the labels.
+    numbers (Mapping[str, int]): of the labels.
     """
-    reference, size = eg.reference, len(eg.predicted)
-    merged = reference.user_data.get(MERGED)
-    tags = np.full((size, len(place)), OUT, np.int8)
-    states = dict(merged["uncovered"]) if merged else {}
-    for label in states:
-        if label in place:
-            tags[:, place[label]] = UNKNOWN
-    same = _same_tokens(eg)
-    if merged is None:
-        missing = reference.to_array(ENT_IOB) == 0
-        if missing.any():
-            tags[missing if same else [value in (None, 0) for value in eg.get_aligned("ENT_IOB")]] = UNKNOWN
-    else:
-        for start, end, label in lost_gold(reference, merged["gold"]):
-            if label in place:
-                tags[_touched(eg.predicted, start, end), place[label]] = UNKNOWN
-    for start, end, label in sorted(
-        _aligned(eg, gold_spans(reference), same), key=lambda span: (span[0] - span[1], span)
-    ):
-        if label in place and states.get(label) != "none":
-            inside = tags[start:end, place[label]]
+    reference, known = eg.reference, get_known(eg.reference)
+    tags = np.full((len(eg.predicted), len(numbers)), OUT, np.int8)
+    for label in known.coverage:
+        if label in numbers:
+            tags[:, numbers[label]] = UNKNOWN
+    same, from_spacy = _same_tokens(eg), GOLD not in reference.spans
+    if from_spacy:
+        tags[_missing(eg, same)] = UNKNOWN
+    for start, end, label in known.unaligned:
+        if label in numbers:
+            tags[_touched(eg.predicted, start, end), numbers[label]] = UNKNOWN
+    gold = _aligned(eg, known.gold, same)
+    for start, end, label in sorted(gold, key=lambda span: (span[0] - span[1], span)):
+        if label in numbers and known.coverage.get(label) != "none":
+            inside = tags[start:end, numbers[label]]
             # Of spans of one label that overlap, the longest counts.
             if not (inside > OUT).any():
                 inside[:] = tags_of(end - start)
+    partial = {label for label in numbers if known.coverage.get(label, "partial" if from_spacy else "") == "partial"}
     rejected = [
-        (start, end, place[label])
-        for start, end, label in _aligned(eg, reference.spans.get(REJECTED, ()), same)
-        if label in place and (states.get(label) == "partial" or merged is None)
+        (start, end, numbers[label]) for start, end, label in _aligned(eg, known.rejected, same) if label in partial
     ]
     return Targets(tags, rejected)
 
@@ -77,14 +62,12 @@ def tags_of(length: int) -> np.ndarray:
     return np.array([UNIT] if length == 1 else [BEGIN, *[IN] * (length - 2), LAST], np.int8)
 
 
-def lost_gold(doc: Doc, gold: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
-    """Yield the accepted spans, in characters, that don't fall on the Doc's tokens."""
-    starts = doc.to_array(IDX)
-    ends = set((starts + doc.to_array(LENGTH)).tolist())
-    begins = set(starts.tolist())
-    for start, end, label, *_ in gold:
-        if start not in begins or end not in ends:
-            yield start, end, label
+def _missing(eg: Example, same: bool) -> np.ndarray:
+    """Find the tokens whose entity is unknown to spaCy: those without a value, and blocked ones."""
+    if not same:
+        return np.array([tag is None for tag in eg.get_aligned_ner()], bool)
+    iob, types = eg.reference.to_array([ENT_IOB, ENT_TYPE]).T
+    return (iob == MISSING) | ((iob == BEGINS) & (types == 0))
 
 
 def _touched(doc: Doc, start: int, end: int) -> slice:

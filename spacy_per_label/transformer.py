@@ -84,9 +84,16 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
 def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndarray, np.ndarray]:
     """Find the wordpieces of texts, in tables with a row for each span of a text, and those of each token.
 
+    A wordpiece belongs to every token that it shares a character with. The texts "Ann ran" and "Bo" may give
+
+        [CLS]  Ann  ran  [SEP]      cells 0 to 3
+        [CLS]  B    ##o  [SEP]      cells 4 to 7
+
+    so that the tokens Ann, ran and Bo have the cells [1, 2, 5, 6], and [1, 1, 2] of them.
+
     transformer (Model): spacy-transformers' TransformerModel.
-    RETURNS (tuple): the tables, as the transformer takes them; of each wordpiece of each token, its cell in there; and
-        how many wordpieces each token has. A wordpiece is one of all tokens that it shares a character with.
+    RETURNS (tuple): the tables, as the transformer takes them; the cells of the tokens' wordpieces, token by token; and
+        how many each token has.
     RAISES (ValueError): the tokenizer isn't a fast one.
     """
     from spacy_transformers.data_classes import WordpieceBatch
@@ -103,12 +110,13 @@ def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndar
     encoded = tokenizer(texts or [""], padding=True, return_offsets_mapping=True, return_tensors="np")
     tables: Any = {name: table[:, : tokenizer.model_max_length] for name, table in encoded.items()}
     ids, mask, offsets = (tables[name] for name in ("input_ids", "attention_mask", "offset_mapping"))
-    # Of each character of each wordpiece: its cell, and the token that it is in, or is the space behind.
+    # For each character of each wordpiece: the wordpiece's cell, and the place of the token it is in, or behind.
     starts = (offsets[..., 0] + np.cumsum([0, *map(len, owners)])[: len(ids), None]).ravel()
     sizes = (offsets[..., 1] - offsets[..., 0]).ravel()
     cell = np.repeat(np.arange(sizes.size), sizes)
     place = np.arange(len(cell)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
-    pairs = np.unique(np.concatenate([np.zeros(0, int), *owners])[place] * sizes.size + cell)
-    token, places = np.divmod(pairs, sizes.size)
+    owner_of_char = np.concatenate([np.zeros(0, int), *owners])
+    # A pair of a token and a cell, as one number, occurs once for each character that both have.
+    token, places = np.divmod(np.unique(owner_of_char[place] * sizes.size + cell), sizes.size)
     batch = WordpieceBatch([], ids, mask.astype("float32"), [], tables.get("token_type_ids"))
     return batch, places.astype("int32"), np.bincount(token, minlength=before).astype("int32")

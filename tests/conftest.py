@@ -35,14 +35,13 @@ from labelwise.demo.write import make_demo
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
+from tests.spacy_per_label.bert import tiny_bert  # noqa: F401  a fixture
 
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # What tests train is narrow, and learns little; numbers of steps are the tests' own.
 TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 300}
-# BERT has a dropout of its own, which `training.dropout` doesn't change.
-NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 def make_narrow(config: Path, target: Path, eval_frequency: int) -> None:
@@ -237,25 +236,3 @@ def ruler(demo_corpus, tmp_path_factory) -> Path:
     patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}
     pairs = ((label, text) for text, label in patterns.items())
     return save_ruler(tmp_path_factory.mktemp("ruler") / "model", *pairs, nlp=nlp)
-
-
-def make_bert(folder: Path, **shape: int) -> Path:
-    """Make a BERT of two layers, randomly initialised, whose wordpieces are characters."""
-    transformers = pytest.importorskip("transformers")
-    # More threads wait for each other, seven times as long where other processes run too.
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    folder.mkdir(exist_ok=True)
-    chars = [chr(code) for code in range(33, 127)]
-    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *chars, *(f"##{char}" for char in chars)]
-    (folder / "vocab.txt").write_text("\n".join(vocab))
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    config = transformers.BertConfig(len(vocab), num_hidden_layers=2, num_attention_heads=2, **shape)
-    transformers.BertModel(config).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def tiny_bert(tmp_path_factory) -> Path:
-    return make_bert(tmp_path_factory.mktemp("bert"), hidden_size=32, intermediate_size=64)

@@ -15,8 +15,8 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
-from labelwise.train.recipe import Recipe, default_config
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig, default_config
 from tests.conftest import ROOT, TINY, read_docs, task
 
 RULES = read_rules(ROOT / "project.yml")
@@ -71,7 +71,7 @@ def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     made = {"decisions": str(root / "decisions"), "metrics": str(root / "metrics/merge.json")}
     merge_data([declared], str(root / "corpus"), settings, **made)
     steps = {"training.max_steps": 60, "training.eval_frequency": 60, "training.optimizer.learn_rate": 0.01}
-    recipe = Recipe(str(default_config("cpu")), str(root / "corpus"), overrides=TINY | steps)
+    recipe = TrainingConfig(str(default_config("cpu")), str(root / "corpus"), overrides=TINY | steps)
     model = str(root / "training/cpu/model-best")
     train_pipeline(recipe, model, str(root / "plots/cpu.tsv"), resources=str(root / "training/cpu/resources.tsv"))
     metrics = str(root / "metrics/merge.json")

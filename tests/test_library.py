@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import labelwise
-from labelwise.train.recipe import default_config
+from labelwise.train.training_config import default_config
 from tests.conftest import ROOT, run_command
 
 FUNCTIONS = ("merge_data", "train_pipeline", "evaluate_pipeline", "write_report")
@@ -46,7 +46,10 @@ def test_what_is_public_can_be_had_and_is_documented():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: labelwise.Recipe("a", "b", recognizer="perlabel"), "recognizer 'perlabel': give per-label or ner"),
+        (
+            lambda: labelwise.TrainingConfig("a", "b", recognizer="perlabel"),
+            "recognizer 'perlabel': give per-label or ner",
+        ),
         (lambda: default_config("tpu"), "config 'tpu': give cpu or gpu"),
         (lambda: labelwise.Settings(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
         (lambda: labelwise.Settings(coverage="all"), "coverage 'all': give by-label or drop or outside"),

@@ -9,15 +9,13 @@ import pytest
 import srsly
 
 import labelwise
+from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.settings import read_section
 from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.package.wheel import PackageName
 from labelwise.project.stages import SECTIONS, dvc_yaml
 from labelwise.sources.brat import BratOptions, Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
-from scripts.check_labels import CheckSection
-from scripts.report import ReportSection
 from tests.conftest import ROOT
 from tests.test_house import imported
 

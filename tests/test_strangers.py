@@ -25,7 +25,7 @@ from labelwise.datasets.untracked import check_tracked
 from labelwise.project.stages import dvc_yaml
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoint import State, restore
-from labelwise.train.parameters import find_slots
+from labelwise.train.parameters import find_parameters
 
 
 class Bomb:
@@ -84,7 +84,7 @@ def test_no_checkpoint_runs_anything(tmp_path, mark):
     nlp.add_pipe("per_label").add_label("A")
     nlp.initialize()
     bomb = np.array([Bomb(mark)], dtype=object)
-    slots = len(find_slots(nlp))
+    slots = len(find_parameters(nlp))
     np.savez(tmp_path / "arrays.npz", **{f"parameter-{number}": bomb for number in range(slots)})
     with pytest.raises(ValueError, match="allow_pickle=False"):
         restore(tmp_path, State("", updates=[0] * slots), nlp, nlp.create_optimizer())

@@ -5,6 +5,7 @@ by Typer, the settings by the fields of their Structs, and the variables as proj
 """
 
 import importlib
+import inspect
 import json
 import os
 import re
@@ -16,28 +17,31 @@ from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 import pytest
+import spacy
 import srsly
 import typer
 from msgspec.structs import replace
+from spacy.language import Language
+from spacy.training import Example
 from spacy.util import load_config
+from thinc.api import fix_random_seed
 from typer.testing import CliRunner
 
 from labelwise.annotations import answer_digest
+from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.text import text_key
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
-from labelwise.evaluate.ranking import ReportSection
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.package.wheel import PackageName
 from labelwise.project import new
 from labelwise.project.stages import SECTIONS as READ_BY
 from labelwise.sources.brat import BratOptions
 from labelwise.train import run as training_run
 from labelwise.train.config import read_settings
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 from labelwise.train.vectors import make_vectors
-from scripts.check_labels import CheckSection
+from spacy_per_label.component import make_per_label
 from tests.compare.test_revisions import Repository
 from tests.conftest import ROOT, TINY, Merging, read_docs, save_ruler, task, write_jsonl
 from tests.report.report_inputs import make_docs, write_json, write_results
@@ -317,6 +321,12 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     },
     ("package", "report"): {"ship_at": (0.8, 0.1, metadata)},
 }
+# Settings of the recognizer in a config: two values, and what differs of a pipeline that has learnt a text.
+RECOGNIZER: dict[str, tuple] = {
+    "model": ({"hidden_width": 8}, {"hidden_width": 16}, lambda nlp: nlp.get_pipe("per_label").model.to_bytes()),
+    "spans_key": ("labels", "found", lambda nlp: sorted(nlp("Ann").spans)),
+    "scorer": ({"@scorers": "spacy.ner_scorer.v1"}, None, lambda nlp: "ents_f" in nlp.evaluate([example(nlp)])),
+}
 # Where the variables of project.yml arrive: the commands of project.yml, and their parameters.
 VARIABLES = {
     "brat_dir": {"make-demo unless_brat", "convert-brat brat_dir"},
@@ -345,6 +355,24 @@ def test_no_option_no_setting_and_no_variable_is_left_out():
     commands = {"convert_brat": "convert-brat", "check_labels": "check-folds", "export": "export-prodigy"}
     assert {(commands.get(name, name), kind) for name, kind in SETTINGS} == read
     assert VARIABLES.keys() == PROJECT["vars"].keys()
+
+
+def example(nlp: Language) -> Example:
+    return Example.from_dict(nlp.make_doc("Ann met Bob"), {"entities": [(0, 3, "PERSON")]})
+
+
+@pytest.mark.parametrize(("name", "row"), RECOGNIZER.items())
+def test_a_setting_of_the_recognizer_changes_what_it_is_for(name, row):
+    assert [*inspect.signature(make_per_label).parameters] == ["nlp", "name", *RECOGNIZER]
+    *values, seen = row
+    found = []
+    for value in values:
+        fix_random_seed(0)
+        nlp = spacy.blank("en")
+        nlp.add_pipe("per_label", config={name: value})
+        nlp.initialize(lambda nlp=nlp: [example(nlp)])
+        found.append(seen(nlp))
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -500,7 +528,7 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     patched.setattr("scripts.predict.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("scripts.train.launch", lambda gpus: Path("launched").write_text(str(gpus)))
 
-    def train(recipe: Recipe, *given: Any, **options: Any) -> None:
+    def train(recipe: TrainingConfig, *given: Any, **options: Any) -> None:
         write(str(recipe.gpu_id))
         Path("settings").write_text(read_settings(recipe).to_str())
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -262,4 +262,9 @@ def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
 
 def digest_folder(folder: Path) -> str:
     """Digest the files of a folder, a pipeline's for example, with their names."""
-    return hashlib.sha256(json.dumps(list_digests(folder)).encode()).hexdigest()
+    return digest_listed(list_digests(folder))
+
+
+def digest_listed(digests: Mapping[str, str]) -> str:
+    """Digest what `list_digests` has listed."""
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()

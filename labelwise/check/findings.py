@@ -17,7 +17,7 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.surface_forms import SurfaceForms
-from spacy_per_label.decode import FoundSpans, ways_closed
+from spacy_per_label.decode import FoundSpans, forward_backward
 from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
@@ -66,7 +66,7 @@ class OutOfFold:
         log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
         numbers (Sequence[int | None]): of the pipeline's labels, among all; None for one that isn't among them.
         """
-        self._log_p, self._ways = log_p, ways_closed(log_p)
+        self._log_p, self._ways = log_p, forward_backward(log_p)
         self._column = {number: column for column, number in enumerate(numbers)}
         rows = zip(found.starts.tolist(), found.ends.tolist(), found.labels.tolist(), strict=True)
         places = ((start, end, numbers[label]) for start, end, label in rows)

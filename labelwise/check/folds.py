@@ -23,8 +23,8 @@ from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
 from labelwise.train.reader import fold_of
-from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.decode import decode
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
@@ -41,12 +41,12 @@ class CheckedDoc(NamedTuple):
 class Folds(NamedTuple):
     """Pipelines that give their opinion on texts that they weren't trained on.
 
-    recipe (Recipe): of the pipelines of the folds.
+    recipe (TrainingConfig): of the pipelines of the folds.
     number (int): of folds.
     workers (int): trainings side by side, at most.
     """
 
-    recipe: Recipe
+    recipe: TrainingConfig
     number: int = 3
     workers: int = 1
 
@@ -73,7 +73,7 @@ def ask_folds(
     remove(pipelines)
 
 
-def train_fold(recipes: Sequence[Recipe], out: Path, number: int) -> Path:
+def train_fold(recipes: Sequence[TrainingConfig], out: Path, number: int) -> Path:
     """Train by one of the recipes, in a process; the first shows its progress for all.
 
     RETURNS (Path): the folder of the pipeline. Beside it is its curve, `.tsv`.
@@ -84,7 +84,7 @@ def train_fold(recipes: Sequence[Recipe], out: Path, number: int) -> Path:
     return model
 
 
-def fold_recipes(folds: Folds) -> list[Recipe]:
+def fold_recipes(folds: Folds) -> list[TrainingConfig]:
     """Describe the trainings without each fold of train."""
     recipe = folds.recipe
     overrides = (

@@ -27,7 +27,7 @@ from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.sources.files import printable
 from labelwise.sources.raw_texts import RawText, read_raw_texts
-from spacy_per_label.component import SPANS_KEY
+from spacy_per_label import PerLabelRecognizer
 
 PART = 500  # raw texts
 WORD = 5  # characters
@@ -69,15 +69,16 @@ def hold_pipeline(model: Path, digest: str) -> Language:
     return load_pipeline(model)
 
 
-def predict_split(model: Path, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
+def predict_split(model: Path, digest: str, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
     """Write the predictions of a pipeline for a split of a merged corpus.
 
+    digest (str): of the pipeline's files.
     workers (int): processes that predict.
     YIELDS (Done): what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
     partitions = find_partitions(split.absolute())
-    return _predict(model, partitions, out, workers, [split])
+    return _predict(model, digest, partitions, out, workers, [split])
 
 
 def predict_texts(model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1) -> Iterator[Done]:
@@ -92,13 +93,15 @@ def predict_texts(model: Path, inputs: Sequence[Path], out: Path, *, workers: in
     """
     check_kind(out, folder=False)
     texts = read_raw_texts(inputs)
-    return _predict(model, iter(lambda: list(islice(texts, PART)), []), out, workers, inputs)
+    parts = iter(lambda: list(islice(texts, PART)), [])
+    return _predict(model, digest_folder(model), parts, out, workers, inputs)
 
 
-def _predict(model: Path, parts: Iterable[Part], out: Path, workers: int, inputs: Sequence[Path]) -> Iterator[Done]:
+def _predict(
+    model: Path, digest: str, parts: Iterable[Part], out: Path, workers: int, inputs: Sequence[Path]
+) -> Iterator[Done]:
     """Predict all parts, and put their lines together, in order."""
     model, out = model.absolute(), out.absolute()
-    digest = digest_folder(model)
     hold_pipeline(model, digest)
     texts = 0
     with (
@@ -122,7 +125,7 @@ def predict_part(job: PredictJob) -> Done:
     problems: Counter[str] = Counter()
     lines, texts, words = BytesIO(), 0, 0
     for doc, found in predict_each(nlp, read_part(job.part, problems), lambda doc: len(doc.text) // WORD):
-        doc.predicted, doc.found = sorted(entities(found)), all_found(found)
+        doc.predicted, doc.found = sorted(entities(found)), all_found(nlp, found)
         if not isinstance(job.part, Partition):
             doc.uncovered = dict.fromkeys(sorted(labels.union(label for *_, label in doc.predicted)), "none")
         write_predictions([doc], lines)
@@ -157,13 +160,13 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
     )
 
 
-def all_found(doc: Doc) -> list[tuple[int, int, str, float]]:
-    """List all spans that a per-label recognizer found, which may overlap, each with its probability."""
-    group = doc.spans.get(SPANS_KEY, ())
-    scores = getattr(group, "attrs", {}).get("scores", ())
+def all_found(nlp: Language, doc: Doc) -> list[tuple[int, int, str, float]]:
+    """List all spans that per-label recognizers found, which may overlap, each with its probability."""
+    groups = [doc.spans[pipe.spans_key] for _, pipe in nlp.pipeline if isinstance(pipe, PerLabelRecognizer)]
     return sorted(
         (span.start_char, span.end_char, span.label_, round(float(score), 4))
-        for span, score in zip(group, scores, strict=True)
+        for group in groups
+        for span, score in zip(group, group.attrs["scores"], strict=True)
     )
 
 

@@ -38,7 +38,7 @@ class PredictedDoc(msgspec.Struct):
     found: list[tuple[int, int, str, float]] = []
 
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
-        """Keep the spans that can be judged; see `spans.judgeable`."""
+        """Keep the spans that can be judged; see `text.judgeable`."""
         return judgeable(spans, (*self.gold, *self.rejected), self.uncovered)
 
     def form(self, span: SpanKey) -> str:

@@ -1,29 +1,15 @@
 """Which label to see to first: the points of F1 that it costs, by cause, and whether it may be used."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import msgspec
-
+from labelwise.base.sections import SHIP_AT
 from labelwise.evaluate.scores import Errors, Metrics, Scores, prf
 from labelwise.evaluate.tables import CAUSES
 
 FEW = 20  # gold spans in test, below which a label's scores say little
-SHIP_AT = 0.8  # what the lower end of the interval of F1 must reach
 SPURIOUS = "spurious"  # beside the causes of what isn't found
 Verdict = Literal["ship", "hold", "unknown"]
-
-
-class ReportSection(msgspec.Struct, frozen=True):
-    """The section `report` of project.yml.
-
-    base (str): a git revision, such as main, to tell the difference to; empty for the last commit
-        with other scores.
-    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    """
-
-    base: str = ""
-    ship_at: Annotated[float, msgspec.Meta(ge=0, le=1)] = SHIP_AT
 
 
 class RankedLabel(NamedTuple):

@@ -11,10 +11,11 @@ import msgspec
 from labelwise import __version__
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic_together, digest_folder
+from labelwise.base.files import atomic_together, digest_listed, list_digests
 from labelwise.base.parallel import check_workers
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
+from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import read_seen
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.results import read_merge_counts
@@ -29,11 +30,16 @@ REMEDY = "train it again; score a pipeline that isn't from this corpus with --ot
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation found, and how long predicting took, reading and writing included."""
+    """What an evaluation found.
+
+    seconds (float): how long predicting took, reading and writing included.
+    edited (list[str]): the pipeline's files that aren't as its training left them.
+    """
 
     metrics: Metrics
     words: int
     seconds: float
+    edited: list[str]
 
 
 def evaluate_pipeline(
@@ -72,8 +78,9 @@ def evaluate_pipeline(
             use_gpu(gpu_id)
             listed = read_split(split)
             seen = read_seen(model)
-            partitions = predict_split(model, split, file, workers=workers)
-            digest = digest_folder(model)
+            digests = list_digests(model)
+            digest = digest_listed(digests)
+            partitions = predict_split(model, digest, split, file, workers=workers)
             nlp = hold_pipeline(model.absolute(), digest)
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
@@ -91,4 +98,4 @@ def evaluate_pipeline(
                 if "f" in agreed:
                     found.agreement[label] = Agreement(agreed["f"], int(agreed["texts"]))
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    return Evaluation(found, words, seconds)
+    return Evaluation(found, words, seconds, find_edited(model, digests))

@@ -88,7 +88,7 @@ class Metrics(msgspec.Struct):
         label without gold count, too.
     all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold; None
         where no gold overlaps.
-    calibration_error (float | None): how far their probabilities are off; see `recognizer.reliability`.
+    calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
     errors (dict): of each label.
     agreement (dict): of the annotators, for each label that they marked twice.
     seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.

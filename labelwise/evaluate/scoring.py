@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelwise.corpus.reliability import Reliability
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
 from labelwise.evaluate.scores import AllScores, Errors, Metrics, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
+from spacy_per_label.calibrate import calibration_error
 
 RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
@@ -45,7 +45,7 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
         texts=texts,
         all_gold=all_gold,
         all_spans=score_all_spans(tables, labels),
-        calibration_error=measure_reliability(tables).error(),
+        calibration_error=measure_calibration(tables),
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
         errors=count_errors(tables, labels),
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
@@ -137,9 +137,10 @@ def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
     return score_table(np.stack([right, entities + nested, tally(pairs, "gold_label")], axis=-1), labels)
 
 
-def measure_reliability(tables: Tables) -> Reliability:
-    """Count all spans that were found and can be judged by probability: those that are gold are right."""
+def measure_calibration(tables: Tables) -> float | None:
+    """Compute the calibration error of all spans that were found and can be judged: those that are gold are right."""
     rows = tables.read_pairs(["kind", "probability", "gold_probability"], pc.field("kind") != "unjudged").to_pylist()
     found = [(row["probability"], row["kind"] == "right") for row in rows if row["probability"] is not None]
     elsewhere = [row["gold_probability"] for row in rows if row["kind"] != "right"]
-    return Reliability([*found, *((p, True) for p in elsewhere if p is not None)])
+    p, right = np.array([*found, *((p, True) for p in elsewhere if p is not None)], float).reshape(-1, 2).T
+    return calibration_error(p, right)

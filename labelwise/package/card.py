@@ -11,10 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from spacy.language import Language
 
 from labelwise import __version__
+from labelwise.base.sections import SHIP_AT
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
-from labelwise.evaluate.ranking import SHIP_AT, Verdict, rank_labels
+from labelwise.evaluate.ranking import Verdict, rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores, describe_seen
 from spacy_per_label import PerLabelRecognizer
 

@@ -1,40 +1,43 @@
 """Put a pipeline into an installable wheel, with scores and a model card.
 
-It needs spaCy (and spacy-transformers, if it has a transformer), and the recognizer, `spacy_per_label`, a package that
-several pipelines share, whose wheel is put beside it. On the CPU its matrices are multiplied by numpy, as in training
-and evaluation here, whatever thinc's ops are otherwise: the same predictions, to the bit, and faster than with thinc's
-own (docs/scale.md).
+It needs spaCy (and spacy-transformers, if it has a transformer), and the recognizer, `spacy_per_label`, a distribution
+of its own that pipelines and labelwise share, whose wheel is put beside it. On the CPU its matrices are multiplied by
+numpy, as in training and evaluation here, whatever thinc's ops are otherwise: the same predictions, to the bit, and
+faster than with thinc's own (docs/scale.md).
 """
 
 import json
-import re
+import os
+import shutil
+import subprocess
+import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import version as installed
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 from spacy.language import Language
 
 import spacy_per_label
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, digest_folder
+from labelwise.base.sections import SHIP_AT, PackageName
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
+from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import packages_of
-from labelwise.evaluate.ranking import SHIP_AT
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
 from spacy_per_label import PerLabelRecognizer
 
 CARD = "README.md"
-NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 WHEEL = "Wheel-Version: 1.0\nGenerator: labelwise\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 INIT = '''"""A pipeline of spaCy; README.md says what it is."""
 
@@ -56,52 +59,8 @@ def load(**overrides):
     with use_ops("numpy", use_blis=False):
         return load_model_from_init_py(__file__, **overrides)
 '''
-RECOGNIZER = {
-    "name": "spacy_per_label",
-    "version": spacy_per_label.__version__,
-    "description": "A named-entity recognizer with a head for each label, which learns from partial annotation",
-    "license": "MIT",
-    "spacy_version": ">=3.8,<3.9",
-    "requirements": [],
-}
-ENTRY_POINTS = {
-    "spacy_factories": {"per_label": "spacy_per_label.component:make_per_label"},
-    "spacy_architectures": {
-        "spacy-per-label.Heads.v1": "spacy_per_label.model:make_heads",
-        "spacy-per-label.Transformer.v1": "spacy_per_label.transformer:make_transformer",
-        "spacy-per-label.WordEmbed.v1": "spacy_per_label.words:make_word_embed",
-    },
-}
-
-
-class PackageName(msgspec.Struct, frozen=True):
-    """What a package is called: the section `package` of project.yml.
-
-    name (str): without the language, which spaCy puts before it.
-    license (str): an identifier, such as mit, that the hub knows; empty for none.
-    description (str): what it is for; empty if there is nothing to say.
-    """
-
-    name: str = "ner"
-    version: str = "0.1.0"
-    license: str = ""
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        """Check that a package can be called that.
-
-        RAISES (InputError): it can't.
-        """
-        if not NAME.fullmatch(self.name):
-            raise InputError(
-                f"name: {self.name!r}: write small letters, digits and single underscores, such as ner_lab"
-            )
-        try:
-            as_pip_writes_it = str(Version(self.version)) == self.version
-        except InvalidVersion:
-            as_pip_writes_it = False
-        if not as_pip_writes_it:
-            raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")
+# By setuptools, which spaCy requires, as pip would build it.
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 
 def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, ship_at: float = SHIP_AT) -> Path:
@@ -136,11 +95,9 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
         files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}
-        wheel = write_wheel(made, meta | {"name": name}, files, {"spacy_models": {name: name}}, card)
+        wheel = write_wheel(made, meta | {"name": name}, files, card)
         if isinstance(nlp.get_pipe("ner"), PerLabelRecognizer):
-            code = Path(spacy_per_label.__file__).parent
-            own = {f"{code.name}/{file.name}": file for file in code.glob("*.py")}
-            write_wheel(made, RECOGNIZER, own, ENTRY_POINTS)
+            build_recognizer(made)
         (made / CARD).write_text(card, encoding="utf8")
     return out / wheel
 
@@ -176,7 +133,7 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
 def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], nlp: Language) -> dict[str, str | Path]:
     """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine."""
     data, about = f"{name}/{name}-{meta['version']}", json.dumps(meta, indent=2, ensure_ascii=False)
-    found = (path for path in model.rglob("*") if path.is_file() and path.name != SEEN_TEXTS)
+    found = (path for path in model.rglob("*") if path.is_file() and path.name not in (SEEN_TEXTS, RECORD))
     files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
     config = nlp.config.copy()
     config["paths"] = dict.fromkeys(config["paths"])
@@ -189,14 +146,19 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
     return files | made | {f"{name}/__init__.py": INIT}
 
 
-def write_wheel(
-    folder: Path,
-    meta: Mapping[str, Any],
-    files: Mapping[str, str | Path],
-    entry_points: Mapping[str, Mapping[str, str]],
-    card: str = "",
-) -> str:
-    """Write a wheel; equal files give equal bytes (packaging.python.org, Binary distribution format).
+def build_recognizer(folder: Path) -> None:
+    """Build the wheel of `spacy_per_label`, whose folder has all that this needs, wherever it is installed."""
+    with TemporaryDirectory() as temporary:
+        source = Path(temporary) / "spacy_per_label"
+        left_out = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+        shutil.copytree(Path(spacy_per_label.__file__).parent, source, ignore=left_out)
+        command = [sys.executable, "-c", BUILD, str(folder.resolve())]
+        dated = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}  # 1980, so that equal files give equal bytes
+        subprocess.run(command, cwd=source, env=dated, check=True, capture_output=True)  # noqa: S603
+
+
+def write_wheel(folder: Path, meta: Mapping[str, Any], files: Mapping[str, str | Path], card: str) -> str:
+    """Write the wheel of a pipeline; equal files give equal bytes (packaging.python.org, Binary distribution format).
 
     meta (Mapping): name, version, license, description, spacy_version, requirements.
     files (Mapping): their content by path.
@@ -207,15 +169,11 @@ def write_wheel(
     lines += [f"Summary: {' '.join(meta['description'].split())}", f"License: {meta['license']}"]
     lines += ["Requires-Python: >=3.11", "Description-Content-Type: text/markdown"]
     lines += [f"Requires-Dist: {one}" for one in (f"spacy{meta['spacy_version']}", *meta["requirements"])]
-    points = "".join(
-        "".join([f"[{group}]\n", *(f"{name} = {target}\n" for name, target in found.items())])
-        for group, found in entry_points.items()
-    )
     contents: dict[str, str | Path] = {
         **files,
         f"{stem}.dist-info/METADATA": "\n".join([*lines, "", card]),
         f"{stem}.dist-info/WHEEL": WHEEL,
-        f"{stem}.dist-info/entry_points.txt": points,
+        f"{stem}.dist-info/entry_points.txt": f"[spacy_models]\n{meta['name']} = {meta['name']}\n",
     }
     record: list[str] = []
     with ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as archive:

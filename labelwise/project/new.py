@@ -22,7 +22,9 @@ def init(out: Path) -> None:
     RAISES (InputError): it has something in it, or this is a clone.
     """
     if not CLONES.is_dir():
-        raise InputError(f"{CLONES}: there is no such folder: install labelwise (pip install .), and call `labelwise`")
+        raise InputError(
+            f"{CLONES}: no such folder: install labelwise (pip install ./spacy_per_label .), and call `labelwise`"
+        )
     if out.is_dir() and any(path.name != ".git" for path in out.iterdir()):
         raise InputError(f"{out}: the folder isn't empty; give a new one, or see docs/install.md for an upgrade")
     for top in (CLONES, OWN):

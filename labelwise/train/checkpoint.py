@@ -24,7 +24,7 @@ from labelwise.base.environment import KERNELS
 from labelwise.base.files import atomic, digest_code, link
 from labelwise.corpus.manifest import digest_splits
 from labelwise.train.config import vectors_of
-from labelwise.train.parameters import find_scalers, find_slots
+from labelwise.train.parameters import find_parameters, find_scalers
 
 # What a training depends on: folders of this package, and packages.
 CODE = ("corpus", "train", "../spacy_per_label")
@@ -88,7 +88,7 @@ def save_checkpoint(
         for name, path in kept.items():
             copy(path, folder / name)
         np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
-        state.updates = [optimizer.nr_update.get(slot.key, 0) for slot in find_slots(nlp)]
+        state.updates = [optimizer.nr_update.get(parameter.key, 0) for parameter in find_parameters(nlp)]
         (folder / "state.json").write_bytes(msgspec.json.encode(state))
 
 
@@ -103,12 +103,12 @@ def copy(source: Path, target: Path) -> None:
 def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
     """Copy everything that is an array."""
     arrays = {}
-    for number, slot in enumerate(find_slots(nlp)):
-        arrays[f"parameter-{number}"] = slot.get()
+    for number, parameter in enumerate(find_parameters(nlp)):
+        arrays[f"parameter-{number}"] = parameter.get()
         for name in STATES:
             values = getattr(optimizer, name) or {}
-            if slot.key in values:
-                arrays[f"{name}-{number}"] = get_array_ops(values[slot.key]).to_numpy(values[slot.key])
+            if parameter.key in values:
+                arrays[f"{name}-{number}"] = get_array_ops(values[parameter.key]).to_numpy(values[parameter.key])
     for number, scaler in enumerate(find_scalers(nlp)):
         arrays[f"scale-{number}"] = scaler._scale.cpu().numpy()
         arrays[f"growth-{number}"] = scaler._growth_tracker.cpu().numpy()
@@ -119,13 +119,13 @@ def restore(checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer)
     """Restore parameters, optimizer and gradient scalers from a checkpoint."""
     ops = get_current_ops()
     with np.load(checkpoint / "arrays.npz") as arrays:
-        for number, (slot, count) in enumerate(zip(find_slots(nlp), state.updates, strict=True)):
-            slot.array[...] = ops.asarray(arrays[f"parameter-{number}"])
+        for number, (parameter, count) in enumerate(zip(find_parameters(nlp), state.updates, strict=True)):
+            parameter.array[...] = ops.asarray(arrays[f"parameter-{number}"])
             for name in STATES:
                 if f"{name}-{number}" in arrays:
-                    getattr(optimizer, name)[slot.key] = ops.asarray(arrays[f"{name}-{number}"])
+                    getattr(optimizer, name)[parameter.key] = ops.asarray(arrays[f"{name}-{number}"])
             if count:
-                optimizer.nr_update[slot.key] = count
+                optimizer.nr_update[parameter.key] = count
         for number, scaler in enumerate(find_scalers(nlp)):
             scaler._scale.fill_(float(arrays[f"scale-{number}"].item()))
             scaler._growth_tracker.fill_(int(arrays[f"growth-{number}"].item()))

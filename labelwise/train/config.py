@@ -18,7 +18,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.train.reader import open_corpora
-from labelwise.train.recipe import Recipe, Recognizer, default_config
+from labelwise.train.training_config import Recognizer, TrainingConfig, default_config
 from labelwise.train.vectors import has_vectors
 
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
@@ -28,28 +28,28 @@ SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
 
 
-def read_settings(recipe: Recipe) -> Config:
-    """Read a recipe's config, fit it to the corpus, and choose the recognizer.
+def read_settings(wanted: TrainingConfig) -> Config:
+    """Read the spaCy config, fit it to the corpus, and choose the recognizer.
 
     RAISES (InputError): there is no such file, it isn't valid, has another kind of tokenizer than the corpus, or what
         training doesn't do, or needs a package that isn't installed.
     """
-    config = recipe.config
+    config = wanted.config
     if not config.is_file():
         raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
-    lang, rules = read_tokenizer(recipe.corpus / "tokenizer.json")
+    lang, rules = read_tokenizer(wanted.corpus / "tokenizer.json")
     try:
         written = load_config(config, interpolate=False)
-        settings = load_config(config, recipe.all_overrides(), interpolate=False)
+        settings = load_config(config, wanted.all_overrides(), interpolate=False)
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
-    settings["paths"]["corpus"], settings["nlp"]["lang"] = str(recipe.corpus), lang
+    settings["paths"]["corpus"], settings["nlp"]["lang"] = str(wanted.corpus), lang
     own, system = settings["nlp"].get("tokenizer", DEFAULT_TOKENIZER), settings["system"]
     if own == DEFAULT_TOKENIZER:
         settings["nlp"]["tokenizer"] = rules.block or own
     elif rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
         raise InputError(
-            f"{config}: [nlp] tokenizer is {own}, but {recipe.corpus} was merged with {rules.block}; take that of the "
+            f"{config}: [nlp] tokenizer is {own}, but {wanted.corpus} was merged with {rules.block}; take that of the "
             "corpus: delete the block, or write tokenizer = " + json.dumps(DEFAULT_TOKENIZER)
         )
     if system.get("transformer") and find_spec("spacy_transformers") is None:
@@ -61,19 +61,19 @@ def read_settings(recipe: Recipe) -> Config:
             "false or true"
         )
     check_supported(settings, config)
-    if system["small_batch"] and is_small(recipe) and "training.batcher.size" not in recipe.overrides:
+    if system["small_batch"] and is_small(wanted) and "training.batcher.size" not in wanted.overrides:
         settings["training"]["batcher"]["size"] = system["small_batch"]
     # A rate that falls until the last step falls until another last step, too.
     rate = settings["training"]["optimizer"].get("learn_rate")
     if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
         rate["total_steps"] = settings["training"]["max_steps"]
     training = settings["training"]
-    if training["max_steps"] and "training.eval_frequency" not in recipe.overrides:
+    if training["max_steps"] and "training.eval_frequency" not in wanted.overrides:
         # Of half of the steps, and of a quarter, it must be known how good they were; see `report.advice.expect_gain`.
         training["eval_frequency"] = max(1, min(training["eval_frequency"], training["max_steps"] // 4))
-    choose_recognizer(settings, recipe.corpus, recipe.recognizer, find_untaught(recipe, settings))
-    if recipe.vectors:
-        use_vectors(settings, recipe.vectors)
+    choose_recognizer(settings, wanted.corpus, wanted.recognizer, find_untaught(wanted, settings))
+    if wanted.vectors:
+        use_vectors(settings, wanted.vectors)
     return settings
 
 
@@ -92,26 +92,26 @@ def check_supported(settings: Config, config: Path) -> None:
             raise InputError(f"{config}: [training] {name} is for `spacy train` alone; delete it, or train with that")
 
 
-def is_small(recipe: Recipe) -> bool:
+def is_small(wanted: TrainingConfig) -> bool:
     """Tell whether a training has few texts, which takes smaller batches and finds entities too rarely."""
-    texts = read_manifest(recipe.corpus).splits["train"].texts
-    return min(texts, recipe.limit or texts) < SMALL
+    texts = read_manifest(wanted.corpus).splits["train"].texts
+    return min(texts, wanted.limit or texts) < SMALL
 
 
-def find_untaught(recipe: Recipe, settings: Config) -> list[str]:
+def find_untaught(wanted: TrainingConfig, settings: Config) -> list[str]:
     """List the labels that no text of train is complete for, unless the config keeps them; reads until none is left.
 
     Where single spans were judged, nothing says where a label isn't, so its head would mark everything.
 
     RAISES (InputError): no label would be left, or the config's corpora aren't valid.
     """
-    manifest = read_manifest(recipe.corpus)
+    manifest = read_manifest(wanted.corpus)
     if settings["system"]["keep_untaught"] or manifest.settings["coverage"] != "by-label":
         return []
     try:
         train, _ = open_corpora(settings.interpolate())
     except ConfigValidationError as error:
-        raise InputError(f"{recipe.config}: {error}") from error
+        raise InputError(f"{wanted.config}: {error}") from error
     untaught = set(manifest.labels)
     for doc in train.texts():
         untaught &= doc.annotation.uncovered.keys()
@@ -121,13 +121,13 @@ def find_untaught(recipe: Recipe, settings: Config) -> list[str]:
         raise InputError(
             f"{train.path}: no text in train is complete for a label. Where single spans were judged (ner.teach), "
             "nothing says which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
-            f"ner.correct), or set keep_untaught = true in [system] of {recipe.config}; it then marks too much"
+            f"ner.correct), or set keep_untaught = true in [system] of {wanted.config}; it then marks too much"
         )
     return sorted(untaught)
 
 
 def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer, untaught: Sequence[str]) -> None:
-    """Make the component `ner` of a config what it is to be, in place.
+    """Put the chosen recognizer into [components.ner], in place.
 
     untaught (Sequence[str]): the labels that a per-label recognizer leaves out.
     RAISES (InputError): the config has no block for it, or it is spaCy's, and can't learn from the texts as they are:
@@ -187,20 +187,21 @@ def is_partial(split: Path) -> bool:
     return any(doc.annotation.uncovered for file in find_partitions(split) for doc in read_stored_docs(file))
 
 
-def make_pipeline(recipe: Recipe, settings: Config) -> Language:
+def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:
     """Make and initialize a pipeline that has the corpus's labels.
 
     settings (Config): what `read_settings` has read.
     RAISES (InputError): the config isn't valid.
     """
     try:
-        nlp = init_nlp(settings, use_gpu=recipe.gpu_id)
+        nlp = init_nlp(settings, use_gpu=wanted.gpu_id)
     except (ConfigValidationError, OSError) as error:
-        raise InputError(f"{recipe.config}: {error}") from error
+        raise InputError(f"{wanted.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
-    labels = json.loads((recipe.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
-    if recipe.recognizer == "per-label":
-        ner.cfg["untaught"] = [label for label in labels if label not in ner.labels]
+    labels = json.loads((wanted.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
+    if wanted.recognizer == "per-label":
+        # `find_untaught` has looked, or the config keeps them.
+        ner.cfg |= {"taught": list(ner.labels), "left_out": [label for label in labels if label not in ner.labels]}
     else:
         for label in labels:
             ner.add_label(label)  # one that no entity has

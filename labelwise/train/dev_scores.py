@@ -2,31 +2,30 @@
 
 Entities are counted as far as they can be judged. Of a text that is complete for all labels, as spaCy's `get_ner_prf`
 does (spacy/scorer.py). Of another one, what its labels' coverage allows to judge counts, predictions and gold alike;
-see `spans.judgeable`.
+see `Annotation.judgeable`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from spacy.language import Language
 from spacy.scorer import PRFScore
+from spacy.tokens import Doc
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import SpanKey, entities
 from labelwise.corpus.docbin_reader import MISSING, StoredDoc
-from labelwise.corpus.pipeline import predict_each
 
 KNOWN = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
 KINDS = ("tp", "fp", "fn")
 Counts = Counter[tuple[str, str]]  # entities by label and kind
 
 
-def count_entities(nlp: Language, texts: Iterator[StoredDoc]) -> Counts:
-    """Predict texts, and count the entities that are found, spurious and missed."""
+def count_entities(predicted: Iterable[tuple[StoredDoc, Doc]]) -> Counts:
+    """Count the entities that are found, spurious and missed in predicted texts."""
     counts: Counts = Counter()
-    for stored, doc in predict_each(nlp, texts, len):
+    for stored, doc in predicted:
         gold, found, annotation = stored.entities(), entities(doc), stored.annotation
         known = found if annotation.uncovered else without_missing(stored, found)
         can, may = annotation.judgeable(gold, gold), annotation.judgeable(known, gold)

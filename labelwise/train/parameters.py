@@ -12,7 +12,7 @@ from thinc.backends import context_pools, get_array_ops
 from thinc.shims import Shim
 
 
-class Slot(NamedTuple):
+class Parameter(NamedTuple):
     """A parameter: a thinc model's, or a PyTorch module's within a shim. Arrays are numpy's or cupy's, and no copies.
 
     key (tuple): what the optimizer calls it: the owner's id, which differs from run to run, and the name.
@@ -57,16 +57,18 @@ def find_owners(nlp: Language) -> Iterator[Any]:
         yield from node.shims
 
 
-def find_slots(nlp: Language) -> list[Slot]:
+def find_parameters(nlp: Language) -> list[Parameter]:
     """List the parameters of a pipeline, in an order that is the same in every run."""
-    slots = []
+    parameters = []
     for owner in find_owners(nlp):
         if isinstance(owner, Shim):
             tensors = owner._model.named_parameters() if hasattr(owner._model, "named_parameters") else ()
-            slots += [Slot((owner.id, name), owner, tensor) for name, tensor in tensors]
+            parameters += [Parameter((owner.id, name), owner, tensor) for name, tensor in tensors]
         else:
-            slots += [Slot((owner.id, name), owner, None) for name in owner.param_names if owner.has_param(name)]
-    return slots
+            parameters += [
+                Parameter((owner.id, name), owner, None) for name in owner.param_names if owner.has_param(name)
+            ]
+    return parameters
 
 
 def find_scalers(nlp: Language) -> list[Any]:
@@ -75,21 +77,21 @@ def find_scalers(nlp: Language) -> list[Any]:
     return [scaler for scaler in scalers if scaler is not None and scaler._enabled]
 
 
-def set_aside(slots: Sequence[Slot], sums: dict[Any, Any]) -> None:
+def set_aside(parameters: Sequence[Parameter], sums: dict[Any, Any]) -> None:
     """Add PyTorch's gradients to sums, and clear them: a scaler unscales all there are after each backward pass."""
-    for slot in slots:
-        if slot.tensor is not None and slot.tensor.grad is not None:
-            sums[slot.key] = slot.tensor.grad + sums.get(slot.key, 0)
-            slot.tensor.grad = None
+    for parameter in parameters:
+        if parameter.tensor is not None and parameter.tensor.grad is not None:
+            sums[parameter.key] = parameter.tensor.grad + sums.get(parameter.key, 0)
+            parameter.tensor.grad = None
 
 
-def forget_gradients(nlp: Language) -> None:
-    """Forget all gradients, and what listeners hold for a backward pass that won't come; free the device's memory."""
-    for slot in find_slots(nlp):
-        if slot.tensor is not None:
-            slot.tensor.grad = None
-        elif slot.has_gradient():
-            slot.gradient()[...] = 0
+def clear_gradients(nlp: Language) -> None:
+    """Clear gradients and listener caches after an aborted update; free the device's memory."""
+    for parameter in find_parameters(nlp):
+        if parameter.tensor is not None:
+            parameter.tensor.grad = None
+        elif parameter.has_gradient():
+            parameter.gradient()[...] = 0
     for owner in find_owners(nlp):
         if hasattr(owner, "_backprop"):  # a listener
             owner._batch_id = owner._outputs = owner._backprop = None

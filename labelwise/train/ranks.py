@@ -2,32 +2,48 @@
 
 Each is a rank, as MPI and PyTorch call it, counted from 0; the first one writes files. Two kinds of them:
 
-- `forked`: processes of this machine, forked from the first one, so that they share what it has loaded. Gradients are
-  summed in shared memory; all else goes through pipes to the first one. A pipe whose other end was killed says so.
+- `LocalRanks`: processes of this machine, started by the first one. Gradients are summed in memory that all share; all
+  else goes through pipes to the first one. A pipe whose other end was killed says so.
 - `TorchRanks`: those that torchrun has started, which ends all if one is lost, with PyTorch's own communication: NCCL
   between GPUs, gloo between processors.
+
+A sum of two local ranks, of which each has a row of the shared memory; pipes are drawn as arrows:
+
+    rank 0                      shared memory            rank 1
+    writes its array to         | row 0 | row 1 |        writes its array to row 1
+    row 0
+    receives   <----------------- I have written ------- sends
+    sends      ------------------ all have ------------> receives
+    adds up both rows, in order |  read by all  |        adds up both rows, in order
+    receives   <----------------- I have read ---------- sends
+    sends      ------------------ all have ------------> receives, and may write the next array
 
 Sums are the same in all ranks, to the bit.
 """
 
-import mmap
+import hashlib
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import begin_worker
-from labelwise.train.parameters import Slot
+from labelwise.train.parameters import Parameter
+
+SHARED = Path("/dev/shm")  # noqa: S108  where Linux keeps shared memory, in a container perhaps 64 MB
 
 
-class Alone:
+class SingleProcess:
     """A process that trains by itself; what ranks know of each other.
 
     rank (int): its own number.
@@ -36,30 +52,30 @@ class Alone:
 
     rank, count = 0, 1
 
-    def exchange(self, value: Any) -> list[Any]:
+    def all_gather_object(self, value: Any) -> list[Any]:
         """Wait for all, and give each the values of all, in the order of their ranks.
 
         RAISES (InputError): one of them has failed, or was killed.
         """
         return [value]
 
-    def sum(self, arrays: Sequence[Any]) -> None:
+    def all_reduce(self, arrays: Sequence[Any]) -> None:
         """Wait for all, and add up arrays of 32-bit floats, of the same shapes in all; each has the sums then."""
 
 
-class ForkedRanks(Alone):
-    """One of several processes of this machine; see `forked`.
+class LocalRanks(SingleProcess):
+    """One of several processes of this machine; see `start_ranks`.
 
     pipes (Sequence[Connection]): of the first rank, to each other one; of another, to the first.
-    memory (np.ndarray): what all share, a row for each rank.
+    shared (SharedMemory): has a row of 32-bit floats for each rank.
     """
 
-    def __init__(self, rank: int, pipes: Sequence[Connection], memory: np.ndarray) -> None:
-        """Take what was made before the fork."""
-        self.rank, self.count, self.pipes, self.memory = rank, len(memory), pipes, memory
+    def __init__(self, rank: int, count: int, pipes: Sequence[Connection], shared: SharedMemory) -> None:
+        """Take what connects the ranks."""
+        self.rank, self.count, self.pipes, self.shared = rank, count, pipes, shared
 
-    def exchange(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all; see `Alone`. A rank that has failed sends its error."""
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Wait for all, and give each the values of all; a rank that has failed sends its error instead."""
         try:
             if self.rank:
                 self.pipes[0].send(value)
@@ -77,38 +93,60 @@ class ForkedRanks(Alone):
                 "project.yml, --workers)"
             ) from error
 
-    def sum(self, arrays: Sequence[np.ndarray]) -> None:
+    def all_reduce(self, arrays: Sequence[np.ndarray]) -> None:
         """Add up arrays; each rank adds up all rows, in the order of ranks."""
         ends = np.cumsum([array.size for array in arrays])
-        np.concatenate([array.ravel() for array in arrays], out=self.memory[self.rank, : ends[-1]])
-        self.exchange(None)
-        for array, rows in zip(arrays, np.split(self.memory[:, : ends[-1]], ends[:-1], axis=1), strict=True):
+        buffer: Any = self.shared.buf
+        memory = np.frombuffer(buffer, np.float32, ends[-1] * self.count).reshape(self.count, -1)
+        np.concatenate([array.ravel() for array in arrays], out=memory[self.rank])
+        self.all_gather_object(None)
+        for array, rows in zip(arrays, np.split(memory, ends[:-1], axis=1), strict=True):
             array[...] = rows.sum(axis=0).reshape(array.shape)
-        self.exchange(None)  # what was summed is read before the next sum is written
+        self.all_gather_object(None)  # what was summed is read before the next sum is written
+
+
+def start_method() -> str:
+    """Choose how processes are started: LABELWISE_START_METHOD, or fork, so that they share what is loaded, or spawn.
+
+    RAISES (InputError): this machine has no such way.
+    """
+    known = get_all_start_methods()
+    method = os.environ.get("LABELWISE_START_METHOD") or ("fork" if sys.platform == "linux" else "spawn")
+    if method not in known:
+        raise InputError(f"LABELWISE_START_METHOD={method}: give {' or '.join(known)}")
+    return method
 
 
 @contextmanager
-def forked(count: int, floats: int, follow: Callable[[Alone], None]) -> Iterator[Alone]:
-    """Make a block in which this process is the first of several; the others are forked from it, and run `follow`.
+def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]) -> Iterator[SingleProcess]:
+    """Start `count - 1` workers that run `follow`; yield rank 0's communicator.
 
     floats (int): the most that is ever summed.
+    follow (Callable): under spawn, it must be such that pickle can send it.
     RAISES (InputError): one of them has failed, or was killed, which is known when they are next waited for.
     """
     if count == 1:
-        yield Alone()
+        yield SingleProcess()
         return
-    memory = np.frombuffer(mmap.mmap(-1, 4 * floats * count), np.float32).reshape(count, floats)
-    context = get_context("fork")
+    size = 4 * floats * count
+    if SHARED.is_dir() and shutil.disk_usage(SHARED).free < size:
+        raise InputError(
+            f"{SHARED} has no room for the gradients of {count} processes, {size / 2**20:,.0f} MB. Remedy: give the "
+            "container more (docker run --shm-size), or train in one process (workers: 1)"
+        )
+    context, shared = get_context(start_method()), SharedMemory(create=True, size=size)
     pipes, processes = [], []
-    for rank in range(1, count):
-        end, other = context.Pipe()
-        process = context.Process(target=_run_rank, args=(rank, end, other, memory, follow), daemon=True)
-        process.start()
-        other.close()
-        pipes.append(end)
-        processes.append(process)
     try:
-        yield ForkedRanks(0, pipes, memory)
+        for rank in range(1, count):
+            end, other = context.Pipe()
+            process = context.Process(  # type: ignore[attr-defined]
+                target=_run_rank, args=(rank, count, end, other, shared.name, follow), daemon=True
+            )
+            process.start()
+            other.close()
+            pipes.append(end)
+            processes.append(process)
+        yield LocalRanks(0, count, pipes, shared)
         for process in processes:
             process.join()
     finally:
@@ -116,25 +154,29 @@ def forked(count: int, floats: int, follow: Callable[[Alone], None]) -> Iterator
             pipe.close()
             process.kill()
             process.join()
+        shared.close()
+        shared.unlink()
 
 
 def _run_rank(
-    rank: int, others: Connection, pipe: Connection, memory: np.ndarray, follow: Callable[[Alone], None]
+    rank: int, count: int, others: Connection, pipe: Connection, memory: str, follow: Callable[[SingleProcess], None]
 ) -> None:
     """Be one of the ranks after the first, which is sent the error if this one fails.
 
-    others (Connection): the first rank's end of the pipe, closed here, so that its own end is heard of.
+    others (Connection): closed in the child, so that the parent sees EOF when the child dies.
     """
     begin_worker()
     others.close()
+    shared = SharedMemory(memory)
     try:
-        follow(ForkedRanks(rank, [pipe], memory))
+        follow(LocalRanks(rank, count, [pipe], shared))
     except BaseException as error:
         with suppress(OSError):
             pipe.send(error if isinstance(error, InputError) else InputError(traceback.format_exc()))
+    shared.close()
 
 
-class TorchRanks(Alone):
+class TorchRanks(SingleProcess):
     """One of the processes that torchrun has started.
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -156,13 +198,13 @@ class TorchRanks(Alone):
         self.messages = distributed.new_group(backend="gloo")
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
 
-    def exchange(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all; see `Alone`."""
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Wait for all, and give each the values of all; see `SingleProcess`."""
         values: list[Any] = [None] * self.count
         self.distributed.all_gather_object(values, value, group=self.messages)
         return values
 
-    def sum(self, arrays: Sequence[Any]) -> None:
+    def all_reduce(self, arrays: Sequence[Any]) -> None:
         """Add up arrays of numpy or cupy."""
         from thinc.api import torch2xp, xp2torch
 
@@ -184,7 +226,24 @@ def launch(count: int) -> None:
     os.execv(sys.executable, [sys.executable, *run, *sys.orig_argv[1:]])  # noqa: S606  our own command line
 
 
-def sum_gradients(slots: Sequence[Slot], scalers: Sequence[Any], ranks: Alone) -> None:
+def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
+    """Check, before the first step, that all ranks begin with the same parameters, and that sums reach all of them.
+
+    RAISES (InputError): they don't.
+    """
+    if ranks.count == 1:
+        return
+    digests = ranks.all_gather_object(hashlib.sha256(b"".join(one.get().tobytes() for one in parameters)).digest())
+    array = parameters[0].array * 0 + 2**ranks.rank
+    ranks.all_reduce([array])
+    if len(set(digests)) > 1 or not (array == 2**ranks.count - 1).all():
+        raise InputError(
+            f"rank {ranks.rank}: the {ranks.count} processes of the training have different parameters, or don't see "
+            "each other's sums. Remedy: train in one process (workers: 1), and report it"
+        )
+
+
+def sum_gradients(parameters: Sequence[Parameter], scalers: Sequence[Any], ranks: SingleProcess) -> None:
     """Wait for all ranks, and give each parameter the sum of its gradients in all of them.
 
     A parameter that has a gradient in one of them has one in all, which may be zero: a rank may have no text, or none
@@ -192,8 +251,10 @@ def sum_gradients(slots: Sequence[Slot], scalers: Sequence[Any], ranks: Alone) -
     """
     if ranks.count == 1:
         return
-    exchanged = ranks.exchange(([slot.has_gradient() for slot in slots], [scaler.found_inf for scaler in scalers]))
-    has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*exchanged, strict=True))
+    told = ranks.all_gather_object(
+        ([one.has_gradient() for one in parameters], [scaler.found_inf for scaler in scalers])
+    )
+    has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*told, strict=True))
     for scaler, found in zip(scalers, found_inf, strict=True):
         scaler._found_inf = found
-    ranks.sum([slot.gradient() for slot, has in zip(slots, has_gradient, strict=True) if has])
+    ranks.all_reduce([one.gradient() for one, has in zip(parameters, has_gradient, strict=True) if has])

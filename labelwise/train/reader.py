@@ -12,17 +12,21 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import spacy
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import dot_to_object, resolve_dot_names
+from spacy.vocab import Vocab
 from thinc.api import Config
 
 from labelwise.base.errors import InputError
 from labelwise.base.settings import check_choice
 from labelwise.base.text import text_key
+from labelwise.corpus.annotation import GOLD, INCORRECT
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.train.long_texts import cut_doc
+from spacy_per_label import set_known
 
 Unmarked = Literal["by-label", "outside"]
 Batcher = Callable[[Iterable[Any]], Iterable[Sequence[Any]]]
@@ -84,7 +88,7 @@ class PartitionedCorpus:
         return map(example_maker(nlp), self.texts())
 
     def texts(self) -> Iterator[StoredDoc]:
-        """Yield an epoch, in the same order, of which no Example has been made yet.
+        """Yield one epoch of stored texts, not yet tokenized.
 
         RAISES (InputError): no text is left.
         """
@@ -127,13 +131,31 @@ def open_corpora(config: Config) -> list[PartitionedCorpus]:
 
 
 def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:
-    """Make what makes Examples of texts, which the pipeline tokenizes."""
+    """Return a function that turns a stored text into an Example, which the pipeline tokenizes."""
     tokenize = LearningTokenizer(nlp)
-    return lambda doc: Example(tokenize(doc.text), doc.to_doc(nlp.vocab))
+    return lambda doc: Example(tokenize(doc.text), make_reference(doc, nlp.vocab))
+
+
+def make_reference(stored: StoredDoc, vocab: Vocab) -> Doc:
+    """Make the gold Doc of a text, with what a recognizer learns from; see `spacy_per_label.known`."""
+    doc, merged = stored.to_doc(vocab), stored.merged
+    if merged:
+        gold = [(start, end, label) for start, end, label, _ in merged.gold]
+        set_known(
+            doc,
+            gold=doc.spans.get(GOLD, ()),
+            rejected=doc.spans.get(INCORRECT, ()),
+            coverage=merged.uncovered,
+            unaligned=[span for span, tokens in zip(gold, stored.in_tokens(gold), strict=True) if tokens is None],
+        )
+    return doc
 
 
 class Batch(NamedTuple):
-    """The texts of a step, as the corpus has them; it is the epoch's so-manieth, from 1."""
+    """The texts of a step, as the corpus has them.
+
+    number (int): index of the batch within its epoch, from 1.
+    """
 
     epoch: int
     number: int

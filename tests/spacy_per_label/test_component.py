@@ -1,18 +1,24 @@
 """The recognizer with a head for each label: loss, decoding, what counts as known, and that it is a spaCy component."""
 
+import doctest
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc, Span
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Model
 
+from spacy_per_label import known, set_known
+from spacy_per_label.calibrate import annotate_shifted
 from spacy_per_label.decode import FoundSpans, choose_flat, decode
+from spacy_per_label.known import get_known, judge, key_of
 from spacy_per_label.loss import log_softmax, loss_and_gradient
-from spacy_per_label.model import make_heads, set_heads
+from spacy_per_label.model import make_heads, set_labels
 from spacy_per_label.targets import BEGIN, IN, LAST, OUT, TAGS, UNIT, UNKNOWN, targets_of
 
 NLP = spacy.blank("en")
@@ -87,13 +93,11 @@ def test_what_is_unknown_has_no_loss_and_exactly_no_gradient():
     assert not gradient.any()
 
 
-def make_example(uncovered=None, gold=(), rejected=(), lost=()) -> Example:
-    """`Ann met Bob Smith in Rome.`, as a merge leaves it; spans are in tokens."""
+def make_example(gold=(), rejected=(), **known) -> Example:
+    """`Ann met Bob Smith in Rome.`; spans are in tokens."""
     doc = NLP.make_doc("Ann met Bob Smith in Rome.")
-    doc.spans["gold"] = [Span(doc, *span) for span in gold]
-    doc.spans["incorrect_spans"] = [Span(doc, *span) for span in rejected]
-    kept = [[span.start_char, span.end_char, span.label_, []] for span in doc.spans["gold"]]
-    doc.user_data["labelwise"] = {"gold": kept + [[*span, []] for span in lost], "uncovered": uncovered or {}}
+    known |= {"gold": [Span(doc, *span) for span in gold], "rejected": [Span(doc, *span) for span in rejected]}
+    set_known(doc, **known)
     return Example(NLP.make_doc(doc.text), doc)
 
 
@@ -110,15 +114,15 @@ def column(tags: np.ndarray, label: str) -> str:
         # of one label's, the longest counts
         ({"gold": [(3, 4, "A"), (2, 6, "A"), (5, 7, "A")]}, {"A": "OOBIILO"}, []),
         # of a label that isn't annotated, nothing is known, whatever else is there
-        ({"uncovered": {"A": "none"}, "gold": [(0, 1, "B")]}, {"A": "???????", "B": "UOOOOOO"}, []),
+        ({"coverage": {"A": "none"}, "gold": [(0, 1, "B")]}, {"A": "???????", "B": "UOOOOOO"}, []),
         # of one that was judged, accepted spans, and rejected ones by their own loss
         (
-            {"uncovered": {"A": "partial"}, "gold": [(2, 4, "A")], "rejected": [(0, 1, "A"), (5, 6, "B")]},
+            {"coverage": {"A": "partial"}, "gold": [(2, 4, "A")], "rejected": [(0, 1, "A"), (5, 6, "B")]},
             {"A": "??BL???", "B": "OOOOOOO"},
             [(0, 1, 0)],
         ),
         # gold that tokens can't represent hides what it touches, for its own label
-        ({"lost": [(1, 3, "A"), (22, 24, "A")]}, {"A": "?OOOO?O", "B": "OOOOOOO"}, []),
+        ({"unaligned": [(1, 3, "A"), (22, 24, "A")]}, {"A": "?OOOO?O", "B": "OOOOOOO"}, []),
     ],
 )
 def test_what_an_example_teaches(given, expected, rejected):
@@ -127,12 +131,35 @@ def test_what_an_example_teaches(given, expected, rejected):
     assert judged == rejected
 
 
-def test_docs_that_no_merge_made_are_taken_as_spacys_are_and_other_tokens_aligned():
-    doc = Doc(NLP.vocab, words=["Ann", "met", "Bob Smith", "."], spaces=[True, True, False, False])
-    doc.set_ents([Span(doc, 2, 3, "A")], missing=[doc[0:1]])
+@pytest.mark.parametrize("words", [["Ann", "met", "Bob Smith", "."], ["Ann", "met", "Bob", "Smith", "."]])
+def test_entities_are_read_as_spacy_reads_them_and_other_tokens_aligned(words):
+    """Of missing values and of blocked tokens, spaCy doesn't know what they are."""
+    doc = Doc(NLP.vocab, words=words, spaces=[True] * (len(words) - 2) + [False] * 2)
+    doc.set_ents([Span(doc, 2, len(words) - 1, "A")], missing=[doc[0:1]], blocked=[doc[1:2]])
+    doc.spans["incorrect_spans"] = [doc[0:1], Span(doc, 0, 1, "B")]
     predicted = Doc(NLP.vocab, words=["Ann", "met", "Bob", "Smith", "."], spaces=[True, True, True, False, False])
-    tags, *_ = targets_of(Example(predicted, doc), LABELS)
-    assert (column(tags, "A"), column(tags, "B")) == ("?OBLO", "?OOOO")
+    eg = Example(predicted, doc)
+    tags, rejected = targets_of(eg, LABELS)
+    assert (column(tags, "A"), column(tags, "B")) == ("??BLO", "??OOO")
+    assert [tag is None for tag in eg.get_aligned_ner()] == (tags[:, 0] == UNKNOWN).tolist()
+    assert rejected == [(0, 1, LABELS["B"])]
+
+
+def test_what_is_known_is_kept_by_spacys_files_and_judges_what_is_found(tmp_path):
+    """The module's own example runs, too."""
+    assert doctest.testmod(known).failed == 0
+    doc = make_example([(0, 1, "A"), (2, 4, "B")], [(5, 6, "B")], coverage={"B": "partial", "C": "none"}).reference
+    doc.user_data["per_label"]["unaligned"] = [[5, 9, "A"]]  # "et B"
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    (again,) = DocBin().from_disk(tmp_path / "a.spacy").get_docs(NLP.vocab)
+    for one in (doc, again):
+        told = get_known(one)
+        assert [list(map(key_of, spans)) for spans in told[:2]] == [[(0, 3, "A"), (8, 17, "B")], [(21, 25, "B")]]
+        assert told[2:] == ({"B": "partial", "C": "none"}, [(5, 9, "A")])
+        found = [(0, 1, "A"), (1, 2, "A"), (2, 4, "B"), (5, 6, "B"), (3, 4, "B"), (0, 1, "C")]
+        assert list(judge(told, (Span(one, *span) for span in found))) == [True, False, True, False, None, None]
+    doc.spans["gold"] = [*doc.spans["gold"], Span(doc, 2, 4, "A")]  # "Bob Smith", where "et B" was marked
+    assert list(judge(get_known(doc), [Span(doc, 2, 4, "A")])) == [False]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -170,17 +197,9 @@ def test_which_of_overlapping_spans_is_the_entity(spans, chosen):
 
 
 def test_it_learns_says_how_sure_it_is_and_is_saved_and_loaded(tmp_path):
-    spacy.util.fix_random_seed(0)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("per_label", name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})
-    texts = [
-        ("Ann met Bob in New York today.", [(0, 3, "PER"), (8, 11, "PER"), (15, 23, "LOC")]),
-        ("I like Rome and New York.", [(7, 11, "LOC"), (16, 24, "LOC")]),
-    ]
-    examples = [Example.from_dict(nlp.make_doc(text), {"entities": ents}) for text, ents in texts]
-    optimizer = nlp.initialize(lambda: examples)
-    for _ in range(40):
-        nlp.update(examples, sgd=optimizer)
+    nlp = with_ner("per_label")
+    examples = read_texts(nlp)
+    learn(nlp, examples)
     assert nlp("").ents == ()
     assert nlp.evaluate(examples)["ents_f"] == 1.0
     nlp.to_disk(tmp_path / "model")
@@ -204,7 +223,7 @@ def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(contex
     texts = [rng.normal(size=(size, 4)).astype("float32") for size in (5, 1, 0)]
     given: Model = Model("given", lambda model, X, is_train: (X, lambda dY: dY))
     model = make_heads(given, hidden_width=6, context=context)
-    set_heads(model.get_ref("output"), 2)
+    set_labels(model, 2)
     model.initialize(X=texts)
     logits, backprop = model.begin_update(texts)
     weights = [rng.normal(size=part.shape).astype("float32") for part in logits]
@@ -230,6 +249,139 @@ def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(contex
     texts[0][0] += 1
     for number, token, changes in [(0, 1, True), (0, 4, context), (1, 0, False)]:
         assert (model.predict(texts)[number][token] != before[number][token]).any() == changes
+
+
+TEXTS = [
+    ("Ann met Bob in New York today.", [(0, 3, "PER"), (8, 11, "PER"), (15, 23, "LOC")]),
+    ("I like Rome and New York.", [(7, 11, "LOC"), (16, 24, "LOC")]),
+]
+
+
+def learn(nlp: Language, examples: list[Example]) -> Language:
+    optimizer = nlp.initialize(lambda: examples)
+    for _ in range(40):
+        nlp.update(examples, sgd=optimizer)
+    return nlp
+
+
+def read_texts(nlp: Language, **labels: str) -> list[Example]:
+    """TEXTS, whose labels may have other names."""
+    return [
+        Example.from_dict(nlp.make_doc(text), {"entities": [(*at, labels.get(label, label)) for *at, label in spans]})
+        for text, spans in TEXTS
+    ]
+
+
+def with_ner(factory: str, **config: Any) -> Language:
+    spacy.util.fix_random_seed(0)
+    nlp = spacy.blank("en")
+    nlp.add_pipe(factory, name="ner", config={"model": {"tok2vec": {"width": 32, "depth": 1}}} | config)
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def learnt() -> dict[str, Language]:
+    """Pipelines of both factories that have learnt the texts."""
+    return {name: learn(nlp := with_ner(name), read_texts(nlp)) for name in ("ner", "per_label")}
+
+
+@pytest.mark.parametrize(
+    ("entities", "more"),
+    [
+        ([(1, 3, "X")], {}),  # overlaps Bob
+        ([(4, 5, "ORG")], {}),  # overlaps New York
+        ([(0, 1, "ORG", 0, "Q1")], {}),
+        ([], {"blocked": [(2, 3)]}),
+        ([(6, 7, "DATE")], {"blocked": [(5, 6)]}),  # half of New York
+        ([], {"default": "outside"}),  # isn't taken for a decision
+        ([], {"outside": [(5, 6)]}),
+    ],
+)
+def test_entities_and_blocked_tokens_that_a_doc_has_stay_as_with_spacys_ner(entities, more, learnt):
+    docs = []
+    for nlp in learnt.values():
+        doc = nlp.make_doc(TEXTS[0][0])
+        given = {name: value if name == "default" else [doc[a:b] for a, b in value] for name, value in more.items()}
+        spans = [Span(doc, *one[:3], *({"span_id": one[4]} if one[4:] else ())) for one in entities]
+        for span, one in zip(spans, entities, strict=True):
+            span.kb_id_ = one[4] if one[4:] else ""
+        doc.set_ents(spans, **{"default": "missing", **given})
+        docs.append(nlp.get_pipe("ner")(doc))
+    assert len(docs[0].ents) >= 2
+    assert len({str(doc.to_json()["ents"]) for doc in docs}) == 1
+    assert [[(t.ent_iob_, t.ent_type_, t.ent_kb_id_) for t in doc] for doc in docs[:1]] == [
+        [(t.ent_iob_, t.ent_type_, t.ent_kb_id_) for t in doc] for doc in docs[1:]
+    ]
+
+
+def test_each_shift_annotates_docs_as_if_it_was_the_only_one(learnt):
+    """What a Doc had before stays, with each of them."""
+    nlp, found = learnt["per_label"], []
+    ner, doc = nlp.get_pipe("ner"), nlp.make_doc(TEXTS[0][0])
+    doc.set_ents([Span(doc, 6, 7, "DATE")], default="missing")
+    for _ in annotate_shifted(ner, [doc], (0.0, 50.0, -3.0)):
+        found.append([(ent.start, ent.label_) for ent in doc.ents])
+    assert found[0] == [(0, "PER"), (2, "PER"), (4, "LOC"), (6, "DATE")]
+    assert found[1] == [(6, "DATE")]
+    assert {*found[0]} <= {*found[2]}
+
+
+def test_two_of_them_keep_what_they_find_apart():
+    nlp = with_ner("per_label", spans_key="first")
+    nlp.add_pipe("per_label", name="other", config={"spans_key": "second"})
+    learn(nlp, read_texts(nlp))
+    nlp.get_pipe("other").cfg["outside"] = 100.0
+    nlp = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+    doc = nlp(TEXTS[0][0])
+    assert [len(doc.spans[name]) for name in ("first", "second")] == [3, 0]
+    assert "labels" not in doc.spans
+
+
+def test_it_can_be_initialized_again_with_other_labels_as_spacys_can(learnt):
+    """The labels of before stay; nothing else does."""
+    others = {"PER": "DOG", "LOC": "CAT"}
+    for factory in learnt:
+        nlp = with_ner(factory)
+        learn(nlp, read_texts(nlp))
+        if factory == "per_label":
+            nlp.get_pipe("ner").cfg |= {"outside": 50.0, "slopes": {"DOG": 0.0}}
+        learn(nlp, read_texts(nlp, **others))
+        assert {*nlp.get_pipe("ner").labels} == {"PER", "LOC", "DOG", "CAT"}
+        assert nlp.evaluate(read_texts(nlp, **others))["ents_f"] == 1.0
+
+
+def test_a_label_that_no_text_is_complete_for_stays_out_of_entities():
+    nlp = with_ner("per_label")
+    examples = read_texts(nlp)
+    for eg in examples:
+        set_known(eg.reference, gold=eg.reference.ents, coverage={"LOC": "partial"})
+    learn(nlp, examples)
+    ner, (doc, *_) = nlp.get_pipe("ner"), nlp.pipe([TEXTS[0][0]])
+    assert (ner.untaught, {ent.label_ for ent in doc.ents}) == (("LOC",), {"PER"})
+    assert "LOC" in {span.label_ for span in doc.spans["labels"]}
+    ner.cfg["taught"].append("LOC")
+    assert "LOC" in {ent.label_ for ent in nlp(TEXTS[0][0]).ents}
+
+
+@pytest.mark.parametrize("scale", [1, 60, 1000])
+def test_probabilities_of_sure_models_are_exact(scale):
+    """In single precision, logits of scale 60 give no number at all."""
+    logits = scale * np.random.default_rng(0).normal(size=(40, 3, TAGS))
+    logits[..., BEGIN] -= 0.5 * scale
+    exact, single = (decode(log_softmax(one), [25, 15]) for one in (logits, logits.astype("f")))
+    for one, other in zip(exact, single, strict=True):
+        assert one.starts.tolist() == other.starts.tolist()
+        assert np.isfinite(other.probabilities).all()
+        np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=2e-5 * scale)
+
+
+def test_behind_thousands_of_tokens_a_little_is_still_seen():
+    """In single precision, sums near -100,000 are multiples of 0.008."""
+    log_p = np.full((5002, 1, TAGS), -25, "f")
+    log_p[..., OUT] = -20
+    log_p[5000, 0, BEGIN] = log_p[5001, 0, LAST] = -19.999
+    (found,) = decode(log_p, [5002])
+    assert list(found.rows()) == [(5000, 5002, 0)]
 
 
 def test_labels_are_given_or_found_and_added_before_there_are_heads():

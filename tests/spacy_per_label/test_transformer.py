@@ -11,7 +11,7 @@ from spacy.util import registry
 from thinc.api import Model
 
 from spacy_per_label.transformer import make_transformer
-from tests.conftest import NO_DROPOUT
+from tests.spacy_per_label.bert import NO_DROPOUT
 
 pytest.importorskip("spacy_transformers")
 NLP = spacy.blank("en")

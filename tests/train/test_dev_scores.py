@@ -11,8 +11,9 @@ from spacy.util import load_config
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotate
+from labelwise.corpus.pipeline import predict_each
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
-from labelwise.train.recipe import default_config
+from labelwise.train.training_config import default_config
 from tests.conftest import stored
 
 COMMON = {("A", "tp"): 90, ("A", "fn"): 10, ("B", "fn"): 4}  # many spans of A are found, and none of B
@@ -64,7 +65,7 @@ def test_scores_are_spacys_to_the_last_digit(nlp, monkeypatch, words, batch_size
     docs = [gold(nlp, text) for text in TEXTS]
     assert any(token.ent_iob == 0 for doc in docs for token in doc)
     expected = spacy.scorer.get_ner_prf([Example(nlp(doc.text), doc) for doc in docs])
-    shares = [count_entities(nlp, map(stored, docs[rank::3])) for rank in range(3)]
+    shares = [count_entities(predict_each(nlp, map(stored, docs[rank::3]), len)) for rank in range(3)]
     scores = scores_of(sum(shares, Counter()))
     assert scores.pop("ents_macro_f") == sum(one["f"] for one in expected["ents_per_type"].values()) / 3
     assert scores == expected
@@ -101,7 +102,7 @@ def test_one_batch_is_held_at_a_time(monkeypatch, words, batch_size):
             annotate(doc, Annotation([], [], {}))
             yield stored(doc)
 
-    count_entities(nlp, texts())
+    count_entities(predict_each(nlp, texts(), len))
     assert len(PREDICTED) == 100
 
 
@@ -155,5 +156,5 @@ def test_what_nobody_annotated_counts_neither_as_gold_nor_as_predicted(uncovered
     reference = Doc(nlp.vocab, words=list("abcd"))
     reference.set_ents([Span(reference, 0, 1, "A"), Span(reference, 3, 4, "B")], default="outside")
     annotate(reference, Annotation([(0, 1, "A", []), (6, 7, "B", [])], [(4, 5, "A")], uncovered))
-    counts = count_entities(nlp, iter([stored(reference)]))
+    counts = count_entities(predict_each(nlp, iter([stored(reference)]), len))
     assert [sum(n for (_, kind), n in counts.items() if kind == name) for name in ("tp", "fp", "fn")] == expected

@@ -40,10 +40,10 @@ def test_the_load_is_measured():
 
 LESS = """
 import json, sys, torch
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 from labelwise.train.run import train_pipeline
 config, corpus, overrides = sys.argv[1:]
-recipe = Recipe(config, corpus, gpu_id=0, overrides=json.loads(overrides))
+recipe = TrainingConfig(config, corpus, gpu_id=0, overrides=json.loads(overrides))
 assert not train_pipeline(recipe, "model", "curve.tsv").state.sub_batch
 taken = torch.cuda.max_memory_reserved()
 torch.cuda.empty_cache()

@@ -16,11 +16,12 @@ from thinc.api import fix_random_seed
 
 from labelwise.train.checkpoint import State
 from labelwise.train.config import make_pipeline, read_settings
-from labelwise.train.loop import Loop
-from labelwise.train.parameters import find_slots
-from labelwise.train.ranks import Alone
+from labelwise.train.loop import train_while_improving
+from labelwise.train.parameters import find_parameters
+from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import PartitionedCorpus, read_batches, sub_batches
-from labelwise.train.recipe import Recipe
+from labelwise.train.training import Training
+from labelwise.train.training_config import TrainingConfig
 from tests.train.training import CPU, STEPS, curve, files, train_in
 
 JUMPING = {"training.optimizer.learn_rate": 0.03, "training.optimizer.use_averages": False}
@@ -96,7 +97,7 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, de
     steps = {"training.max_steps": 20, "training.eval_frequency": 5, "training.score_weights.ents_macro_f": None}
     parameters, scores = [], []
     for name in ("spacys", "ours"):
-        recipe = Recipe(CPU, demo_corpus, recognizer=recognizer, overrides=STEPS | steps | overrides)
+        recipe = TrainingConfig(CPU, demo_corpus, recognizer=recognizer, overrides=STEPS | steps | overrides)
         out = tmp_path / name
         nlp = make_pipeline(recipe, read_settings(recipe))
         capture(nlp, found := [])
@@ -105,16 +106,16 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, de
             spacy_loop.train(nlp, out, stdout=StringIO(), stderr=StringIO())
         else:
             log, _ = spacy.registry.resolve(nlp.config["training"])["logger"](nlp, None, None)
-            for info in Loop(nlp, -1, State(""), Alone()).run():
+            for info in train_while_improving(Training(nlp, -1, State(""), SingleProcess())):
                 log(info)
-        parameters.append([slot.get() for slot in find_slots(nlp)])
+        parameters.append([slot.get() for slot in find_parameters(nlp)])
         scores.append(found)
     assert scores[0] == scores[1]
     assert len(scores[0]) > 1
     assert all(np.array_equal(*pair) for pair in zip(*parameters, strict=True))
     if recognizer == "ner":  # whose loss and scores are spaCy's own, too
         train_in(tmp_path, demo_corpus, recipe.overrides, recognizer=recognizer)
-        best = [find_slots(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
+        best = [find_parameters(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
         assert all(np.array_equal(one.get(), other.get()) for one, other in zip(*best, strict=True))
 
 

@@ -57,7 +57,7 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
     train_in(tmp_path / "whole", demo_corpus, overrides, workers=workers)
     fail_beyond(150, monkeypatch, rank)
     told: list[str] = []
-    trained = train_in(tmp_path / "halved", demo_corpus, overrides, workers=workers, tell=told.append)
+    trained = train_in(tmp_path / "halved", demo_corpus, overrides, workers=workers, log=told.append)
     told = [one for one in told if "out of memory at" in one and "words at a time; going on with" in one]
     assert told[-1].endswith(f"going on with {trained.state.sub_batch:,}")
     one, other = (np.array(curve(tmp_path / name, "loss_ner", "score")).astype(float) for name in ("whole", "halved"))
@@ -77,7 +77,7 @@ LIMITED = """
 import json, resource, sys
 import labelwise.train.config as config
 from labelwise.base.errors import InputError
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 from labelwise.train.run import train_pipeline
 file, corpus, overrides, extra = json.loads(sys.argv[1])
 init_nlp = config.init_nlp
@@ -90,7 +90,7 @@ def limited(*given, **options):
 
 config.init_nlp = limited
 try:
-    train_pipeline(Recipe(file, corpus, overrides=overrides), "model", "c.tsv", tell=print)
+    train_pipeline(TrainingConfig(file, corpus, overrides=overrides), "model", "c.tsv", log=print)
 except InputError as error:
     print("InputError:", error)
 """

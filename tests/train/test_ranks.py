@@ -4,7 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
+from multiprocessing import resource_tracker
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -13,10 +16,12 @@ import spacy
 from spacy.util import load_config
 
 from labelwise.base.errors import InputError
+from labelwise.train import loop
 from labelwise.train.checkpoint import State
-from labelwise.train.loop import Loop
-from labelwise.train.parameters import find_slots
-from labelwise.train.ranks import Alone, forked, sum_gradients
+from labelwise.train.loop import score_dev
+from labelwise.train.parameters import find_parameters
+from labelwise.train.ranks import LocalRanks, SingleProcess, check_ranks, start_ranks, sum_gradients
+from labelwise.train.training import Training
 from tests.conftest import ROOT
 from tests.train.training import GPU, STEPS, curve, files, losses, train_in, with_bert
 
@@ -34,11 +39,11 @@ def test_ranks_give_each_other_values_and_sums_to_the_bit(count):
         for _ in range(3):
             arrays = [rng.normal(size=size).astype("float32") for size in sizes]
             sums = [array.copy() for array in arrays]
-            ranks.sum(sums)
+            ranks.all_reduce(sums)
             told.append((ranks.rank, arrays, sums))
-        return ranks.exchange(told)
+        return ranks.all_gather_object(told)
 
-    with forked(count, 709, work) as ranks:
+    with start_ranks(count, 709, work) as ranks:
         all_told = work(ranks)
     assert [[rank for rank, _, _ in told] for told in all_told] == [[rank] * 3 for rank in range(count)]
     for turn in range(3):
@@ -52,16 +57,17 @@ def test_ranks_give_each_other_values_and_sums_to_the_bit(count):
 
 def wait_for_ever(ranks) -> None:
     while True:
-        ranks.exchange(None)
+        ranks.all_gather_object(None)
 
 
 def children() -> set[int]:
-    """The processes that this one has started; other tests may have left some."""
+    """The processes that this one has started; other tests may have left some, and one frees shared memory."""
+    resource_tracker.ensure_running()
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
 def die(ranks) -> None:
-    ranks.exchange(None)
+    ranks.all_gather_object(None)
     if ranks.rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     wait_for_ever(ranks)
@@ -77,15 +83,15 @@ def fail(ranks) -> None:
 )
 def test_a_rank_that_ends_ends_all_and_why_is_said(count, follow, said):
     before = children()
-    with pytest.raises(InputError, match=said), forked(count, 1, follow) as ranks:
+    with pytest.raises(InputError, match=said), start_ranks(count, 1, follow) as ranks:
         wait_for_ever(ranks)
     assert children() == before
 
 
 def test_ranks_end_when_the_first_fails():
     before = children()
-    with pytest.raises(KeyError), forked(3, 1, wait_for_ever) as ranks:
-        {}[len(ranks.exchange(None))]
+    with pytest.raises(KeyError), start_ranks(3, 1, wait_for_ever) as ranks:
+        {}[len(ranks.all_gather_object(None))]
     assert children() == before
 
 
@@ -101,17 +107,17 @@ def test_a_gradient_or_an_infinity_that_one_rank_has_is_given_to_all(infinite):
     nlp = spacy.blank("en")
     nlp.add_pipe("per_label").add_label("A")
     nlp.initialize()
-    size = sum(slot.get().size for slot in find_slots(nlp))
+    size = sum(slot.get().size for slot in find_parameters(nlp))
 
     def work(ranks):
-        slots, scaler = find_slots(nlp), Scaler(ranks.rank in infinite)
+        slots, scaler = find_parameters(nlp), Scaler(ranks.rank in infinite)
         if ranks.rank == 1:
             slots[0].gradient()[...] = 3
         sum_gradients(slots, [scaler], ranks)
         found = [(slot.has_gradient(), float(slot.gradient().sum()) / slot.get().size) for slot in slots]
-        return ranks.exchange((found, scaler._found_inf))
+        return ranks.all_gather_object((found, scaler._found_inf))
 
-    with forked(2, size, work) as ranks:
+    with start_ranks(2, size, work) as ranks:
         one, other = work(ranks)
     assert one == other == ([(True, 3.0), *[(False, 0.0)] * (len(one[0]) - 1)], bool(infinite))
 
@@ -125,26 +131,71 @@ def alone(demo_corpus, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def compared(monkeypatch) -> list[bool]:
-    """Whether the parameters of all ranks are equal, after each step of the first one."""
+    """Whether the parameters of all ranks are equal, at first and after each step."""
     equal: list[bool] = []
-    take_step = Loop.take_step
+    is_over = loop.is_over
 
-    def step(self, *given):
-        take_step(self, *given)
-        told = self.ranks.exchange([slot.get() for slot in self.slots])
+    def compare(training):
+        told = training.ranks.all_gather_object([parameter.get() for parameter in training.parameters])
         equal.append(all(np.array_equal(*pair) for one in told for pair in zip(one, told[0], strict=True)))
+        return is_over(training)
 
-    monkeypatch.setattr(Loop, "take_step", step)
+    monkeypatch.setattr(loop, "is_over", compare)
     return equal
 
 
 @pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_ranks_stay_equal_and_train_what_one_process_does(workers, alone, demo_corpus, tmp_path, compared):
     train_in(tmp_path, demo_corpus, EXACT, workers=workers)
-    assert compared == [True] * 7
+    assert compared == [True] * 8
     assert losses(tmp_path) == pytest.approx(losses(alone), rel=1e-3)
     one, two = (float(curve(folder, "ents_f")[-1][0]) for folder in (alone, tmp_path))
     assert one == pytest.approx(two, abs=0.05)
+
+
+def test_spawned_processes_train_what_forked_ones_do(demo_corpus, tmp_path, monkeypatch):
+    """They share nothing but what pickle sends them, and the memory of the sums."""
+    overrides = EXACT | {"training.dropout": 0.1, "training.max_steps": 2}
+    for method in ("fork", "spawn"):
+        monkeypatch.setenv("LABELWISE_START_METHOD", method)
+        train_in(tmp_path / method, demo_corpus, overrides, workers=2)
+    assert files(tmp_path / "fork") == files(tmp_path / "spawn")
+    assert losses(tmp_path / "fork")[-1] > 0
+    monkeypatch.setenv("LABELWISE_START_METHOD", "borrow")
+    with pytest.raises(InputError, match="LABELWISE_START_METHOD=borrow: give fork or spawn"):
+        train_in(tmp_path / "else", demo_corpus, overrides, workers=2)
+
+
+@pytest.mark.parametrize("wrong", ["", "parameters", "sums"])
+def test_ranks_that_differ_or_do_not_sum_are_refused_before_the_first_step(wrong, demo_corpus, tmp_path, monkeypatch):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("per_label").add_label("A")
+    nlp.initialize()
+    parameters = find_parameters(nlp)
+
+    def work(ranks):
+        if ranks.rank and wrong == "parameters":
+            parameters[-1].array[...] += 1
+        check_ranks(parameters, ranks)
+        ranks.all_gather_object(None)
+
+    if wrong == "sums":
+        monkeypatch.setattr(LocalRanks, "all_reduce", lambda self, arrays: None)
+    expected = pytest.raises(InputError, match="have different parameters, or don't see each other's sums")
+    with expected if wrong else nullcontext(), start_ranks(2, 10**6, work) as ranks:
+        work(ranks)
+    if wrong == "sums":
+        with expected:
+            train_in(tmp_path, demo_corpus, EXACT, workers=2)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_container_without_room_for_gradients_is_told_the_remedy(monkeypatch):
+    """Else the system would kill the process that writes to it."""
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=2**20))
+    message = "no room for the gradients of 2 processes, 8 MB. Remedy: give the container more"
+    with pytest.raises(InputError, match=message), start_ranks(2, 2**20, wait_for_ever):
+        pass
 
 
 def test_a_rank_without_texts_takes_part(demo_corpus, tmp_path):
@@ -161,11 +212,11 @@ def test_shares_of_dev_are_counted_as_the_whole(alone, demo_corpus):
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": [{"IS_TITLE": True}]}])
 
     def scores(ranks):
-        return Loop(nlp, -1, State(""), ranks).score_dev()
+        return score_dev(Training(nlp, -1, State(""), ranks))
 
-    with forked(3, 1, scores) as ranks:
+    with start_ranks(3, 1, scores) as ranks:
         shared = scores(ranks)
-    assert shared == scores(Alone())
+    assert shared == scores(SingleProcess())
     assert shared[1]["ents_r"] > 0
 
 
@@ -173,15 +224,15 @@ def test_shares_of_dev_are_counted_as_the_whole(alone, demo_corpus):
 def test_a_killed_training_goes_on_with_either_number_of_processes(workers, alone, demo_corpus, tmp_path, monkeypatch):
     """A rank is killed in step 3; with as many processes as before, the bytes are those of a training in one go."""
     overrides = {**EXACT, "training.dropout": 0.1} if workers == 2 else EXACT
-    first, update = os.getpid(), Loop.update
+    first, update = os.getpid(), loop.update_within_memory
 
-    def killed(self, step, *given):
-        if step == 3 and os.getpid() != first:
+    def killed(training, *given):
+        if training.state.step == 2 and os.getpid() != first:
             os.kill(os.getpid(), signal.SIGKILL)
-        return update(self, step, *given)
+        return update(training, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Loop, "update", killed)
+        patched.setattr(loop, "update_within_memory", killed)
         with pytest.raises(InputError, match="a process of the training was killed"):
             train_in(tmp_path / "killed", demo_corpus, overrides, workers=2)
     assert train_in(tmp_path / "killed", demo_corpus, overrides, workers=workers, resume=True).resumed == 2
@@ -198,15 +249,15 @@ import os, signal, sys
 import numpy as np
 from labelwise.base.console import run
 from scripts.train import train_cli
-from labelwise.train.loop import Loop
-take_step, kind = Loop.take_step, sys.argv.pop(1)
-def step(self, *given):
-    if kind == "killed" and self.ranks.rank and self.state.step == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    take_step(self, *given)
-    told = self.ranks.exchange([slot.get() for slot in self.slots])
+from labelwise.train import loop
+is_over, kind = loop.is_over, sys.argv.pop(1)
+def compare(training):
+    told = training.ranks.all_gather_object([parameter.get() for parameter in training.parameters])
     assert all(np.array_equal(*pair) for one in told for pair in zip(one, told[0], strict=True)), "ranks differ"
-Loop.take_step = step
+    if kind == "killed" and training.ranks.rank and training.state.step == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return is_over(training)
+loop.is_over = compare
 run(train_cli)
 """
 
@@ -226,7 +277,7 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
 @pytest.mark.long
 def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path):
     """gloo, on the CPU; where a rank is killed, the training goes on to the same bytes."""
-    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=6)
+    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8)  # a quarter of which is the frequency
     assert launch(tmp_path / "killed", demo_corpus, "killed", overrides).returncode
     for folder in ("whole", "killed"):
         done = launch(tmp_path / folder, demo_corpus, "whole", overrides)

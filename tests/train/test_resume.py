@@ -128,7 +128,7 @@ def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(demo_
 
     def train_again(told: list[str]):
         overrides = {**STEPS, "training.max_steps": 12, "training.eval_frequency": 4}
-        return train_in(tmp_path / "out", corpus, overrides, workers=workers, resume=True, tell=told.append)
+        return train_in(tmp_path / "out", corpus, overrides, workers=workers, resume=True, log=told.append)
 
     with monkeypatch.context() as patched:
         patched.setattr(PartitionedCorpus, "texts", merge_meanwhile)

@@ -21,8 +21,8 @@ from labelwise.merge.rules.policies import Policies
 from labelwise.train import run
 from labelwise.train.config import read_settings
 from labelwise.train.reader import PartitionedCorpus
-from labelwise.train.recipe import Recipe
 from labelwise.train.registry import make_corpus_tokenizer
+from labelwise.train.training_config import TrainingConfig
 from scripts.train import train_cli
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY, another_process, call, read_docs
@@ -48,7 +48,9 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
     assert float(rows[-1][4]) < float(rows[0][4])
     train_in(tmp_path, demo_corpus, LEARNT)
     assert files(tmp_path / "model") == files(trained / "model")
-    one, other = (evaluate_pipeline(folder / "model", demo_corpus / "test")[0] for folder in (trained, tmp_path))
+    evaluations = [evaluate_pipeline(folder / "model", demo_corpus / "test") for folder in (trained, tmp_path)]
+    assert [evaluation.edited for evaluation in evaluations] == [[], []]
+    one, other = (evaluation.metrics for evaluation in evaluations)
     one.pipeline_digest = other.pipeline_digest  # the config names the curve's file
     assert one == other
 
@@ -57,7 +59,7 @@ def test_a_rate_that_falls_until_the_last_step_follows_the_number_of_steps(demo_
     pytest.importorskip("spacy_transformers")
     total = "training.optimizer.learn_rate.total_steps"
     for options in ({}, {"max_steps": 10}, {"max_steps": 10, "overrides": {total: 7}}):
-        training = read_settings(Recipe(GPU, demo_corpus, **options))["training"]
+        training = read_settings(TrainingConfig(GPU, demo_corpus, **options))["training"]
         expected = 7 if "overrides" in options else training["max_steps"]
         assert training["optimizer"]["learn_rate"]["total_steps"] == expected
 
@@ -162,7 +164,7 @@ def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypa
 
 def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus):
     """So a larger one has all of a smaller one."""
-    corpora = read_settings(Recipe(CPU, demo_corpus, limit=3)).interpolate()["corpora"]
+    corpora = read_settings(TrainingConfig(CPU, demo_corpus, limit=3)).interpolate()["corpora"]
     assert (corpora["train"]["limit"], corpora["dev"]["limit"]) == (3, 0)
     read = [eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", limit=3)(spacy.blank("en"))]
     every = [doc.text for doc in read_docs(demo_corpus / "train", spacy.blank("en"))]
@@ -192,7 +194,7 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
         ).metrics.all_gold.f
     assert found["by-label"] == 1.0 > found["outside"]
     with pytest.raises(InputError, match="recognizer ner: texts in train aren't complete for all labels"):
-        read_settings(Recipe(CPU, merging.root / "by-label", recognizer="ner"))
+        read_settings(TrainingConfig(CPU, merging.root / "by-label", recognizer="ner"))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_a_small_corpus_is_learnt_in_small_batches(texts, limit, overrides, word
     content = json.loads(manifest.read_text())
     content["splits"]["train"]["texts"] = texts
     manifest.write_text(json.dumps(content))
-    settings = read_settings(Recipe(CPU, tmp_path / "corpus", limit=limit, overrides=overrides))
+    settings = read_settings(TrainingConfig(CPU, tmp_path / "corpus", limit=limit, overrides=overrides))
     assert settings["training"]["batcher"]["size"] == words
 
 
@@ -229,9 +231,9 @@ def test_a_precision_is_spacy_transformers_own_or_set_for_a_training(
     precision, gpu_id, mixed, scaled, dtype, demo_corpus
 ):
     torch = pytest.importorskip("torch")
-    recipe = Recipe(GPU, demo_corpus, precision=precision, transformer_name="some/bert", gpu_id=gpu_id)
+    recipe = TrainingConfig(GPU, demo_corpus, precision=precision, transformer_name="some/bert", gpu_id=gpu_id)
     for recognizer in ("per-label", "ner"):
-        settings = read_settings(Recipe(**{**vars(recipe), "recognizer": recognizer})).interpolate()
+        settings = read_settings(TrainingConfig(**{**vars(recipe), "recognizer": recognizer})).interpolate()
         model = settings["components"]["ner"]["model"]["tok2vec"]
         assert (model["name"], model["mixed_precision"]) == ("some/bert", mixed)
         assert model["grad_scaler_config"]["enabled"] == scaled

@@ -11,12 +11,14 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import fix_random_seed
+from thinc.api import Model, fix_random_seed
 
 from labelwise.corpus.annotation import Annotation, annotate
-from labelwise.train.calibrate import Fitted, fit
-from labelwise.train.run import Trained
+from labelwise.evaluate.predict import all_found
+from labelwise.train.held_out import fit
+from labelwise.train.run import TrainResult
 from labelwise.train.vectors import make_vectors
+from spacy_per_label.calibrate import Fitted
 from tests.conftest import read_docs, stored
 from tests.train.test_vectors import WORDPIECE, write_transformer
 from tests.train.training import STEPS, train_in
@@ -26,7 +28,7 @@ SHIFTS = (0.0, -0.5, -1.0, -1.5, -2.0)
 
 
 @pytest.fixture(scope="module")
-def trained(demo_corpus, tmp_path_factory) -> tuple[Path, Trained]:
+def trained(demo_corpus, tmp_path_factory) -> tuple[Path, TrainResult]:
     """A folder with a pipeline that was trained with vectors of letters, `model`; and what the training told."""
     folder = tmp_path_factory.mktemp("saved")
     letters = [*string.ascii_letters, *(f"##{letter}" for letter in string.ascii_letters)]
@@ -55,23 +57,47 @@ def spans(doc: Doc, group: str) -> set[tuple]:
     return {(span.start, span.end, span.label_) for span in (doc.spans[group] if group else doc.ents)}
 
 
-def f_score(docs: list[Doc], dev: list[Doc]) -> float:
-    pairs = [(spans(doc, ""), spans(gold, "")) for doc, gold in zip(docs, dev, strict=True)]
-    return 2 * sum(len(one & gold) for one, gold in pairs) / sum(len(one) + len(gold) for one, gold in pairs)
+def scores_of(docs: list[Doc], dev: list[Doc]) -> tuple[float, float, float]:
+    """F1 of all entities, the mean of the labels', and precision."""
+    counts: dict[str, np.ndarray] = {}
+    for doc, gold in zip(docs, dev, strict=True):
+        for group, side in ((spans(doc, ""), 0), (spans(gold, ""), 1), (spans(doc, "") & spans(gold, ""), 2)):
+            for *_, label in group:
+                counts.setdefault(label, np.zeros(3))[side] += 1
+    total = sum(counts.values())
+    micro, *by_label = (2 * one[2] / one[:2].sum() for one in (total, *counts.values()))
+    return micro, sum(by_label) / len(by_label), total[2] / total[0]
 
 
-def test_the_shift_of_outside_with_the_best_f_on_dev_is_saved_and_moves_what_is_found(nlp, dev):
-    cfg = nlp.get_pipe("ner").cfg
+@pytest.mark.parametrize("by", ["ents_f", "ents_macro_f", "ents_p"])
+def test_the_shift_of_outside_that_scores_best_on_dev_is_saved_and_moves_what_is_found(by, demo_corpus, dev, tmp_path):
+    """By the config's weights."""
+    weights = {f"training.score_weights.{name}": float(name == by) for name in ("ents_f", "ents_macro_f", "ents_p")}
+    train_in(tmp_path, demo_corpus, STEPS | weights)
+    cfg = (nlp := spacy.load(tmp_path / "model")).get_pipe("ner").cfg
     saved, scores, counts = cfg["outside"], [], []
     for name in ("slopes", "intercepts"):  # it is chosen before they are fitted
         del cfg[name]
     for cfg["outside"] in SHIFTS:
         docs = found(nlp, dev)
-        scores.append(f_score(docs, dev))
+        scores.append(dict(zip(weights, scores_of(docs, dev), strict=True))[f"training.score_weights.{by}"])
         counts.append(sum(len(doc.spans["labels"]) for doc in docs))
     assert saved == SHIFTS[scores.index(max(scores))]
     assert all(one <= other for one, other in pairwise(counts))
     assert counts[0] < counts[-1]
+
+
+def test_dev_is_predicted_once(nlp, dev, monkeypatch):
+    """Whatever the number of shifts."""
+    model, predict, given = nlp.get_pipe("ner").model, Model.predict, []
+
+    def counted(self, X):
+        given.extend(X if self is model else ())
+        return predict(self, X)
+
+    monkeypatch.setattr(Model, "predict", counted)
+    fit(nlp, iter(map(stored, dev)), SHIFTS, lambda counts: 0.0)
+    assert len(given) == len(dev)
 
 
 def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev):
@@ -113,8 +139,9 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
             gold = [(one.start_char, one.end_char, one.label_, []) for one in doc.spans["labels"] if number % 2]
             uncovered = dict.fromkeys(nlp.get_pipe("ner").labels, state) if state else {}
             annotate(copy := nlp.make_doc(doc.text), Annotation(gold, [], uncovered))
+            copy.spans["gold"] = [copy.char_span(*one[:3]) for one in gold]
             texts.append(stored(copy))
-        return fit(nlp, iter(texts))
+        return fit(nlp, iter(texts), [cfg["outside"]], lambda counts: 0.0)
 
     every, part = fit_on(""), fit_on("partial")
     assert every.after > 0.9 > every.before > 0.2
@@ -122,6 +149,13 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
     assert fit_on("none") is None
     cfg["outside"] = 50.0
     assert fit_on("") is None
+
+
+def test_predictions_have_all_spans_wherever_the_pipeline_keeps_them(nlp, dev):
+    expected = [all_found(nlp, doc) for doc in found(nlp, dev)]
+    assert sum(map(len, expected)) > 10
+    nlp.get_pipe("ner").spans_key = "elsewhere"
+    assert [all_found(nlp, doc) for doc in found(nlp, dev)] == expected
 
 
 @pytest.mark.parametrize(("drop", "differ"), [(0.5, True), (0.0, False)])

@@ -11,7 +11,7 @@ from spacy.tokens import DocBin
 
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.rules.settings import Settings
-from tests.conftest import ROOT, TINY, merge_demo, run_python
+from tests.conftest import ROOT, TINY, merge_demo, read_docs, run_python
 from tests.train.training import CPU, train_in
 
 CODE = ["--code", "labelwise/train/registry.py"]
@@ -77,7 +77,7 @@ def test_train_and_debug_data_take_the_corpus_the_config_and_that_of_a_saved_pip
 
 
 @pytest.mark.long
-def test_assemble_puts_a_trained_recognizer_into_another_pipeline(model, tmp_path):
+def test_assemble_puts_a_trained_recognizer_into_another_pipeline(model, corpus, tmp_path):
     [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "training.md").read_text(encoding="utf8"))
     assert "training/cpu/model-best" in block
     (tmp_path / "own.cfg").write_text(block.replace("training/cpu/model-best", str(model)))
@@ -87,7 +87,8 @@ def test_assemble_puts_a_trained_recognizer_into_another_pipeline(model, tmp_pat
     assert other.pipe_names == [*one.pipe_names, "sentencizer"]
     docs = [nlp(PREDICTED) for nlp in (one, other)]
     tokens = [[token.text for token in doc] for doc in docs]
-    entities = [[(ent.text, ent.label_) for ent in doc.ents] for doc in docs]
+    texts = [doc.text for doc in read_docs(corpus / "dev", one)]
+    entities = [[(ent.text, ent.label_) for doc in nlp.pipe(texts) for ent in doc.ents] for nlp in (one, other)]
     assert tokens[0] == tokens[1]
     assert entities[0] == entities[1] != []
     assert len(list(docs[1].sents)) == 1

@@ -19,7 +19,7 @@ from labelwise.merge.advice import warnings
 from labelwise.merge.rules.settings import Settings
 from labelwise.report.advice import warnings as report_warnings
 from labelwise.train.config import read_settings
-from labelwise.train.recipe import Recipe
+from labelwise.train.training_config import TrainingConfig
 from scripts.evaluate import evaluate_cli
 from scripts.package import package_cli
 from scripts.report import report_cli
@@ -142,5 +142,5 @@ def test_answers_of_ner_teach_alone_are_refused_before_training(merging, recogni
     assert "no text in train is complete for a label" in printed
     assert REMEDY in printed
     assert not (merging.root / "model").exists()
-    asked = Recipe(CPU, merging.root / "corpus", overrides={"system.keep_untaught": True})
+    asked = TrainingConfig(CPU, merging.root / "corpus", overrides={"system.keep_untaught": True})
     assert read_settings(asked)["system"]["keep_untaught"] is True

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labelwise.train.recipe import Recipe
-from labelwise.train.run import Trained, train_pipeline
-from tests.conftest import NO_DROPOUT, ROOT, TINY
+from labelwise.corpus.record import RECORD
+from labelwise.train.run import TrainResult, train_pipeline
+from labelwise.train.training_config import TrainingConfig
+from tests.conftest import ROOT, TINY
+from tests.spacy_per_label.bert import NO_DROPOUT
 
 CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
 STEPS = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
@@ -25,14 +27,14 @@ def train_in(
     corpus: Path,
     overrides: dict[str, Any] = STEPS,
     config: Path = CPU,
-    tell: Callable[[str], Any] = lambda told: None,
+    log: Callable[[str], Any] = lambda message: None,
     resources: Path | None = None,
     **options: Any,
-) -> Trained | None:
+) -> TrainResult | None:
     """Train to `model` and `curve.tsv` in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe(config, corpus, overrides=overrides, **options)
-    return train_pipeline(recipe, folder / "model", folder / "curve.tsv", resources=resources, tell=tell)
+    wanted = TrainingConfig(config, corpus, overrides=overrides, **options)
+    return train_pipeline(wanted, folder / "model", folder / "curve.tsv", resources=resources, log=log)
 
 
 def curve(folder: Path, *columns: str) -> list[list[str]]:
@@ -47,6 +49,6 @@ def losses(folder: Path) -> list[float]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What a training has left, by path, but for the config, which names the curve's path."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "config.cfg"]
+    """What a training has left, by path, but for the config, which names the curve's path, and the record of it."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("config.cfg", RECORD)]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}

@@ -5,13 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelwise.train.calibrate import fit
 from labelwise.train.checkpoint import State, restore, take_arrays
 from labelwise.train.config import make_pipeline, read_settings
-from labelwise.train.loop import Loop
-from labelwise.train.parameters import find_slots, forget_gradients
-from labelwise.train.ranks import Alone
-from labelwise.train.recipe import Recipe
+from labelwise.train.held_out import fit
+from labelwise.train.loop import score_counts, train_while_improving
+from labelwise.train.parameters import clear_gradients, find_parameters
+from labelwise.train.ranks import SingleProcess
+from labelwise.train.training import Training
+from labelwise.train.training_config import TrainingConfig
+from spacy_per_label.calibrate import OUTSIDE
 from tests.conftest import task
 from tests.pretend_gpu import pretended
 from tests.train.training import CPU, GPU, STEPS, with_bert
@@ -36,23 +38,25 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
     add_texts(merging)
     merging.run(near_duplicates="off")
     overrides = with_bert(request.getfixturevalue("tiny_bert")) if with_transformer else STEPS
-    recipe = Recipe(GPU if with_transformer else CPU, merging.root / "corpus", overrides=overrides)
+    recipe = TrainingConfig(GPU if with_transformer else CPU, merging.root / "corpus", overrides=overrides)
     with pretended():
         nlp = make_pipeline(recipe, read_settings(recipe))
         ner: Any = nlp.get_pipe("ner")
-        loop = Loop(nlp, -1, State(""), Alone())
-        first, *_, last = [info["losses"]["ner"] for info in loop.run() if info["score"] is not None]
-        fit(nlp, loop.dev.texts())
-        np.savez(tmp_path / "arrays.npz", **take_arrays(nlp, loop.optimizer))
-        loop.state.updates = [loop.optimizer.nr_update[slot.key] for slot in find_slots(nlp)]
-        for slot in find_slots(nlp):
+        training = Training(nlp, -1, State(""), SingleProcess())
+        first, *_, last = [
+            info["losses"]["ner"] for info in train_while_improving(training) if info["score"] is not None
+        ]
+        fit(nlp, training.dev.texts(), OUTSIDE, lambda counts: score_counts(training, counts)[0])
+        np.savez(tmp_path / "arrays.npz", **take_arrays(nlp, training.optimizer))
+        training.state.updates = [training.optimizer.nr_update[slot.key] for slot in find_parameters(nlp)]
+        for slot in find_parameters(nlp):
             slot.gradient()[...] = slot.gradient() * 0
-        forget_gradients(nlp)
+        clear_gradients(nlp)
         nlp.config["training"]["max_steps"] += 2
-        resumed = Loop(nlp, -1, loop.state, Alone())
+        resumed = Training(nlp, -1, training.state, SingleProcess())
         restore(tmp_path, resumed.state, nlp, resumed.optimizer)
-        assert len(list(resumed.run())) == 2
+        assert len(list(train_while_improving(resumed))) == 2
         again = make_pipeline(recipe, read_settings(recipe))
         again.get_pipe("ner").from_bytes(ner.to_bytes())  # type: ignore[attr-defined]
-        assert list(again.pipe(doc.text for doc in loop.dev.texts()))
+        assert list(again.pipe(doc.text for doc in training.dev.texts()))
     assert last < first

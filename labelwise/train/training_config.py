@@ -1,4 +1,4 @@
-"""What a training is: described once, by a recipe, for all that train."""
+"""What a training is: described once, for all that train."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -26,8 +26,8 @@ def default_config(name: ConfigName) -> Path:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What is trained, of what, and how. Where it goes isn't part of it: folds and shares of a corpus have one recipe.
+class TrainingConfig:
+    """What is trained, of what, and how. Where it goes isn't part of it: folds and shares of a corpus have one.
 
     Paths may be given as strings.
 
@@ -77,7 +77,7 @@ class Recipe:
         check_workers(self.workers, self.gpu_id)
 
     def all_overrides(self) -> dict[str, Any]:
-        """List the values of the config that are to be other ones, by dotted name."""
+        """List the values of the config that differ, by dotted name."""
         changed: dict[str, Any] = {}
         if self.seed is not None:
             changed["system.seed"] = self.seed
@@ -87,7 +87,7 @@ class Recipe:
             changed["corpora.train.limit"] = self.limit
         if self.transformer_name:
             changed["system.transformer"] = self.transformer_name
-        # fp16 is mixed precision with a gradient scaler, bf16 the same without it; see `run.computing`.
+        # fp16 is mixed precision with a gradient scaler, bf16 the same without it; see `run.autocasting`.
         if self.precision or self.gpu_id < 0:
             changed["system.mixed_precision"] = self.gpu_id >= 0 and self.precision != "fp32"
             changed["system.grad_scaler"] = self.gpu_id >= 0 and self.precision == "fp16"

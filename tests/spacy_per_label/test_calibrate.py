@@ -1,9 +1,9 @@
-"""Slopes and intercepts that make probabilities trustworthy; test_saved.py has them in a pipeline."""
+"""Slopes and intercepts that make probabilities trustworthy; train/test_saved.py has them in a pipeline."""
 
 import numpy as np
 import pytest
 
-from labelwise.train.calibrate import FEW, Judged, fit_settings
+from spacy_per_label.calibrate import FEW, calibration_error, fit_settings
 
 
 def posterior(odds, right, weights, prior, strength) -> np.ndarray:
@@ -17,8 +17,7 @@ def test_what_is_fitted_is_the_most_probable_where_hardly_a_span_is_wrong():
     rng = np.random.default_rng(0)
     odds = rng.normal(5, 1, 3000)
     right = rng.random(3000) < 1 / (1 + np.exp(-(2 * odds + 0.5)))
-    judged = Judged(np.full(3000, "A"), odds, right, np.arange(3000))
-    found, few = (fit_settings(judged, ("A", "B"), texts) for texts in (FEW, FEW - 1))
+    found, few = (fit_settings(np.full(3000, "A"), odds, right, ("A", "B"), texts) for texts in (FEW, FEW - 1))
     own, common = ([found["slopes"][name], found["intercepts"][name]] for name in "AB")
     assert posterior(odds, right, common, [1, 0], 1) == pytest.approx([0, 0], abs=1e-3)
     assert posterior(odds, right, own, common, 10) == pytest.approx([0, 0], abs=1e-3)
@@ -32,6 +31,13 @@ def test_what_generated_the_data_is_found():
     rng = np.random.default_rng(0)
     odds = rng.uniform(0.1, 5, 4000)
     right = rng.random(4000) < 1 / (1 + np.exp(-(0.5 * odds + 0.3)))
-    found = fit_settings(Judged(np.full(4000, "A"), odds, right, np.arange(4000)), ("A",), FEW)
+    found = fit_settings(np.full(4000, "A"), odds, right, ("A",), FEW)
     assert found["slopes"]["A"] == pytest.approx(0.5, abs=0.08)
     assert found["intercepts"]["A"] == pytest.approx(0.3, abs=0.2)
+
+
+def test_the_calibration_error_is_the_mean_gap_of_bins():
+    """A bin of 0.9 and 1.0, of which half are right, has a gap of 0.45; one of 0.25, of which none is, of 0.25."""
+    p, right = np.array([0.9, 1.0, 0.25, 0.25]), np.array([True, False, False, False])
+    assert calibration_error(p, right) == pytest.approx((2 * 0.45 + 2 * 0.25) / 4)
+    assert calibration_error(p[:0], right[:0]) is None

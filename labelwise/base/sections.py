@@ -1,0 +1,65 @@
+"""Sections of project.yml that a command reads by itself, as Structs; `settings.read_section` reads them."""
+
+import re
+from typing import Annotated
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from labelwise.base.errors import InputError
+
+SHIP_AT = 0.8  # what the lower end of the interval of F1 must reach
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+class CheckSection(msgspec.Struct, frozen=True):
+    """The section `check` of project.yml.
+
+    folds (int): pipelines, each trained without a part of train.
+    steps (int): updates of each; 0 for what the config says.
+    """
+
+    folds: int = 3
+    steps: Annotated[int, msgspec.Meta(ge=0)] = 400
+
+
+class ReportSection(msgspec.Struct, frozen=True):
+    """The section `report` of project.yml.
+
+    base (str): a git revision, such as main, to tell the difference to; empty for the last commit
+        with other scores.
+    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    """
+
+    base: str = ""
+    ship_at: Annotated[float, msgspec.Meta(ge=0, le=1)] = SHIP_AT
+
+
+class PackageName(msgspec.Struct, frozen=True):
+    """What a package is called: the section `package` of project.yml.
+
+    name (str): without the language, which spaCy puts before it.
+    license (str): an identifier, such as mit, that the hub knows; empty for none.
+    description (str): what it is for; empty if there is nothing to say.
+    """
+
+    name: str = "ner"
+    version: str = "0.1.0"
+    license: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that a package can be called that.
+
+        RAISES (InputError): it can't.
+        """
+        if not NAME.fullmatch(self.name):
+            raise InputError(
+                f"name: {self.name!r}: write small letters, digits and single underscores, such as ner_lab"
+            )
+        try:
+            as_pip_writes_it = str(Version(self.version)) == self.version
+        except InvalidVersion:
+            as_pip_writes_it = False
+        if not as_pip_writes_it:
+            raise InputError(f"version: {self.version!r}: write it as pip does, such as 1.0.0 or 2.1.0rc1")

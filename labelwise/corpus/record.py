@@ -1,0 +1,29 @@
+"""A pipeline's record of its own files: people may edit a pipeline, and are told that it isn't the one trained."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from labelwise.base.files import list_digests
+
+RECORD = "trained.json"
+
+
+def write_record(pipeline: Path) -> None:
+    """List the digests of a trained pipeline's files in its folder."""
+    (pipeline / RECORD).write_text(json.dumps({"files": list_digests(pipeline)}, indent=1), encoding="utf8")
+
+
+def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:
+    """List the files that were changed, added or deleted since training; none if nothing recorded it.
+
+    digests (Mapping[str, str]): of the files as they are now.
+    """
+    try:
+        trained = json.loads((pipeline / RECORD).read_bytes())["files"].items()
+    except FileNotFoundError:
+        return []
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return [RECORD]
+    now = {item for item in digests.items() if item[0] != RECORD}
+    return sorted({name for name, _ in now ^ set(trained)})

@@ -1,0 +1,50 @@
+"""Fit a trained per-label recognizer on dev: its probabilities, and how readily it finds entities."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.pipeline import forgetting, take_batch
+from labelwise.corpus.tokenizer import tokenize
+from labelwise.train.dev_scores import Counts, count_entities
+from labelwise.train.reader import make_reference
+from spacy_per_label.calibrate import Fitted, Judged, annotate_shifted
+
+
+def fit(
+    nlp: Language, texts: Iterator[StoredDoc], shifts: Sequence[float], score: Callable[[Counts], float]
+) -> Fitted | None:
+    """Choose a shift of the tag O, and fit slopes and intercepts for it; the recognizer gets both.
+
+    texts (Iterator[StoredDoc]): those of dev, predicted once; nothing is kept of a text but numbers.
+    shifts (Sequence[float]): those to choose from; of equally good ones, the first.
+    score (Callable): scores the counts of entities.
+    RETURNS (Fitted | None): None if nothing that was found can be judged.
+    """
+    ner: Any = nlp.get_pipe("ner")
+    ner.cfg |= {"slopes": {}, "intercepts": {}}
+    counts, judged = {shift: Counts() for shift in shifts}, {shift: Judged() for shift in shifts}
+    for batch, docs in batches_before(nlp, "ner", texts):
+        references = [make_reference(stored, nlp.vocab) for stored in batch]
+        for shift in annotate_shifted(ner, docs, shifts):
+            counts[shift].update(count_entities(zip(batch, docs, strict=True)))
+            for doc, reference in zip(docs, references, strict=True):
+                judged[shift].add(doc, reference, ner.spans_key)
+    best = max(shifts, key=lambda shift: score(counts[shift]))
+    fitted = judged[best].fit(ner.labels)
+    ner.cfg |= {"outside": best} | (fitted.settings if fitted else {})
+    return fitted
+
+
+def batches_before(nlp: Language, name: str, texts: Iterator[StoredDoc]) -> Iterator[tuple[list[StoredDoc], list[Doc]]]:
+    """Yield texts in batches, with Docs as a component is given them; see `predict_each`."""
+    while True:
+        with forgetting(nlp), nlp.select_pipes(disable=name):
+            batch = take_batch(texts, nlp.batch_size, len)
+            if not batch:
+                return
+            made = [tokenize(nlp, stored.text) for stored in batch]
+            yield batch, list(nlp.pipe(made, batch_size=nlp.batch_size))

@@ -1,0 +1,155 @@
+"""Fit on held-out texts what turns a label's scores into probabilities that can be trusted.
+
+Each label has a slope and an intercept, so that of the spans with a probability of 0.8, eight of ten are right; see
+`decode.calibrated`. Labels with few spans are drawn towards all labels together; where texts are few, all labels have
+one slope. Only spans that annotators have judged count; see `known`.
+
+Where a recognizer had few texts to learn from, it finds entities too rarely: one shift of the logit of the tag O,
+chosen on held-out texts, makes up for that. A script that fits both:
+
+    judged = {shift: Judged() for shift in OUTSIDE}
+    for eg in examples:
+        for shift in annotate_shifted(ner, [eg.predicted], OUTSIDE):
+            judged[shift].add(eg.predicted, eg.reference, ner.spans_key)
+    ner.cfg["outside"] = best  # the shift that your score is highest with
+    ner.cfg |= judged[best].fit(ner.labels).settings
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.attrs import ENT_IOB, ENT_TYPE
+from spacy.tokens import Doc
+
+from spacy_per_label.component import PerLabelRecognizer
+from spacy_per_label.decode import calibrated, log_odds
+from spacy_per_label.known import get_known, judge
+from spacy_per_label.loss import log_softmax
+from spacy_per_label.targets import OUT
+
+PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
+FEW = 30  # texts, below which labels have one temperature
+OUTSIDE = (0.0, -0.5, -1.0, -1.5, -2.0)
+BINS = 10
+
+
+class Fitted(NamedTuple):
+    """Settings for `PerLabelRecognizer.cfg`, and the expected calibration error, before and after.
+
+    The error after is measured on each half of the texts with what the other half fits.
+    """
+
+    settings: dict[str, Any]
+    before: float
+    after: float
+
+
+def annotate_shifted(pipe: PerLabelRecognizer, docs: Sequence[Doc], shifts: Sequence[float]) -> Iterator[float]:
+    """Annotate Docs as the recognizer would with each shift of O in turn; the model computes their logits once.
+
+    YIELDS (float): the shift with which the Docs are annotated now.
+    """
+    before = [doc.to_array([ENT_IOB, ENT_TYPE]) for doc in docs]
+    logits, lengths = pipe.logits(docs), [len(doc) for doc in docs]
+    for shift in shifts:
+        shifted = logits.copy()
+        shifted[..., OUT] += shift
+        for doc, entities in zip(docs, before, strict=True):
+            doc.from_array([ENT_IOB, ENT_TYPE], entities)  # type: ignore[arg-type]
+        pipe.set_annotations(docs, pipe.decode(log_softmax(shifted), lengths))
+        yield shift
+
+
+class Judged:
+    """The spans that a recognizer found in some texts, as far as annotators have judged them.
+
+    rows (list): of each span, the label, the probability, whether it is right, and its text's number.
+    texts (int): the number of texts, those without such a span included.
+    """
+
+    def __init__(self) -> None:
+        """Start without any text."""
+        self.rows: list[tuple[str, float, bool, int]] = []
+        self.texts = 0
+
+    def add(self, predicted: Doc, reference: Doc, spans_key: str) -> None:
+        """Add a text: what was predicted, without calibration, and what is known of it."""
+        self.texts += 1
+        found = predicted.spans[spans_key]
+        rights = judge(get_known(reference), found)
+        for span, p, right in zip(found, found.attrs["scores"], rights, strict=True):
+            if right is not None:
+                self.rows.append((span.label_, float(p), right, self.texts))
+
+    def fit(self, names: Sequence[str]) -> Fitted | None:
+        """Fit the labels' slopes and intercepts; None if no span can be judged."""
+        if not self.rows:
+            return None
+        labels, p, right, numbers = map(np.array, zip(*self.rows, strict=True))
+        odds, odd, after = log_odds(p), numbers % 2 == 1, p.copy()
+        for half in (odd, ~odd):
+            if half.any() and not half.all():
+                other = fit_settings(labels[~half], odds[~half], right[~half], names, self.texts)
+                slopes, intercepts = (np.array([kind[name] for name in labels[half]]) for kind in other.values())
+                after[half] = calibrated(p[half], slopes, intercepts)
+        settings = fit_settings(labels, odds, right, names, self.texts)
+        return Fitted(settings, calibration_error(p, right) or 0.0, calibration_error(after, right) or 0.0)
+
+
+def fit_settings(
+    labels: np.ndarray, odds: np.ndarray, right: np.ndarray, names: Sequence[str], texts: int
+) -> dict[str, dict[str, float]]:
+    """Fit the slope and the intercept of each label; below FEW texts, one slope for all of them, a temperature.
+
+    labels, odds, right (np.ndarray): of each span, its label, the logarithm of its odds, and whether it is right.
+    names (Sequence[str]): the labels that need settings.
+    """
+    design = np.stack([odds, np.ones_like(odds)], axis=1)
+    if texts < FEW:
+        slope = round(float(_logistic(design[:, :1], right, np.array([1.0]), 1.0)[0]), 6)
+        return {"slopes": dict.fromkeys(names, slope), "intercepts": dict.fromkeys(names, 0.0)}
+    common = _logistic(design, right, np.array([1.0, 0.0]), 1.0)
+    settings: dict[str, dict[str, float]] = {"slopes": {}, "intercepts": {}}
+    for name in names:
+        own = labels == name
+        weights = _logistic(design[own], right[own], common, PRIOR) if own.any() else common
+        for kind, value in zip(settings.values(), weights.tolist(), strict=True):
+            kind[name] = round(value, 6)
+    return settings
+
+
+def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float | None:
+    """Compute the expected calibration error; None without any span.
+
+    Spans are put into ten bins of equal width; it is the mean gap between a bin's mean probability and its share of
+    right spans, weighted by its number of spans (Guo et al., On Calibration of Modern Neural Networks, ICML 2017,
+    equation 5).
+    """
+    if not len(probabilities):
+        return None
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    sums = (np.bincount(bins, weights, BINS) for weights in (probabilities, right))
+    return float(np.abs(np.subtract(*sums)).sum() / len(probabilities))
+
+
+def _logistic(design: np.ndarray, right: np.ndarray, prior: np.ndarray, strength: float) -> np.ndarray:
+    """Fit a logistic regression with a Gaussian prior, by Newton's method; a step that would make it worse is halved.
+
+    Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, section 4.4.1.
+    """
+
+    def cost(weights: np.ndarray) -> float:
+        """Compute the negative logarithm of the posterior, but for a constant."""
+        odds = design @ weights
+        return float(np.logaddexp(0, odds).sum() - odds @ right + strength / 2 * ((weights - prior) ** 2).sum())
+
+    weights, size = prior.copy(), 1.0
+    while size > 1e-9:
+        p = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        curvature = (design.T * (p * (1 - p))) @ design + strength * np.eye(len(prior))
+        step = np.linalg.solve(curvature, design.T @ (p - right) + strength * (weights - prior))
+        while (size := np.abs(step).max()) > 1e-9 and cost(weights - step) > cost(weights):
+            step /= 2
+        weights = weights - step
+    return weights

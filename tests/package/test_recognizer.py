@@ -1,0 +1,81 @@
+"""The recognizer is a distribution of its own: with spaCy and its wheel alone, it does what its README says."""
+
+import re
+import shutil
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import spacy_per_label
+from labelwise.package.wheel import build_recognizer
+from tests.bare import bare_environment, in_bare
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "spacy_per_label"
+README = (FOLDER / "README.md").read_text(encoding="utf8")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build_recognizer(folder)
+    [made] = folder.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory) -> Path:
+    """The Python of an environment that has spaCy, pytest and the wheel."""
+    python = bare_environment(tmp_path_factory.mktemp("bare") / "venv", "spacy", "pip", "pytest")
+    in_bare(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
+    in_bare(python, "-m", "pip", "check")
+    return python
+
+
+def test_the_script_of_the_readme_learns_from_partial_annotation(python, tmp_path):
+    [script] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert script.count("\n") <= 22
+    (tmp_path / "script.py").write_text(script, encoding="utf8")
+    *_, printed = in_bare(python, "script.py", cwd=tmp_path).splitlines()
+    assert printed == "[('Bob', 'PERSON'), ('Rome', 'PLACE')]"
+
+
+def test_the_readme_lists_each_setting_of_each_registered_function(python):
+    """With its default."""
+    code = (
+        "import inspect, json\nfrom spacy.util import registry\nfrom spacy_per_label.component import make_per_label\n"
+        "names = [name for name in registry.architectures.get_all() if name.startswith('spacy-per-label.')]\n"
+        "made = {name: registry.architectures.get(name) for name in names} | {'[components.ner]': make_per_label}\n"
+        "print(json.dumps({name: [*inspect.signature(one).parameters] for name, one in made.items()}))"
+    )
+    for name, settings in eval(in_bare(python, "-c", code)).items():
+        [table] = re.findall(rf"(?ms)^\| `{re.escape(name)}` \|.*?(?=\n\n)", README)
+        listed = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:])))
+        assert listed == {*settings, *(["factory"] if "nlp" in settings else [])} - {"nlp", "name"} | (
+            {"name"} if "Transformer" in name else set()
+        )
+
+
+def test_its_tests_pass_without_labelwise(python, tmp_path):
+    shutil.copytree(ROOT / "tests/spacy_per_label", tmp_path / "tests/spacy_per_label")
+    (tmp_path / "tests/__init__.py").touch()
+    printed = in_bare(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", "-k", "not memory", cwd=tmp_path)
+    assert re.search(r"\d\d passed", printed)
+
+
+def test_the_wheel_can_be_built_again_where_it_is_installed(wheel, tmp_path, monkeypatch):
+    """To the same bytes; the version is the module's."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+        names = {name.partition("/")[2] for name in archive.namelist() if name.startswith("spacy_per_label/")}
+    monkeypatch.setattr(spacy_per_label, "__file__", str(tmp_path / "site/spacy_per_label/__init__.py"))
+    (tmp_path / "again").mkdir()
+    build_recognizer(tmp_path / "again")
+    [again] = (tmp_path / "again").iterdir()
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+    assert wheel.name == f"spacy_per_label-{spacy_per_label.__version__}-py3-none-any.whl"
+    assert names == {path.name for path in FOLDER.iterdir() if path.is_file()}
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["dependencies"]
+    assert f"spacy-per-label>={spacy_per_label.__version__}" in required
