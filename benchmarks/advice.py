@@ -30,6 +30,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.report.advice import CASES, Advice, advise
 from labelwise.report.deck import Deck, read_deck
+from labelwise.sources.brat import BratOptions
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
@@ -136,7 +137,7 @@ def main(
     for corpus in corpora:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            convert_brat(corpus, folder / "all")
+            convert_brat(corpus, folder / "all", BratOptions(split="auto"))
             tasks = [json.loads(line) for line in (folder / "all/auto.jsonl").read_text().splitlines()][:texts]
             (first, _), (second, _) = Counter(one["label"] for task in tasks for one in task["spans"]).most_common(2)
             for state in (

@@ -24,6 +24,7 @@ from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.rules.policies import ANNOTATORS
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
+from labelwise.sources.brat import BratOptions
 
 SEEDS = 3
 Place = tuple[int, int]  # of a word, in characters
@@ -107,7 +108,7 @@ def main(
     how, rows = Slips(missed, shifted, added), list[list[Cell]]()
     with TemporaryDirectory() as name:
         folder = Path(name)
-        convert_brat(brat, folder / "brat")
+        convert_brat(brat, folder / "brat", BratOptions(split="auto"))
         tasks = [json.loads(line) for line in (folder / "brat/auto.jsonl").read_text(encoding="utf8").splitlines()]
         labels = sorted({span["label"] for task in tasks for span in task["spans"]})
         gold = merge(folder / "brat", "half")

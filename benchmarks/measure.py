@@ -93,7 +93,6 @@ def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.
         declared = str(tasks / "datasets.yml")
         measure("scripts.merge", declared, str(corpus), "--project", str(tasks / "project.yml"))
         shutil.rmtree(tasks)
-        shutil.rmtree(corpus / ".cache")
     return corpus
 
 

@@ -34,7 +34,7 @@ def chance(*parts: str) -> float:
 def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
     """Read the tasks of a corpus, and divide them into those of train and dev, and those of test."""
     if corpus.is_dir():
-        convert_brat(corpus, folder / "brat", split="folder")
+        convert_brat(corpus, folder / "brat")
     files = [corpus] if corpus.is_file() else [folder / f"brat/{split}.jsonl" for split in ("auto", "train", "dev")]
     train: list[Task] = []
     test: list[Task] = []

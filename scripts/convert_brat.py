@@ -8,9 +8,9 @@ import typer
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
-from labelwise.datasets.convert_brat import PROBLEMS, BratSection, convert_brat
+from labelwise.datasets.convert_brat import PROBLEMS, convert_brat
 from labelwise.datasets.untracked import check_tracked
-from labelwise.sources.brat import READ_SUFFIXES
+from labelwise.sources.brat import READ_SUFFIXES, BratOptions
 from labelwise.sources.files import find_files
 
 Option = typer.Option
@@ -26,19 +26,18 @@ def convert_brat_cli(
 ) -> None:
     """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
-        section = read_section(project, "brat", BratSection)
+        how = read_section(project, "brat", BratOptions)
         if project and brat_dir.is_dir():
             check_tracked(find_files(brat_dir, READ_SUFFIXES), out, project, [brat_dir])
         report = convert_brat(
             brat_dir,
             out,
-            section,
-            split=section.split,
+            how,
             fallback=fallback,
             prefix=prefix,
             strict=strict,
             progress=progress,
-            tell=msg.info,
+            log=msg.info,
         )
     if not report.documents:  # as there are other data sets
         return

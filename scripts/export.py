@@ -8,10 +8,12 @@ import typer
 import yaml
 
 from labelwise.base.console import msg, run, user_errors
+from labelwise.base.environment import command_line
+from labelwise.base.errors import InputError
 from labelwise.base.settings import find_project
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import is_corpus
-from labelwise.export.run import ExportFormat, export
+from labelwise.export.run import ExportFormat, export, export_review
 from labelwise.merge.rules.settings import read_settings
 
 
@@ -22,6 +24,12 @@ def export_cli(
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
     format: Annotated[ExportFormat, typer.Option(help="The tool's form; `texts` has no spans")] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
+    lost: Annotated[
+        bool, typer.Option("--lost", help="Only the corpus's spans that lost, each with its winner; format prodigy")
+    ] = False,
+    disagreements: Annotated[
+        bool, typer.Option("--disagreements", help="Only what annotators marked differently; format prodigy")
+    ] = False,
     project: Annotated[
         Path | None,
         typer.Option(help="Whose tokenizer makes the tokens; by default the corpus's own, or project.yml's"),
@@ -29,6 +37,18 @@ def export_cli(
 ) -> None:
     """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
     with user_errors("Nothing was exported"):
+        if lost or disagreements:
+            if format != "prodigy":
+                raise InputError("--lost and --disagreements are tasks for Prodigy; give --format prodigy")
+            reviewed = export_review(source, out, splits.split(","), lost=lost, disagreements=disagreements)
+            for name, tasks in reviewed.tasks.items():
+                msg.good(f"{counted(tasks, 'task')}: {out / name}")
+            if texts := reviewed.without_text:
+                msg.warn(
+                    f"{counted(texts, 'text')} left out, not being in the corpus",
+                    f"`{command_line('why')}` tells of a text by its words, or by file and line",
+                )
+            return
         project = project or (None if is_corpus(source) else find_project())
         settings = read_settings(project) if project else None
         done = export(source, out, format, splits.split(","), settings=settings)

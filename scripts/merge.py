@@ -14,7 +14,6 @@ from labelwise.datasets.declarations import list_sources
 from labelwise.datasets.declare import declare, print_undeclared
 from labelwise.datasets.untracked import check_tracked
 from labelwise.merge.advice import warnings, warnings_about_files
-from labelwise.merge.partition import LOST_SPANS
 from labelwise.merge.rules.settings import read_settings
 from labelwise.merge.run import merge_data
 from labelwise.merge.summary import print_ledger
@@ -55,7 +54,7 @@ def merge_cli(
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
         msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
-            msg.info(f"{said}. {out / LOST_SPANS} has each that isn't an entity.")
+            msg.info(f"{said}. To open those that aren't entities in Prodigy, export them with --lost.")
         print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out)])
 
 

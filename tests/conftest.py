@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 import spacy
 import typer
@@ -21,11 +22,13 @@ from spacy.util import load_config
 from spacy.vocab import Vocab
 from typer.testing import CliRunner
 
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import find_partitions, read_partition
+from labelwise.corpus.queries import describe
 from labelwise.corpus.tokenizer import make_nlp, read_rules, read_tokenizer
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
@@ -174,6 +177,16 @@ class Merging:
     def lines(self, name: str, out: str = "corpus") -> list[Any]:
         """What each line of one of the corpus's files has."""
         return read_jsonl(self.root / out / name)
+
+    def table(self, name: str, out: str = "corpus") -> list[dict[str, Any]]:
+        """The rows of one of the tables of the merge's account."""
+        return pq.read_table(self.root / out / f"{name}.parquet").to_pylist()
+
+    def problems(self, out: str = "corpus") -> list[tuple[str, str, int, str]]:
+        """Data set, file, line and reason of all rows and spans that a reason is told of, with its details."""
+        found = [*self.table("rows", out), *self.table("spans", out)]
+        told = [one for one in found if one["detail"] or one["reason"] in (*ROW_PROBLEMS, *SPAN_PROBLEMS)]
+        return [(one["dataset"], one["file"], one["line"], describe(one)) for one in told]
 
     def docs(self, out: str = "corpus") -> dict[str, tuple[str, Doc]]:
         """The corpus's Docs by text, each with the split that it is in."""

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from labelwise.corpus.ledger import pairwise_f
+from labelwise.corpus.tables import SCHEMAS
 from labelwise.corpus.tokenizer import packages_of, read_rules
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
@@ -30,6 +32,11 @@ NOT_RUN = {
     ("docs/index.md", "git clone"): "the same",
     ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
     ("docs/first_steps.md", "source .venv"): "a clone's path has the environment's programs",
+    (
+        "docs/accounting.md",
+        "python -m scripts.why",
+    ): "of files that only this page has; why/test_why.py asks such questions",
+    ("docs/accounting.md", "python -m scripts.export"): "docs/colleague.md has it, too",
     ("docs/merging.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
     ("docs/brat.md", "weasel run all"): "test_end_to_end.py runs it",
     ("docs/prodigy.md", "weasel run all"): "the test of exports and a database runs it",
@@ -123,6 +130,43 @@ def test_git_ignores_data_and_what_the_pages_export_and_predict():
     assert len(folders) > 2
 
 
+@pytest.mark.parametrize(("table", "schema"), SCHEMAS.items())
+def test_the_columns_of_a_table_are_those_of_the_page(table, schema):
+    page = (ROOT / "docs/files.md").read_text(encoding="utf8").partition("## The tables of the merge")[2]
+    rows = page.partition(f"| column of {table} | meaning |\n|---|---|\n")[2].partition("\n\n")[0]
+    named = [name for row in rows.splitlines() for name in re.findall("`(.+?)`", row.split("|")[1])]
+    assert sorted(named) == sorted(schema.names)
+
+
+@pytest.mark.parametrize("fewer", [0, 1])
+def test_queries_of_the_tables_say_what_the_merge_says(fewer, merging, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    text, ann, leo = "May Day of Ada Lee in May", {"_annotator_id": "ann"}, {"_annotator_id": "leo"}
+    marked = [(0, 3), (11, 18), (22, 24), (4, 7, "DATE")]
+    merging.add("first", ["PERSON", "DATE"], [task(text, *marked, label="PERSON", **ann), task("May")])
+    merging.add("other", ["PERSON"], [task(text, *[(0, 3), (11, 18)][fewer:], label="PERSON", **leo)])
+    merging.add("place", ["PLACE"], [task(text, (0, 7), label="PLACE"), task("Ada", _view_id="classification")])
+    ledger = merging.run()
+    monkeypatch.chdir(merging.root)
+    queries = block("docs/files.md", "-- How far do ann and leo agree").split(";")
+    agree, others, gone, lost, entities = (duckdb.sql(query).fetchall() for query in queries[:-1])
+    pair = ledger.pairs["PERSON", "ann", "leo"]
+    assert agree == [(pytest.approx(pairwise_f(pair["both"], pair["spans"])),)]
+    assert (pair["both"], pair["spans"]) == (2 - fewer, 5 - fewer)
+    assert others == [("place", "place.jsonl", ledger.rows["other interface"])]
+    assert ("first.jsonl", 1, "PERSON", "nested", "PLACE", "May Day", "place.jsonl", 1) in gone
+    assert len(gone) == 2 - fewer
+    counts = {
+        (label, reason): n for reason, of in ledger.lost_spans.items() for label, by in of.items() for n in by.values()
+    }
+    assert {(label, reason): n for label, reason, n in lost} == counts
+    assert counts["PERSON", "no token boundary"] == 1
+    found = {name: sum(n for dataset, _, n in entities if dataset == name) for name in ledger.datasets}
+    assert (
+        found == {name: of["entities"] for name, of in ledger.datasets.items()} == {"first": 1, "other": 1, "place": 1}
+    )
+
+
 def test_a_block_of_a_tokenizer_is_read_as_the_page_has_it(tmp_path):
     (tmp_path / "project.yml").write_text(block("docs/languages.md", "tokenizer:"), encoding="utf8")
     assert packages_of(read_rules(tmp_path / "project.yml").block) == ("jieba",)
@@ -173,7 +217,7 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
     assert "assets/brat has no documents: nothing to convert" in " ".join(printed.split())
     found = yaml.safe_load((tmp_path / "assets/prodigy/datasets.yml").read_text(encoding="utf8"))
     assert {(one["name"], *one["labels"]) for one in found} == {("person", "PERSON"), ("place", "PLACE")}
-    assert merged(tmp_path)["datasets"] == {"person": 16, "place": 16}
+    assert {name: of["rows"] for name, of in merged(tmp_path)["datasets"].items()} == {"person": 16, "place": 16}
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 16}
     assert clone.run("weasel", "run", "all").count("Skipping") == 3
     # As the page declares them, the eight texts with both have PLACE; on the others, "absent" makes it known.
@@ -200,7 +244,7 @@ def test_add_a_label_with_rules(tmp_path):
     (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/new_label.md", "- name: org"))
     printed = clone.paste(block("docs/new_label.md", "weasel run all"))
     assert merged(tmp_path)["rows"] == {"merged": 10, "prediction": 10}
-    assert merged(tmp_path)["renamed"] == {"org: ORG to COMPANY": 20}  # as they are read
+    assert merged(tmp_path)["renamed"] == {"org": {"ORG": {"COMPANY": 20}}}  # as they are read
     assert "Spans whose label was renamed" in printed
 
 
@@ -230,7 +274,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     assert merged(tmp_path)["labels"]["PERSON"]["gold"] == sum(len(row["spans"]) for row in (first[0], *later))
     assert merged(tmp_path)["rows"] == {"merged": 44, "superseded": 15}
 
-    write_jsonl(folder / "leo.jsonl", leo := answers("PERSON", range(8, 24), 1000, "PER"))
+    write_jsonl(folder / "leo.jsonl", leo := answers("PERSON", range(8, 24), 1500, "PER"))
     clone.run("dvc", "repro", "merge")
     assert "Running stage" not in clone.run("dvc", "repro", "merge"), "the entry that it added is none of its inputs"
     clone.paste(block("docs/colleague.md", "weasel run merge"))
@@ -238,8 +282,13 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     replace_entry("leo", block("docs/colleague.md", "- name: leo"))
     clone.paste(block("docs/colleague.md", "weasel run all"))
     assert merged(tmp_path)["labels"].keys() == {"PERSON", "PLACE"}
-    assert merged(tmp_path)["renamed"] == {"leo: PER to PERSON": sum(len(row["spans"]) for row in leo)}
+    assert merged(tmp_path)["renamed"] == {"leo": {"PER": {"PERSON": sum(len(row["spans"]) for row in leo)}}}
     assert merged(tmp_path)["agreement"]["PERSON"]["texts"] == 12
+    clone.paste(block("docs/colleague.md", "python -m scripts.export corpus to-annotate"))
+    assert {path.name for path in (tmp_path / "to-annotate").glob("*.jsonl")} == {
+        "disagreements.jsonl",
+        "lost_spans.jsonl",
+    }
 
     clone.paste(block("docs/new_label.md", "python -m scripts.export corpus texts"))
     listed = {row["text"] for row in read_jsonl(tmp_path / "texts/texts.jsonl")}
@@ -410,7 +459,7 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     clone.paste(block("docs/first_steps.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")
-    decided, was, now = re.search(r"You decided (\d+); F1 was\s+(0\.\d+) at HEAD, is (0\.\d+)", html).groups()
+    decided, was, now = re.search(r"You decided (\d+); F1 was\s+(0\.\d+) at \w+, is (0\.\d+)", html).groups()
     assert 0 < int(decided) <= len(cases)
     assert f"F1 {was} " in first
     assert float(was) < float(now)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import srsly
 
+from labelwise.corpus.tables import TABLES
 from tests.clone import PLAIN, SKIPPED, Clone, replace_once
 from tests.conftest import run_command
 from tests.project.opened import opened
@@ -60,8 +61,8 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
         *(f"plots/{name}.tsv" for name in ("cpu", "gpu")),
         *(f"corpus/tasks/{name}" for name in ("auto.jsonl", "datasets.yml", "problems.jsonl", "report.json")),
-        *(f"corpus/{name}.jsonl" for name in ("lost_spans", "disagreements", "problems", "places", "near_duplicates")),
-        *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "annotators", "manifest")),
+        *(f"corpus/{name}" for name in (*TABLES, "near_duplicates.jsonl")),
+        *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "manifest")),
     }
     assert "corpus/manifest.json" in merged_by_dvc.results()
     assert merged_by_dvc.results().items() <= clone.results().items()
@@ -194,8 +195,8 @@ EXPLAINED = {
     # it is never skipped, as check-folds would be started otherwise
     "report": ("training/check-folds",),
 }
-# As the demo corpus is used, about which nobody has decided anything; a report reads places for decisions alone.
-EMPTY = {"assets/brat", "assets/prodigy", "assets/decisions", "corpus/places.jsonl"}
+# As the demo corpus is used, about which nobody has decided anything; a report reads tables for decisions alone.
+EMPTY = {"assets/brat", "assets/prodigy", "assets/decisions", *(f"corpus/{name}" for name in TABLES)}
 PRINTED = ("/__init__.py", "/__main__.py")  # no output depends on these
 
 

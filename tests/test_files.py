@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from labelwise import files
+from labelwise.base import files
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, atomic_together, locked
 from tests.conftest import another_process

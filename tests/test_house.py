@@ -61,3 +61,11 @@ def test_there_are_no_circles():
 def test_the_package_knows_neither_scripts_nor_tests_nor_benchmarks():
     others = r"(?m)^\s*(from|import) (scripts|tests|benchmarks)\b"
     assert [file for file in MODULES if re.search(others, file.read_text(encoding="utf8"))] == []
+
+
+def test_readers_are_siblings():
+    """What they share has modules of its own."""
+    names = ("brat", "conll", "doccano", "label_studio", "prodigy", "spacy_docs", "tagged_rows", "webanno")
+    readers = {PACKAGE / f"sources/{name}.py" for name in names}
+    assert readers <= MODULES
+    assert {file.name: imported(file) & readers for file in readers if imported(file) & readers} == {}

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from labelwise import parallel
+from labelwise.base import parallel
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import WINDOW, count_cores, map_in_order, open_workers, tree_pss
 from tests.conftest import task

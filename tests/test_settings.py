@@ -4,9 +4,10 @@ from typing import Annotated
 
 import msgspec
 import pytest
+import yaml
 
 from labelwise.base.errors import InputError
-from labelwise.base.settings import decode_yaml, read_section
+from labelwise.base.settings import decode_yaml, encode_yaml, read_section
 
 
 class Pets(msgspec.Struct, frozen=True):
@@ -26,6 +27,7 @@ class Pets(msgspec.Struct, frozen=True):
         ("pets:\nvars: {seed: 0}", Pets()),
         ("vars: {seed: 0}", Pets()),
         ("pets:\n  name:\n  legs: 3", Pets(legs=3)),
+        ("pets: {name: no, legs: 010}", Pets("no", 10)),  # as YAML 1.2 has it, and DVC
         ("# nothing", Pets()),
     ],
 )
@@ -79,3 +81,18 @@ def test_a_key_that_is_there_twice_is_an_error():
         decode_yaml(content, list[dict], "x.yml", "a remedy")
     again = decode_yaml(b"a: &x {b: 1}\nc: *x\nd: {b: 2}\n", dict, "x.yml", "")
     assert again == {"a": {"b": 1}, "c": {"b": 1}, "d": {"b": 2}}
+
+
+def test_words_are_written_so_that_every_version_of_yaml_reads_them():
+    words = ["NO", "on", "y", "~", "null", "=", "", "010", "0o7", "0x1f", "1e3", "1_0", "12:30", "2020-01-01", "a: b"]
+    written = encode_yaml([{"labels": words, "name": "café"}])
+    assert decode_yaml(written.encode(), list[dict], "x.yml", "") == yaml.safe_load(written)
+    assert yaml.safe_load(written) == [{"labels": words, "name": "café"}]
+
+
+def test_a_number_that_should_be_a_word_is_not_guessed():
+    with pytest.raises(InputError, match=r"x\.yml: Expected `str`, got `int` - at `\$\[1\]`; put it in quotes; fix it"):
+        decode_yaml(b"[NO, 1]", list[str], "x.yml", "fix it")
+    written = b"[NO, 1, 010, 1.10, 2020-01-01, 1e3, .inf]"
+    words = ["NO", "1", "010", "1.10", "2020-01-01", "1e3", ".inf"]
+    assert decode_yaml(written, list[str], "x.yml", "fix it", words=True) == words

@@ -27,16 +27,16 @@ from spacy.util import load_config
 from thinc.api import fix_random_seed
 from typer.testing import CliRunner
 
+from labelwise.annotations import answer_digest
 from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.text import text_key
-from labelwise.corpus.places import answer_digest
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
-from labelwise.datasets.convert_brat import BratSection
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.project import new
 from labelwise.project.stages import SECTIONS as READ_BY
+from labelwise.sources.brat import BratOptions
 from labelwise.train import run as training_run
 from labelwise.train.config import read_settings
 from labelwise.train.training_config import TrainingConfig
@@ -50,7 +50,7 @@ from tests.train.training import CPU, GPU
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
 STRUCTS = {
-    "brat": BratSection,
+    "brat": BratOptions,
     "merge": Settings,
     "tokenizer": TokenizerRules,
     "check": CheckSection,
@@ -145,6 +145,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "train": {"config": "@/tiny.cfg", "corpus": "@/corpus", "out": "out/model", "curve": "curve.tsv"},
     "update_dvc": {"project": "project.yml", "dvc": "dvc.yaml"},
     "vectors": {"name": "@/transformer", "out": "table.npz"},
+    "why": {"corpus": "@/animals/corpus", "asked": ["toad"], "datasets": "@/animals/tasks"},
 }
 ON_GPU = {"config": "@/gpu.cfg", "gpu_id": 0}  # pretended
 CONVERTED = {"source": "@/converted", "format": "prodigy"}
@@ -192,6 +193,8 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "out": ("out", "else", names),
         "format": ("brat", "doccano", names),
         "splits": ("train", "dev,test", names),
+        "lost": (False, True, names, {"format": "prodigy"}),
+        "disagreements": (False, True, names, {"format": "prodigy"}),
         "project": (None, "@/tokens.yml", DATA, CONVERTED),
     },
     "init": {"out": ("one", "two", names)},
@@ -259,6 +262,12 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "name": ("@/transformer", "@/other_transformer", files("table")),
         "out": ("table.npz", "else.npz", names),
         "width": (96, 2, files("table")),
+    },
+    "why": {
+        "corpus": ("@/corpus", "@/other", printed("in (train|dev|test)"), {"asked": ["auto.jsonl"]}),
+        "asked": (["toad"], ["frog"], printed(r"\w+\.jsonl:\d")),
+        "datasets": ("@/animals/tasks", "@/more/tasks", status),
+        "problems": (True, False, status, {"asked": None}),
     },
 }
 # By command, section and key: two values, what differs, and what else the section and the command are given.
@@ -433,7 +442,8 @@ def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, b
     """A project with an evaluated pipeline that finds something, `cpu`, and one that finds nothing, `gpu`."""
     (root / "training").mkdir(parents=True)
     (root / "corpus").symlink_to(corpus)
-    write_json(root / "metrics/merge.json", ledger | {"agreement": {"PERSON": {"both": 3, "spans": 8, "texts": 2}}})
+    agreement = {"PERSON": {"both": 3, "f": 0.75, "spans": 8, "texts": 2}}
+    write_json(root / "metrics/merge.json", ledger | {"agreement": agreement})
     for name, source in (("cpu", ruler), ("gpu", blank)):
         model = Path(shutil.copytree(source, root / f"training/{name}/model-best"))
         kept = {"tables": root / "training" / name, "predictions": root / f"{name}.jsonl"}
@@ -447,6 +457,9 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     root = tmp_path_factory.mktemp("inputs")
     add_data_sets(Merging(root))
     Merging(root / "more").add("d", ["D"], [task("a newt", (2, 6), label="D")])
+    animals = Merging(root / "animals")
+    animals.add("toad", ["D"], [task("a toad", answer="ignore"), task("a frog"), BAD])
+    animals.run()
     add_brat(root / "brat")
     for path, text in (("other_brat/c.txt", "Eve left"), ("other_brat/c.ann", "T1\tA 0 3\tEve\n")):
         write_text(root / path, text)

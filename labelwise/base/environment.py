@@ -18,7 +18,7 @@ from pathlib import Path
 
 from labelwise.base.errors import InputError
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
 # The groups of instructions beyond x86-64-v3, by numpy's names; before 2.4 it had the last ones, too.
 BEYOND_V3 = "X86_V4 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_KNL AVX512_KNM"

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -72,6 +72,36 @@ def atomic_together(first: Path, *others: Path | None, folders: Collection[Path]
         finally:
             for built in temporaries.values():
                 remove(built)
+
+
+class Staging(NamedTuple):
+    """Outputs that are being built for a folder.
+
+    folder (Path): where they are built; what else is put there goes with it.
+    others (list[Path | None]): where outputs for other folders are built.
+    interrupted (bool): an earlier command was killed while it built, or moved, the outputs.
+    """
+
+    folder: Path
+    others: list[Path | None]
+    interrupted: bool
+
+
+@contextmanager
+def staged(
+    out: Path, names: Iterable[str], last: str, *others: Path | None, folders: Collection[str] = ()
+) -> Iterator[Staging]:
+    """Build outputs of a folder, and move them there when the block succeeds, one of them last.
+
+    names, last: of the outputs, and of the one without which readers refuse the others.
+    others (Path | None): outputs in other folders.
+    folders (Collection[str]): which names are folders.
+    RAISES (InputError): what `atomic` raises.
+    """
+    interrupted = beside(real_path(out / last), "tmp").exists()
+    inside = [out / name for name in names if name != last]
+    with atomic_together(out / last, *inside, *others, folders=[out / name for name in folders]) as (first, *rest):
+        yield Staging(first.parent, rest[len(inside) :], interrupted)
 
 
 def _move(moves: dict[Path, Path]) -> None:

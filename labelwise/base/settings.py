@@ -3,12 +3,18 @@
 Each stage reads its own section into a Struct, whose defaults are those of the stage.
 """
 
+import re
 from collections.abc import Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError, SafeConstructor
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.resolver import implicit_resolvers
 
 from labelwise.base.errors import InputError
 
@@ -16,8 +22,9 @@ Kind = TypeVar("Kind")
 Section = TypeVar("Section", bound=msgspec.Struct)
 
 PROJECT = Path("project.yml")
+TWICE = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says which key is there twice
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
-YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def find_project() -> Path | None:
@@ -78,38 +85,42 @@ def check_choices(record: object) -> None:
             check_choice(name, getattr(record, name), hint)
 
 
-def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str) -> Kind:
-    """Decode YAML.
+class _Words(SafeConstructor):
+    """Takes numbers and dates for words, as they are written."""
+
+
+for one in ("int", "float", "timestamp"):
+    _Words.add_constructor(f"tag:yaml.org,2002:{one}", SafeConstructor.construct_yaml_str)
+
+
+def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, words: bool = False) -> Kind:
+    """Decode YAML 1.2, in which `NO` is a word, and `010` is ten.
 
     name, remedy (str): for the error: the file, and what to do.
+    words (bool): numbers are words, too, such as `010` and `1.10`.
     RAISES (InputError): it isn't YAML, has a key twice, or is something else.
     """
+    reader = YAML(typ="safe", pure=True)
+    if words:
+        reader.Constructor = _Words
     try:
-        _check_keys(content)
-        return msgspec.yaml.decode(content, type=kind)
+        return msgspec.convert(reader.load(content), kind, builtin_types=(datetime, date))
+    except DuplicateKeyError as error:
+        line, key = error.problem_mark.line + 1, TWICE.findall(error.problem)[0]
+        raise InputError(f"{name}: line {line}: {key!r} is there twice; write it once; {remedy}") from error
     except YAML_ERRORS as error:
-        raise InputError(f"{name}: {error}; {remedy}") from error
+        quotes = "put it in quotes; " if "Expected `str`, got" in str(error) else ""
+        raise InputError(f"{name}: {error}; {quotes}{remedy}") from error
 
 
-def _check_keys(content: bytes) -> None:
-    """Check that no key is there twice, of which decoders take the last without a word.
+def encode_yaml(content: Any) -> str:
+    """Write YAML, lists and maps of words in a line, that means the same to tools of version 1.1, such as PyYAML."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
 
-    RAISES (ValueError): one is.
-    """
-    waiting = [yaml.compose(content, Loader=yaml.CSafeLoader)]
-    seen: set[int] = set()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-            continue
-        keys: set[str] = set()
-        for key, value in node.value:
-            waiting.append(value)
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in keys:
-                    raise ValueError(f"line {key.start_mark.line + 1}: {key.value!r} is there twice; write it once")
-                keys.add(key.value)
+
+class _Dumper(yaml.SafeDumper):
+    """Puts what isn't a word in either version in quotes."""
+
+
+for _, tag, pattern, first in implicit_resolvers:  # of both versions
+    _Dumper.add_implicit_resolver(tag, pattern, first)

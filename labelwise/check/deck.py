@@ -7,10 +7,11 @@ from pathlib import Path
 
 import msgspec
 
+from labelwise.annotations import answer_digest
 from labelwise.base.text import SpanKey, counted, text_key
 from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
-from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
+from labelwise.corpus.answers import AnswerPlace, read_answers
 
 AROUND = 80  # characters of context on either side
 LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
@@ -22,7 +23,7 @@ class Answered(msgspec.Struct):
     """The answer of a data set that a finding is about.
 
     file (str): its file, with the line if there is one, and who annotated.
-    answer (str): its digest for the label; see `places.answer_digest`.
+    answer (str): its digest for the label; see `answers.answer_digest`.
     """
 
     dataset: str
@@ -142,11 +143,11 @@ def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Seq
     wanted: dict[str, list[Finding]] = {}
     for one in findings:
         wanted.setdefault(one.key, []).append(one)
-    for text in read_places(corpus):
-        for one in wanted.get(text.key, ()):
-            for answer in text.answers:
+    for key, answers in read_answers(corpus, wanted):
+        for one in wanted[key]:
+            for answer in answers:
                 for label in sorted({span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}):
-                    if answer.digests is not None and label not in one.answers and _is_about(answer, one):
+                    if label not in one.answers and _is_about(answer, one):
                         who = f" ({answer.annotator})" if answer.annotator else ""
                         file = f"{answer.of(one.current and one.current[:2])}{who}"
                         one.answers[label] = Answered(answer.dataset, file, answer.digests.get(label, NOTHING))

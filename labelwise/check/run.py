@@ -4,7 +4,7 @@
 2. If asked, train a pipeline for each fold of train, without the fold (`folds`).
 3. Find what contradicts the others, text by text (`findings`), and ways to annotate that don't agree
    (`inconsistencies`).
-4. Look up where they are in the sources, which the merge wrote down.
+4. Look up where they are in the sources, which the tables of the merge say.
 
 Test isn't looked at.
 """
@@ -22,8 +22,8 @@ from labelwise.check.findings import find_corrections
 from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
-from labelwise.corpus.places import read_places
 from labelwise.corpus.surface_forms import SurfaceForms
+from labelwise.corpus.tables import read_groups
 
 FINDINGS = "findings.jsonl"
 
@@ -56,7 +56,7 @@ def check(
     with atomic(out, folder=True) as folder, unchanged(corpus):
         folder.mkdir()
         forms, spans, inconsistencies = count_corpus(corpus, labels)
-        next(read_places(corpus), None)  # if they aren't there, say so before anything is trained
+        next(read_groups(corpus), None)  # if the tables aren't there, say so before anything is trained
         texts, found, ways = 0, list[Finding](), list[Finding]()
         for doc in ask_folds(folds, out, corpus, labels, tell) if folds else read_checked(corpus, *LOOKED_AT):
             texts += 1

@@ -1,43 +1,16 @@
-"""The ledger of a merge: everything read has one counted outcome, or the command fails."""
+"""The ledger of a merge: counts of its account. metrics/merge.json has them, and every later stage reads them there."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.text import counted
-
-PROBLEM_ROWS = ("bad JSON", "no text", "malformed", "miscounted", "other format")
-PROBLEM_SPANS = ("invalid", "undeclared label")
-NOT_A_SPAN = "not a span"  # the outcome of an annotation of another kind, such as a relation
-SPAN_OUTCOMES = (*PROBLEM_SPANS, NOT_A_SPAN)  # of problems that aren't a whole row's
 
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
-
-
-class Problem(NamedTuple):
-    """A row, or a span of it, that can't be used.
-
-    file (str): the file of the data set that it is in.
-    reason (str): the outcome that it is counted as; details follow after a colon.
-    """
-
-    dataset: str
-    file: str
-    line: int
-    reason: str
-
-
-def outcome_of(reason: str) -> str:
-    """Return the outcome that a problem's reason begins with."""
-    return reason.partition(":")[0]
-
-
-def problem_line(problem: Problem) -> bytes:
-    """Make a line of JSON: data set, file, line and reason."""
-    return msgspec.json.encode(problem._asdict()) + b"\n"
 
 
 def _counts() -> Any:
@@ -49,31 +22,31 @@ def _table() -> Any:
 
 
 class Ledger(msgspec.Struct, kw_only=True):
-    """The counts of a merge, or of a part of one; metrics/merge.json has them.
+    """The counts of a merge; each is a query of its tables, see `queries`.
 
-    rows_read, spans_read (int): what the readers saw; `rows` and `spans`, by outcome, add up to them.
+    rows_read, spans_read (int): what was read; `rows` and `spans`, by outcome, add up to them.
     texts (Counter): by split, or by why they are in none: "no usable answer", "not covered" (policy `drop`).
     words (Counter): tokens, by split.
     labels (Table): of each label the accepted spans ("gold"), what became of them, the rejected spans, and the texts
         on which it is complete, partial or none. "learnt as well" isn't an outcome; see `split_gold`.
-    datasets (Counter): rows read, by data set.
+    datasets (Table): of each data set, what it has and what became of it; see `queries.count_datasets`.
     partly (Counter): texts that aren't complete for all labels, by split.
-    undeclared (Counter): spans whose label the data set doesn't declare, by "DATA SET: LABEL".
-    lost_spans (Table): by reason, and by the label that lost and the one that it lost to, "LOST, KEPT".
-    agreement (Table): of each label the "texts" that were annotated twice, and over all pairs of versions the spans in
-        "both", and the "spans" of the one plus those of the other; see `merge.rules.agreement`.
+    undeclared (Table): spans whose label the data set doesn't declare, by data set and label.
+    lost_spans (dict): by reason, by the label that lost, and by the one that it lost to; empty if there is none.
+    agreement (Table): of each label the "texts" that were annotated twice, over all pairs of versions the spans in
+        "both", and the "spans" of the one plus those of the other.
     gold (Table): accepted spans, by split and label.
-    near_duplicates (Counter): pairs of texts that are nearly equal, by the two splits that they are in.
-    other_split (Counter): rows left out, by JSON of their data set and of the one that declares another split.
-    replaced (Counter): answers that the same person's answer in another data set replaces, by "NAME by OTHER".
+    near_duplicates (Table): pairs of texts that are nearly equal, by the splits that they are in.
+    other_split (Table): rows left out, by their data set and the one that declares another split.
+    replaced (Table): answers that the same person's answer in another data set replaces, by both data sets.
     out_of_order (Counter): questions on whose latest answer times and order of files disagree, by data set.
-    renamed (Counter): spans, by "DATA SET: OLD to NEW".
-    unknown_annotators (Counter): names in the policy `annotators` that no answer has.
+    renamed (dict): spans, by data set, old and new label.
+    unknown_annotators (list): names in the policy `annotators` that no answer has.
     without_split_by (int): texts that have no value for `split_by`.
-    pairs (dict): of each label and two annotators, what `agreement` has; not in the metrics,
-        since it has names.
-    digest (str): of the corpus.
     compared (bool): nearly equal texts were looked for.
+    digest (str): of the corpus.
+    problems (int): the rows and spans that couldn't be used.
+    pairs (dict): of each label and two annotators, what `agreement` has; not in the metrics, since it has names.
     """
 
     rows_read: int = 0
@@ -83,67 +56,36 @@ class Ledger(msgspec.Struct, kw_only=True):
     texts: Counts = _counts()
     words: Counts = _counts()
     labels: Table = _table()
-    datasets: Counts = _counts()
+    datasets: Table = _table()
     partly: Counts = _counts()
-    undeclared: Counts = _counts()
-    lost_spans: Table = _table()
+    undeclared: Table = _table()
+    lost_spans: dict[str, Table] = {}
     agreement: Table = _table()
     gold: Table = _table()
-    near_duplicates: Counts = _counts()
-    other_split: Counts = _counts()
-    replaced: Counts = _counts()
+    near_duplicates: Table = _table()
+    other_split: Table = _table()
+    replaced: Table = _table()
     out_of_order: Counts = _counts()
-    renamed: Counts = _counts()
-    unknown_annotators: Counts = _counts()
+    renamed: dict[str, Table] = {}
+    unknown_annotators: list[str] = []
     without_split_by: int = 0
-    pairs: dict[tuple[str, str, str], Counts] = msgspec.field(default_factory=lambda: defaultdict(Counter))
-    digest: str = ""
     compared: bool = True
-
-    @property
-    def problems(self) -> int:
-        """The rows and spans that couldn't be used."""
-        return sum(self.rows[name] for name in PROBLEM_ROWS) + sum(self.spans[name] for name in PROBLEM_SPANS)
-
-    def add(self, other: "Ledger") -> None:
-        """Add the counts of another part of the merge."""
-        for name in self.__struct_fields__[:-2]:
-            own, more = getattr(self, name), getattr(other, name)
-            if isinstance(own, int):
-                setattr(self, name, own + more)
-            elif isinstance(own, Counter):
-                own.update(more)
-            else:
-                for key, counts in more.items():
-                    own[key].update(counts)
-
-    def check(self) -> None:
-        """Check that everything read has one outcome.
-
-        RAISES (RuntimeError): it hasn't, which is a bug in this program.
-        """
-        for what, read, outcomes in (("rows", self.rows_read, self.rows), ("spans", self.spans_read, self.spans)):
-            if read != outcomes.total():
-                raise RuntimeError(
-                    f"{read} {what} read, but {outcomes.total()} counted: {dict(outcomes)}; please report this"
-                )
-
-    def nested(self) -> dict[str, Any]:
-        """Return the counts as dicts in alphabetical order, but for labels, so that equal ledgers are written alike."""
-        content = {name: _sorted(getattr(self, name)) for name in self.__struct_fields__[:-3]}
-        content["labels"] = {label: _sorted(+counts) for label, counts in self.labels.items()}
-        content["pairs"] = {}
-        for (label, one, other), counts in sorted(self.pairs.items()):
-            content["pairs"].setdefault(label, {}).setdefault(one, {})[other] = _sorted(counts)
-        return content
+    digest: str = ""
+    problems: int = 0
+    pairs: dict[tuple[str, str, str], Counts] = {}
 
     def metrics(self) -> dict[str, Any]:
-        """Return what metrics/merge.json has: no names of annotators; F1 between them beside the counts."""
-        content = self.nested() | {"digest": self.digest, "problems": self.problems, "compared": self.compared}
-        del content["pairs"]
+        """Return what metrics/merge.json has: in alphabetical order, but for labels, so that equal ledgers look so."""
+        content = {name: _sorted(getattr(self, name)) for name in self.__struct_fields__ if name != "pairs"}
+        content["labels"] = {label: _sorted(+counts) for label, counts in self.labels.items()}
         for row in content["agreement"].values():
             row["f"] = pairwise_f(row["both"], row["spans"])
         return content
+
+
+def count_problems(rows: Mapping[str, int], spans: Mapping[str, int]) -> int:
+    """Count the rows and spans that couldn't be used, by their outcomes."""
+    return sum(rows.get(name, 0) for name in ROW_PROBLEMS) + sum(spans.get(name, 0) for name in SPAN_PROBLEMS)
 
 
 def _sorted(value: Any) -> Any:

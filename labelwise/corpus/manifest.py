@@ -17,6 +17,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 
 MANIFEST = "manifest.json"
+TABLES = ("texts.parquet", "rows.parquet", "spans.parquet")  # the account of a merge; see `tables`
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 

@@ -1,4 +1,4 @@
-"""Tasks for Prodigy: the hashes and tokens that it gives them, and a file name for each label."""
+"""Tasks for Prodigy: their keys, the hashes and tokens that it gives them, and a file name for each label."""
 
 import hashlib
 import re
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import murmurhash
 import srsly
 
+from labelwise.base.text import SpanKey
+
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 DATASETS = "datasets.yml"  # the declarations of a folder
+DOCUMENT = "doc"  # the key of `meta` that names the document that a text is
 PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
 UNCOVERED = "_labelwise_uncovered"  # the key of the labels that a text isn't complete for
 REJECTED = "_labelwise_rejected"  # the key of the spans that annotators rejected
@@ -29,6 +32,18 @@ def input_hash(text: str) -> int:
 def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
     """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
+
+
+def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str, Any]:
+    """Make a task with the hashes that Prodigy gives it.
+
+    shown (Iterable[SpanKey]): the spans that are marked when it is shown; there may be others when it is answered.
+    keys (Any): all else that it has, such as tokens and spans.
+    """
+    text_hash = input_hash(text)
+    spans = [{"start": start, "end": end, "label": label} for start, end, label in shown]
+    hashes = {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
+    return {"text": text, **hashes, "_is_binary": False, **keys}
 
 
 def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from labelwise.base.environment import command_line
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Split
@@ -55,15 +56,17 @@ def warnings_about_merge(counts: Ledger, untaught: Sequence[str] = ()) -> Iterat
     if counts.problems:
         yield ScoreWarning(
             f"{counted(counts.problems, 'row or span', 'rows or spans')} can't be used.",
-            "corpus/problems.jsonl has the data set, file, line and reason of each.",
+            f"`{command_line('why')} corpus --problems` lists each with its data set, file, line and reason.",
         )
     if counts.undeclared:
-        names = ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.undeclared.items())[:NAMED])
+        spans = [(f"{name}: {label}", n) for name, of in sorted(counts.undeclared.items()) for label, n in of.items()]
+        names = ", ".join(f"{name} ({n:,})" for name, n in spans[:NAMED])
         yield ScoreWarning(
             f"Spans of undeclared labels aren't used: {names}.",
             "If the texts were annotated for a label, add it to the labels of their data set in datasets.yml.",
         )
-    if unused := sorted(name for name, spans in counts.renamed.items() if not spans):
+    renamed = [(name, old, *to) for name, of in counts.renamed.items() for old, new in of.items() for to in new.items()]
+    if unused := sorted(f"{name}: {old} to {new}" for name, old, new, spans in renamed if not spans):
         yield ScoreWarning(
             f"`rename` names labels that no span has: {', '.join(unused[:NAMED])}.",
             "Correct `rename` in datasets.yml.",
@@ -80,8 +83,8 @@ def warnings_about_merge(counts: Ledger, untaught: Sequence[str] = ()) -> Iterat
             "The merge didn't look for test texts that are nearly equal to training texts.",
             "Set near_duplicates: report, or group, in project.yml.",
         )
-    if pairs := sum(counts.near_duplicates.values()):
-        leaks = sum(n for splits, n in counts.near_duplicates.items() if "test" in splits)
+    if pairs := sum(of.total() for of in counts.near_duplicates.values()):
+        leaks = sum(of["test"] for of in counts.near_duplicates.values())
         yield ScoreWarning(
             f"{counted(pairs, 'pair')} of nearly equal texts in two splits; {leaks:,} of them with a text in test.",
             "Set near_duplicates: group in project.yml to keep them in one; corpus/near_duplicates.jsonl has each.",

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from labelwise.corpus.manifest import Split
 from labelwise.sources.brat import SUFFIXES
@@ -14,17 +13,17 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
     **dict.fromkeys(("dev", "devel", "development", "valid", "validation", "val"), "dev"),
     "test": "test",
 }
-Tell = Callable[[str], Any]
+Log = Callable[[str], object]
 NAMED = 6  # folders that a message names
 
 
-def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str, Split]:
+def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, Split]:
     """Find the folders of a corpus that are named after splits: train, dev (or devel, valid, val ...), and test.
 
     They are at the top, or below single folders, beside which nothing is annotated. Where dev or test has no folder,
     the texts of train are split by hash, so that there is one.
 
-    tell (Callable): is told the splits, and which folders have such names and can't be used.
+    log (Callable): takes messages: the splits, and which folders have such names and can't be used.
     RETURNS (dict): splits by their folders, whose paths end with a slash.
     """
     annotated = [stem for stem in stems if any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)]
@@ -41,7 +40,7 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str
     others = {p[: i + 1] for p in folders for i in range(depth, len(p)) if _are_splits(p[i : i + 1])}
     unused = sorted(path for path in map("/".join, others) if not f"{path}/".startswith(tuple(f"{f}/" for f in found)))
     if unused:
-        tell(
+        log(
             f"These folders are named after splits, but not used: {', '.join(unused[:NAMED])}. "
             "Folders of splits stand side by side, at the top or below single folders"
         )
@@ -50,10 +49,10 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, tell: Tell) -> dict[str
     lacking = [split for split in ("dev", "test") if split not in found.values()]
     kept = {name: split for name, split in sorted(found.items()) if split != "train" or not lacking}
     if kept:
-        tell("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
+        log("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
     if lacking:
         without = " and ".join(lacking)
-        tell(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
+        log(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
     return {f"{name}/": split for name, split in kept.items()}
 
 

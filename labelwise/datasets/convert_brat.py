@@ -9,25 +9,24 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import get_args
 
 import msgspec
-import yaml
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.text import counted
-from labelwise.corpus.tasks import DATASETS
-from labelwise.datasets.brat_splits import Tell, find_lacking, split_folders
-from labelwise.datasets.declarations import AnySplit, check_renaming
+from labelwise.corpus.tasks import DATASETS, DOCUMENT, make_task
+from labelwise.datasets.brat_splits import Log, find_lacking, split_folders
+from labelwise.datasets.entries import AnySplit, Entry, check_renaming, write_entries
 from labelwise.sources.brat import (
-    AS_IT_IS,
+    DEFAULTS,
     NOT_CONVERTED,
     READ_SUFFIXES,
+    BratOptions,
     BratProblem,
     Document,
-    Reading,
     find_documents,
     find_predicted,
     read_document,
@@ -60,37 +59,26 @@ class Report(msgspec.Struct):
 COUNTED = ("documents", "lines", "annotations", "notes", "labels")
 
 
-class BratSection(Reading, frozen=True):
-    """The section `brat` of project.yml.
-
-    split (str): that of all its texts; "folder": folders train, dev and test are those splits, other texts go by hash.
-    """
-
-    split: AnySplit | Literal["folder"] = "folder"
-
-
 def convert_brat(
     brat_dir: Path,
     out: Path,
-    how: Reading = AS_IT_IS,
+    how: BratOptions = DEFAULTS,
     *,
     fallback: Path | None = None,
-    split: AnySplit | Literal["folder"] = "auto",
     prefix: str = "",
     strict: bool = False,
     progress: Progress = no_progress,
-    tell: Tell = lambda message: None,
+    log: Log = lambda message: None,
 ) -> Report:
     """Convert a brat folder: each document is read once, and becomes a task with all its labels.
 
     out (Path): the folder for the tasks; replaced as a whole.
-    how (Reading): how documents are read.
+    how (BratOptions): how documents are read.
     fallback (Path | None): the folder to convert when `brat_dir` has no documents; it may have none either.
-    split (str): that of all texts; "auto" by hash; "folder" by the folders that they are in, see `split_folders`.
     prefix (str): see `declare_tasks`.
     strict (bool): it is an error if any line can't be converted; nothing is written then.
     progress (Callable): shows progress; takes an iterable, and a name for it.
-    tell (Callable): is told that `fallback` is converted, and how many spans are renamed.
+    log (Callable): takes messages, such as that `fallback` is converted, and how many spans are renamed.
 
     RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
         process is writing, a corpus that changes meanwhile, or, with `strict`, a line that can't be converted.
@@ -99,17 +87,17 @@ def convert_brat(
     check_encoding(how.encoding)
     check_renaming(how.rename, how.labels, "section brat")
     with atomic(out, folder=True) as folder:
-        brat_dir, stems = choose_folder(brat_dir, fallback, tell)
+        brat_dir, stems = choose_folder(brat_dir, fallback, log)
         before = stat_of(brat_dir, READ_SUFFIXES)
         predicted = find_predicted(brat_dir)
-        folders = split_folders(stems, brat_dir, tell) if split == "folder" else {}
-        others = "auto" if split == "folder" else split
+        folders = split_folders(stems, brat_dir, log) if how.split == "folder" else {}
+        others = "auto" if how.split == "folder" else how.split
         documents = (read_document(stem, brat_dir, how, predicted) for stem in progress(stems, "convert"))
         counts, lacking, bad = write_tasks(documents, folder, lambda path: _split_of(path, folders, others))
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
-        labels = choose_labels(how, counts["written"], brat_dir, tell) if stems else []
+        labels = choose_labels(how, counts["written"], brat_dir, log) if stems else []
         if strict and bad:
             raise InputError(
                 f"{counted(counts['bad'].total(), 'file or line', 'files or lines')} can't be converted, the first is "
@@ -148,7 +136,7 @@ def check_encoding(encoding: str) -> None:
         raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
 
 
-def choose_folder(brat_dir: Path, fallback: Path | None, tell: Tell) -> tuple[Path, list[Path]]:
+def choose_folder(brat_dir: Path, fallback: Path | None, log: Log) -> tuple[Path, list[Path]]:
     """Return the folder to convert, with its documents: none if the fallback was made without any.
 
     RAISES (InputError): there is no document, and no fallback.
@@ -158,7 +146,7 @@ def choose_folder(brat_dir: Path, fallback: Path | None, tell: Tell) -> tuple[Pa
         return brat_dir, stems
     if fallback and fallback.is_dir():
         stems = find_documents(fallback)
-        tell(f"{brat_dir} has no documents: {f'converting {fallback}' if stems else 'nothing to convert'}")
+        log(f"{brat_dir} has no documents: {f'converting {fallback}' if stems else 'nothing to convert'}")
         return fallback, stems
     other = ", or run make-demo" if fallback else ""
     raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")
@@ -200,8 +188,8 @@ def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
     counts["lines"] += document.lines
     counts["notes"] += document.notes
     counts["written"] += document.labels
-    counts["labels"].update(mention.label for mention in document.mentions)
-    counts["annotations"]["converted"] += len(document.mentions)
+    counts["labels"].update(span.label for span in document.spans)
+    counts["annotations"]["converted"] += len(document.spans)
     counts["documents"]["converted"] += document.text is not None
     for problem in document.problems:
         if problem.line == 0:
@@ -212,31 +200,25 @@ def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
 
 def encode_document(document: Document) -> bytes:
     """Encode an annotated document as a line of JSON."""
-    spans: list[dict[str, Any]] = [
-        {"start": start, "end": end, "label": label}
-        | ({"fragments": fragments} if fragments else {})
-        | ({"_labelwise_place": place} if place else {})
-        for start, end, label, fragments, place in document.mentions
+    spans = [
+        {"start": span.start, "end": span.end, "label": span.label, "_labelwise_place": (span.file, span.line)}
+        for span in document.spans
     ]
-    task = {
-        "text": document.text,
-        "spans": spans,
-        "answer": "accept",
-        "_view_id": "spans_manual",  # the interface in which spans may overlap
-        "meta": {"doc": document.path},
-    }
+    # "spans_manual" is the interface in which spans may overlap.
+    meta = {DOCUMENT: document.path}
+    task = make_task(document.text or "", _view_id="spans_manual", spans=spans, answer="accept", meta=meta)
     return msgspec.json.encode(task) + b"\n"
 
 
-def choose_labels(how: Reading, written: Counter[str], brat_dir: Path, tell: Tell) -> list[str]:
+def choose_labels(how: BratOptions, written: Counter[str], brat_dir: Path, log: Log) -> list[str]:
     """Choose the labels to declare: those wanted, once each, or all.
 
     written (Counter): those of all annotations, by the names that these have.
-    tell (Callable): is told of each renamed label how many spans there are.
+    log (Callable): takes messages: how many spans of each label are renamed.
     RAISES (InputError): one that is wanted doesn't occur, or none does.
     """
     for old, new in how.rename.items():
-        tell(f"{old} renamed to {new}: {counted(written[old], 'span')}")
+        log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
     found = {how.rename.get(label, label) for label in written}
     if not found:
         raise InputError(
@@ -253,18 +235,18 @@ def declare_tasks(out: Path, labels: list[str], prefix: str) -> None:
 
     prefix (str): what the names begin with.
     """
-    splits = sorted(file.stem for file in out.glob("*.jsonl") if file.name != PROBLEMS)
-    declared = [
-        {
-            "name": f"{prefix}brat" + f"-{split}" * (split != "auto"),
-            "path": f"{split}.jsonl",
-            "labels": labels,
-            "kind": "complete",
-            "split": split,
-        }
+    splits = [split for split in sorted(get_args(AnySplit)) if (out / f"{split}.jsonl").exists()]
+    entries = [
+        Entry(
+            name=f"{prefix}brat" if split == "auto" else f"{prefix}brat-{split}",
+            path=f"{split}.jsonl",
+            labels=tuple(labels),
+            kind="complete",
+            split=split,
+        )
         for split in splits
     ]
-    (out / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
+    (out / DATASETS).write_text(write_entries(entries), encoding="utf8")
 
 
 def write_report(counts: Mapping[str, Counter[str]], lacking: dict[str, dict[str, int]], out: Path) -> Report:

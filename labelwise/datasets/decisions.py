@@ -16,13 +16,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.text import DECODE_ERRORS, counted
 from labelwise.corpus.manifest import is_corpus
-from labelwise.corpus.places import read_places
 from labelwise.sources.files import read_file
-from labelwise.sources.jsonl import BOM
+from labelwise.sources.json_text import BOM
 
 DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which others are added
 SHOWN = 100  # characters of a bad row
@@ -35,7 +35,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     """One decision.
 
     text (str): the key of the text, in hexadecimal.
-    answer (str): the digest of the answer that it was made from; see `places.answer_digest`.
+    answer (str): the digest of the answer that it was made from; see `annotations.answer_digest`.
     removed, added (tuple | None): start and end, in characters; one of them may be None.
     note (str): what a person wrote.
     """
@@ -85,7 +85,7 @@ class DecisionRow(NamedTuple):
     file: str
     line: int
     decision: Decision | None
-    problem: str = ""
+    problem: Problem | None = None
 
 
 _decode = msgspec.json.Decoder(Decision).decode
@@ -110,9 +110,10 @@ def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[Decision
         try:
             yield DecisionRow(name, line, _decode(row))
         except DECODE_ERRORS as error:
-            kind = "malformed" if isinstance(error, msgspec.ValidationError) else "bad JSON"
+            reason = Reason.MALFORMED if isinstance(error, msgspec.ValidationError) else Reason.BAD_JSON
             shown = row.decode("utf8", "backslashreplace")[:SHOWN]
-            yield DecisionRow(name, line, None, f"{kind}: {error}: {shown}; correct the row, or delete it")
+            detail = f"{error}: {shown}; correct the row, or delete it"
+            yield DecisionRow(name, line, None, Problem(line, reason, detail))
 
 
 def find_decisions(folder: Path) -> Iterator[DecisionRow]:
@@ -167,8 +168,10 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
     if not new:
         first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""
         raise InputError(f"{file}: it has no decision; give the file that you saved in a report{first}")
+    from labelwise.corpus.answers import read_answers  # it imports pyarrow, 40 MB that a merge's workers don't need
+
     texts = {one.text for one in new.values()}
-    if corpus and is_corpus(corpus) and texts.isdisjoint(place.key for place in read_places(corpus)):
+    if corpus and is_corpus(corpus) and not next(read_answers(corpus, texts), None):
         raise InputError(
             f"{file}: none of its texts is in {corpus}; name the right file: this may be another project's"
         )

@@ -1,55 +1,21 @@
-"""The data sets to merge, as declared in `datasets.yml` files.
-
-- name: person            # also the data set's name inside Prodigy
-  path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
-                          # of these, from the oldest export to the newest; a pattern's files are in natural order
-  labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
-  kind: auto              # auto | complete | binary
-  split: auto             # auto | train | dev | test   (auto: by hash)
-  absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
-  rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
-  annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
-  text: body              # of Label Studio's tasks: the key of their text among their data; by default text
-  spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
-- name: place
-  db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
-  dataset: place-2        # its name inside the database, if that is another
-  labels: [PLACE]
-  skip: true              # leave it out of the merge; its files count as declared
-
-What `path` may be: see `formats`.
-"""
+"""The data sets that `datasets.yml` files declare, with the files of each: whatever a merge reads."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-import yaml
 
 from labelwise.base.errors import InputError
-from labelwise.base.settings import decode_yaml
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
-from labelwise.corpus.tasks import DATASETS
-from labelwise.sources.files import find_files, open_file, printable, read_file
-from labelwise.sources.formats import read_items
-from labelwise.sources.prodigy import labels_of
-
-AnySplit = Literal["auto", "train", "dev", "test"]
-AnyKind = Literal["auto", "complete", "binary"]
+from labelwise.datasets.entries import SYNTAX, Entry, check_renaming, read_all_entries
+from labelwise.sources.files import find_files, open_file, printable
 
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 NUMBERS = re.compile(r"([0-9]+)")
-
-SYNTAX = (
-    "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
-    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
-    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `skip: true`, for a database `dataset: its_name_there`, for "
-    ".spacy files `spans: sc`, for Label Studio's `text: body`"
-)
 
 
 class SourceFile(NamedTuple):
@@ -62,90 +28,15 @@ class SourceFile(NamedTuple):
     name: str
 
 
-class DataSet(msgspec.Struct, frozen=True):
-    """One data set.
+class DataSet(Entry, frozen=True):
+    """An entry with what it names.
 
     files (tuple[SourceFile, ...]): the sources of its tasks, in order.
-    database (str): its name in the Prodigy database, in SQLite, that holds it; empty if it is in files of its own.
-    absent (tuple[str, ...]): labels of other data sets that don't occur in its texts, which are complete for them.
-    rename (dict[str, str]): new names of labels, by those that its spans have.
-    key (str): that of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared; see `formats`.
     annotators (dict[str, str]): names of annotators by those that answers have; that of answers without one by "".
     """
 
-    name: str
-    files: tuple[SourceFile, ...]
-    labels: tuple[str, ...]
-    kind: AnyKind = "auto"
-    split: AnySplit = "auto"
-    database: str = ""
-    absent: tuple[str, ...] = ()
-    rename: dict[str, str] = {}
+    files: tuple[SourceFile, ...] = ()
     annotators: dict[str, str] = {}
-    key: str = ""
-
-
-class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One entry of a `datasets.yml` file."""
-
-    name: str
-    path: str | list[str] | None = None
-    db: str | None = None
-    dataset: str = ""
-    labels: tuple[str, ...] = ()
-    kind: AnyKind = "auto"
-    split: AnySplit = "auto"
-    absent: tuple[str, ...] = ()
-    rename: dict[str, str] = {}
-    annotator: str | dict[str | int, str] = ""
-    spans: str = ""
-    text: str = ""
-    skip: bool = False
-
-    @property
-    def inside(self) -> str:
-        """Its name in the database that holds it; empty if it is in files of its own."""
-        return (self.dataset or self.name) if self.db else ""
-
-    @property
-    def paths(self) -> list[str]:
-        """Its paths, of which it may have one, or a list; or its database."""
-        return self.path if isinstance(self.path, list) else [self.path or self.db or ""]
-
-    @property
-    def annotators(self) -> dict[str, str]:
-        """The names of annotators, by those that answers have; that of answers without one by ""."""
-        if isinstance(self.annotator, str):
-            return {"": self.annotator} if self.annotator else {}
-        return {str(name): person for name, person in self.annotator.items()}
-
-
-def write_entries(entries: Iterable[Declaration]) -> str:
-    """Write entries as a `datasets.yml` has them."""
-    return yaml.safe_dump(msgspec.to_builtins(list(entries)), sort_keys=False, allow_unicode=True)
-
-
-def read_entries(file: Path) -> list[Declaration]:
-    """Read the entries of a `datasets.yml`.
-
-    RAISES (InputError): there is no such file, or it isn't a list of declarations.
-    """
-    try:
-        content = read_file(file)
-    except FileNotFoundError as error:
-        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/formats.md") from error
-    return decode_yaml(content, list[Declaration], str(file), SYNTAX)
-
-
-def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Declaration]]:
-    """Yield the entries of files, of folders that have a `datasets.yml`, and of what patterns match, with their files.
-
-    Entries that are to be skipped aren't among them.
-
-    RAISES (InputError): see `read_entries`.
-    """
-    for file in sorted(_expand(declarations)):
-        yield from ((file, entry) for entry in read_entries(file) if not entry.skip)
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
@@ -175,7 +66,7 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 
 def list_sources(declarations: Sequence[Path]) -> list[Path]:
-    """List all files that declare data sets, and those of the data sets.
+    """List the files that a merge reads: those that declare data sets, and the data sets' own.
 
     RAISES (InputError): see `load_datasets`.
     """
@@ -203,79 +94,23 @@ def _check_labels(dataset: DataSet, known: set[str]) -> None:
             raise InputError(f"{where}: `absent` names {label!r}, which no data set has; the labels are {listed}")
 
 
-def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
-    """Check new names of labels.
-
-    labels (Iterable[str]): the labels, by their new names.
-    where (str): the place of the renaming, for the error.
-    RAISES (InputError): a new name is empty, or one of the labels is called by its old one.
-    """
-    for old, new in rename.items():
-        if not new.strip():
-            raise InputError(f"{where}: `rename` gives {old!r} an empty name; give it another")
-        if old in labels and old not in rename.values():
-            raise InputError(f"{where}: {old!r} is renamed to {new!r}, and listed as a label; list {new!r}")
+def all_labels(datasets: Sequence[DataSet]) -> list[str]:
+    """List the labels of all data sets, in the order of declaration: the order that breaks ties."""
+    return list(dict.fromkeys(label for dataset in datasets for label in dataset.labels))
 
 
-def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that declare: those given, those that patterns match, and those of folders that have one."""
-    for path in declarations:
-        pattern = str(path)
-        found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
-        if not found:
-            raise InputError(f"{path}: no file matches; name a datasets.yml, or a folder that has one")
-        for file in found:
-            if not file.is_dir():
-                yield file
-            elif (file / DATASETS).exists():
-                yield file / DATASETS
-
-
-def _make_dataset(entry: Declaration, files: tuple[SourceFile, ...]) -> DataSet:
+def _make_dataset(entry: Entry, files: tuple[SourceFile, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
         if getattr(entry, key) and not all(file.path.suffix == suffix for file in files):
             raise InputError(f"data set {entry.name!r}: `{key}` is for {suffix} files; leave it out")
     if entry.dataset and not entry.db:
         raise InputError(f"data set {entry.name!r}: `dataset` names one of a database, `db`; leave it out")
-    return DataSet(
-        entry.name,
-        files,
-        entry.labels,
-        entry.kind,
-        entry.split,
-        database=entry.inside,
-        absent=entry.absent,
-        rename=entry.rename,
-        annotators=entry.annotators,
-        key=entry.spans or entry.text,
-    )
+    named = {"": entry.annotator} if isinstance(entry.annotator, str) else entry.annotator
+    annotators = {name: person for name, person in named.items() if person}
+    return DataSet(**msgspec.structs.asdict(entry), files=files, annotators=annotators)
 
 
-class Content(NamedTuple):
-    """The labels of a data set's spans, how many texts it has, and the first row that can't be used, and why."""
-
-    labels: tuple[str, ...]
-    texts: int
-    problem: str
-
-
-def look_into(entry: Declaration, files: Iterable[Path]) -> Content:
-    """Read the sources of an entry.
-
-    RAISES (InputError): one can't be read.
-    """
-    labels: set[str] = set()
-    texts, problem = 0, ""
-    for file in files:
-        for item in read_items(file, entry.inside, key=entry.spans or entry.text):
-            if item.task:
-                texts += 1
-                labels |= {entry.rename.get(label, label) for label in labels_of(item.task)}
-            problem = problem or (item.problem and f"{file.name}, line {item.line}: {item.problem}")
-    return Content(tuple(sorted(labels)), texts, problem)
-
-
-def find_sources(entry: Declaration, file: Path) -> tuple[SourceFile, ...]:
+def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
     """List the sources of an entry, each once: files, those that patterns match, and the `.spacy` files of folders.
 
     file (Path): the `datasets.yml`.
@@ -303,7 +138,7 @@ def find_sources(entry: Declaration, file: Path) -> tuple[SourceFile, ...]:
 def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
     """Name the files of an entry: relative to the folder of its `datasets.yml`, as they are declared.
 
-    Absolute paths to elsewhere differ between machines: of each, the name has as few last parts as tell them apart.
+    Absolute paths to elsewhere differ between machines, so only as many last parts are kept as tell the files apart.
     """
     inside = [file.relative_to(folder).as_posix() if file.is_relative_to(folder) else "" for file in files]
     names = inside
@@ -363,8 +198,3 @@ def _find_inside(folder: Path, where: str) -> list[Path]:
     for split in sorted(splits):
         find_partitions(split)
     return found
-
-
-def all_labels(datasets: Sequence[DataSet]) -> list[str]:
-    """List the labels of all data sets, in the order of declaration: the order that breaks ties."""
-    return list(dict.fromkeys(label for dataset in datasets for label in dataset.labels))

@@ -1,4 +1,4 @@
-"""Files that a browser has downloaded: it numbers those of one name, `decisions (1).jsonl` or `decisions(1).jsonl`."""
+"""Find what a browser downloaded; it numbers files of the same name, `decisions (1).jsonl` or `decisions(1).jsonl`."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Data that weasel and DVC lose sight of: changes that they don't see, and files that no clone has."""
+"""Find data that weasel and DVC lose sight of: changes they don't see, and files that a clone lacks."""
 
 import os
 import re

@@ -1,4 +1,4 @@
 """The demo corpus, every byte of it decided by a seed.
 
-It imports corpus.
+It imports corpus and datasets.
 """

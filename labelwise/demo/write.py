@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import spacy
-import yaml
 
 from labelwise.base.files import atomic, check_replaceable, check_unchanged, list_digests
 from labelwise.base.parallel import Progress, no_progress
-from labelwise.corpus.tasks import DATASETS, input_hash, task_hash, task_tokens
+from labelwise.corpus.tasks import DATASETS, make_task, task_tokens
+from labelwise.datasets.entries import Entry, write_entries
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import LABELS
 
@@ -70,11 +70,11 @@ def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format
         prodigy.mkdir(exist_ok=True)
         files = {label: stack.enter_context((prodigy / f"{label}.jsonl").open("wb")) for label in in_prodigy}
         if format != "brat":
-            declared = [
-                {"name": _name(label), "path": f"{label}.jsonl", "labels": [label], "kind": "complete", "split": "auto"}
+            entries = [
+                Entry(name=_name(label), path=f"{label}.jsonl", labels=(label,), kind="complete")
                 for label in in_prodigy
             ]
-            (prodigy / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, default_flow_style=None))
+            (prodigy / DATASETS).write_text(write_entries(entries))
         nlp = spacy.blank("en")
         for doc, number in zip(docs, count(), strict=False):
             tokens = task_tokens(nlp(doc.text)) if files else []
@@ -102,20 +102,16 @@ def encode_task(doc: DemoDoc, tokens: list[dict[str, Any]], label: str, annotato
 
     tokens (list): as Prodigy writes them; see `task_tokens`.
     """
-    text_hash = input_hash(doc.text)
-    task = {
-        "text": doc.text,
-        "_input_hash": text_hash,
-        "_task_hash": task_hash(text_hash, []),  # of the question, in which nothing is marked yet
-        "_is_binary": False,
-        "tokens": tokens,
-        "_view_id": "ner_manual",
-        "spans": [{"start": start, "end": end, "label": name} for start, end, name in doc.spans if name == label],
-        "answer": "accept",
-        "_timestamp": 1_700_000_000 + number,
-        "_annotator_id": annotator,
-        "_session_id": annotator,
-    }
+    task = make_task(
+        doc.text,
+        tokens=tokens,
+        _view_id="ner_manual",
+        spans=[{"start": start, "end": end, "label": name} for start, end, name in doc.spans if name == label],
+        answer="accept",
+        _timestamp=1_700_000_000 + number,
+        _annotator_id=annotator,
+        _session_id=annotator,
+    )
     return json.dumps(task, separators=(",", ":")).encode() + b"\n"
 
 

@@ -13,7 +13,6 @@ from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic_together, digest_listed, list_digests
 from labelwise.base.parallel import check_workers
-from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
@@ -95,8 +94,8 @@ def evaluate_pipeline(
             found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
-            for label, pairs in (counts.agreement if counts else {}).items():
-                if pairs["spans"]:
-                    found.agreement[label] = Agreement(pairwise_f(pairs["both"], pairs["spans"]), pairs["texts"])
+            for label, agreed in (counts.agreement if counts else {}).items():
+                if "f" in agreed:
+                    found.agreement[label] = Agreement(agreed["f"], int(agreed["texts"]))
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests))

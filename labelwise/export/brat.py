@@ -8,7 +8,7 @@ import msgspec
 from labelwise.base.errors import InputError
 from labelwise.base.text import SpanKey, counted
 from labelwise.export.source import ExportDoc, Exported, Source
-from labelwise.sources.brat import PREDICTED, digest_of
+from labelwise.sources.brat import PREDICTIONS, digest_of
 
 LINE_ENDS = re.compile(r"[\r\n]+")
 LONGEST = 200  # bytes of a name
@@ -50,7 +50,7 @@ def write_brat(source: Source, folder: Path) -> Exported:
                 digests[name] = digest_of(file.read_bytes())
             listed.write(f"{name}\t{f'{doc.uncertainty():.3f}' if source.certain else ''}\n")
     if digests:
-        (folder / PREDICTED).write_bytes(msgspec.json.format(msgspec.json.encode(digests), indent=1) + b"\n")
+        (folder / PREDICTIONS).write_bytes(msgspec.json.format(msgspec.json.encode(digests), indent=1) + b"\n")
     rename = {name: label for name, label in names.items() if name != label}
     return Exported(source.texts, source.spans, warnings=_left_out(source), rename=rename)
 

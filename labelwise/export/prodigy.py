@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from spacy.tokens import Doc
 
 from labelwise.base.text import SpanKey
 from labelwise.corpus.tasks import (
     DATASETS,
+    DOCUMENT,
     PREDICTED,
     UNCOVERED,
     VERDICTS,
     file_names,
-    input_hash,
-    task_hash,
+    make_task,
     task_tokens,
 )
+from labelwise.datasets.entries import Entry, write_entries
 from labelwise.export.source import ExportDoc, Exported, Source
 
 Verdicts = list[tuple[SpanKey, str]]  # spans, each with its answer
@@ -41,7 +41,7 @@ def write_texts(source: Source, folder: Path) -> Exported:
     """Write all texts, without any span, to one file, texts.jsonl: what a new label is annotated on."""
     with (folder / "texts.jsonl").open("wb") as file:
         for doc in source.read():
-            meta = {"meta": {"doc": doc.name}} if doc.name else {}
+            meta = {"meta": {DOCUMENT: doc.name}} if doc.name else {}
             file.write(msgspec.json.encode({"text": doc.text, **meta}) + b"\n")
     return Exported(source.texts, 0)
 
@@ -54,7 +54,7 @@ def write_by_label(source: Source, folder: Path) -> Exported:
     """
     spans = 0
     rows = Counter(dict.fromkeys(source.labels, 0))
-    declared = []
+    entries = []
     names = file_names(source.labels)
     for split, label in product(source.splits, source.labels):
         path = folder / split / names[label]
@@ -67,25 +67,22 @@ def write_by_label(source: Source, folder: Path) -> Exported:
                     rows[label] += 1
                     spans += len(marked)
         name = f"{split}-{label}" if split else label
-        declared.append(_declare(name, path.relative_to(folder), [label], "complete", split or "auto"))
+        path_there = path.relative_to(folder).as_posix()
+        entries.append(Entry(name=name, path=path_there, labels=(label,), kind="complete", split=split or "auto"))
     verdicts = Counter[str]()
     if not source.predicted:
         if verdicts := write_verdicts(source, folder, _verdicts_by_label):
             name = VERDICTS
-            while any(one["name"] == name for one in declared):
+            while any(entry.name == name for entry in entries):
                 name += "_"
-            judged = [label for label in source.labels if label in verdicts]
-            declared.append(_declare(name, Path(f"{VERDICTS}.jsonl"), judged, "binary", "auto"))
-        (folder / DATASETS).write_text(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True), encoding="utf8")
+            judged = tuple(label for label in source.labels if label in verdicts)
+            entries.append(Entry(name=name, path=f"{VERDICTS}.jsonl", labels=judged, kind="binary"))
+        (folder / DATASETS).write_text(write_entries(entries), encoding="utf8")
     warnings = []
     if empty := ", ".join(label for label in rows if not rows[label]):
         kept = "aren't" if source.predicted else "are"
         warnings.append((f"No row for {empty}", f"LABEL.jsonl has the texts that {kept} complete for the label"))
     return Exported(rows.total(), spans, verdicts.total(), source.rejected, warnings)
-
-
-def _declare(name: str, path: Path, labels: list[str], kind: str, split: str) -> dict[str, Any]:
-    return {"name": name, "path": path.as_posix(), "labels": labels, "kind": kind, "split": split}
 
 
 def _verdicts_by_label(doc: ExportDoc) -> Verdicts:
@@ -130,20 +127,12 @@ def encode_task(doc: ExportDoc, marked: Sequence[SpanKey], tokenize: Callable[[s
     ]
     if scores:
         spans = [{**span, "score": scores[key]} for span, key in zip(spans, marked, strict=True)]
-    meta = {"doc": doc.name, PREDICTED: "yes" if doc.predicted else ""}
+    meta = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}
     meta = {name: value for name, value in meta.items() if value}
-    text_hash = input_hash(doc.text)
-    task = {
-        "text": doc.text,
-        "_input_hash": text_hash,
-        "_task_hash": task_hash(text_hash, plain),
-        "_is_binary": False,
-        "_view_id": "ner_manual",
-        "tokens": tokens,
-        "spans": spans,
-        # What nobody has looked at has no answer, and a mark, which the merge knows: see `answers.why_not`.
-        **({} if doc.predicted else {"answer": "accept"}),
-        **({"meta": meta} if meta else {}),
-        **more,
-    }
-    return msgspec.json.encode(task) + b"\n"
+    keys: dict[str, Any] = {"tokens": tokens, "_view_id": "ner_manual", "spans": spans}
+    # What nobody has looked at has no answer, and a mark, which the merge knows: see `annotations.Task`.
+    if not doc.predicted:
+        keys["answer"] = "accept"
+    if meta:
+        keys["meta"] = meta
+    return msgspec.json.encode(make_task(doc.text, marked, **keys | more)) + b"\n"

@@ -1,6 +1,7 @@
 """Export a corpus, predictions or tasks to a folder; the table FORMATS says in which forms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
+from labelwise.export.review import DISAGREEMENTS, LOST, Reviewed, write_review
 from labelwise.export.source import Exported, Source, open_source
 from labelwise.merge.rules.settings import Settings
 
@@ -48,14 +50,40 @@ def export(
     RAISES (InputError): the source is none of these, or `out` has something other than an export, or what somebody put
         or changed there since.
     """
+    _check(out, splits)
+    opened = open_source(source, splits, settings)
+    with _replaced(out) as folder:
+        done = FORMATS[format](opened, folder)
+    order = "the least certain span first" if opened.certain else "the most spans first"
+    return done._replace(ordered_by=order if opened.predicted else "")
+
+
+def export_review(
+    corpus: Path, out: Path, splits: Sequence[str] = SPLITS, *, lost: bool = False, disagreements: bool = False
+) -> Reviewed:
+    """Export what is to be looked at in Prodigy to a folder, which is replaced as a whole.
+
+    lost (bool): the spans that lost, each with its winner.
+    disagreements (bool): what several people marked differently.
+    RAISES (InputError): it isn't a merged corpus, or see `export`.
+    """
+    _check(out, splits)
+    with _replaced(out) as folder:
+        return write_review(corpus, folder, [LOST] * lost + [DISAGREEMENTS] * disagreements, splits)
+
+
+def _check(out: Path, splits: Sequence[str]) -> None:
+    """Check that a folder may be replaced, and that there are such splits."""
     check_replaceable(out, (MARK,), "export")
     check_unchanged(out, MARK)
     if unknown := [split for split in splits if split not in SPLITS]:
         raise InputError(f"--splits: there is no split {unknown[0]!r}; give some of {','.join(SPLITS)}")
-    opened = open_source(source, splits, settings)
+
+
+@contextmanager
+def _replaced(out: Path) -> Iterator[Path]:
+    """Make a folder that takes the place of an earlier export, with a mark by which the next one knows it."""
     with atomic(out, folder=True) as folder:
         folder.mkdir()
-        done = FORMATS[format](opened, folder)
+        yield folder
         (folder / MARK).write_bytes(msgspec.json.encode({"files": list_digests(folder)}) + b"\n")
-    order = "the least certain span first" if opened.certain else "the most spans first"
-    return done._replace(ordered_by=order if opened.predicted else "")

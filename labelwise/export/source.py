@@ -8,12 +8,13 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from spacy.tokens import Doc
 
+from labelwise.annotations import Problem
 from labelwise.base.errors import InputError
 from labelwise.base.text import SpanKey, text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
@@ -24,7 +25,7 @@ from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.sources.prodigy import parse_task
+from labelwise.sources.formats import read_items
 
 
 class ExportDoc(msgspec.Struct):
@@ -46,7 +47,7 @@ class ExportDoc(msgspec.Struct):
     unknown: dict[str, str] = {}
     rejected: list[SpanKey] = []
     predicted: bool = False
-    split: str = ""
+    split: Literal["", "train", "dev", "test"] = ""
 
     @property
     def key(self) -> str:
@@ -106,7 +107,7 @@ class Source:
         """
         self.labels, self.texts, self.spans, self.certain = [*labels], 0, 0, False
         self.rejected, self.incomplete = 0, 0
-        self.splits: list[str] = []
+        self.splits: list[Literal["", "train", "dev", "test"]] = []
         self._path, self._read, self._settings = path, read, settings
         used: set[str] = set()
         for doc in read():
@@ -191,12 +192,10 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
     RAISES (InputError): a line isn't such a task.
     """
     for dataset in load_datasets([folder / DATASETS]):
+        split = "" if dataset.split == "auto" else dataset.split
         for path, _ in dataset.files:
-            with path.open("rb") as lines:
-                for number, line in enumerate(lines, 1):
-                    task, problem = parse_task(line)
-                    if task is None or task.text is None:
-                        raise InputError(f"{path}:{number}: not a task of convert-brat ({problem}); run it again")
-                    spans = sorted((span.start, span.end, span.label) for span in task.spans or ())
-                    split = "" if dataset.split == "auto" else dataset.split
-                    yield ExportDoc(task.text, task.meta["doc"], spans, split=split)
+            for task in read_items(path):
+                if isinstance(task, Problem):
+                    raise InputError(f"{path}:{task.line}: not a task of convert-brat ({task}); run it again")
+                spans = sorted((span.start, span.end, span.label) for span in task.spans)
+                yield ExportDoc(task.text, task.doc, spans, split=split)

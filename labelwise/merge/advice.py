@@ -1,12 +1,14 @@
 """Warnings after a merge, before anything is trained."""
 
-import json
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from glob import has_magic
 from itertools import combinations
 from pathlib import Path
 
+from labelwise.annotations import Reason
+from labelwise.base.environment import command_line
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
@@ -14,8 +16,6 @@ from labelwise.corpus.tokenizer import has_rules
 from labelwise.corpus.warnings import NAMED, ScoreWarning, warnings_about_merge, warnings_about_split
 from labelwise.datasets.declarations import read_all_entries
 from labelwise.merge.commit import first_problem
-from labelwise.merge.partition import PROBLEMS
-from labelwise.merge.rules.decisions import SUPERSEDED
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
@@ -24,15 +24,15 @@ MANY = 0.1  # of a data set's rows, from which on it is worth a warning that the
 def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
     """Yield the warnings, each with a remedy."""
     yield from warnings_about_merge(ledger)
-    for names, rows in ledger.other_split.items():
-        one, other = json.loads(names)
-        if rows < MANY * ledger.datasets[one]:
+    for one, other, rows in ((one, *found) for one, of in ledger.other_split.items() for found in of.items()):
+        if rows < MANY * ledger.datasets[one]["rows"]:
             continue
         yield ScoreWarning(
             f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts.",
             "A text is in one split: test before dev before train. Take these texts out of one of the two data sets.",
         )
-    if replaced := ledger.replaced:
+    replaced = Counter({f"{one} by {by}": n for one, of in ledger.replaced.items() for by, n in of.items()})
+    if replaced:
         names = ", ".join(f"{name} ({n:,})" for name, n in replaced.most_common(NAMED))
         yield ScoreWarning(
             f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
@@ -54,15 +54,17 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
     if spans := ledger.spans["outvoted"]:
         yield ScoreWarning(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
-            "corpus/disagreements.jsonl has the texts to settle; annotators in project.yml says how many must agree.",
+            "To settle these texts in Prodigy, export them with --disagreements; `annotators` in project.yml says how "
+            "many must agree.",
         )
-    if rows := ledger.rows[SUPERSEDED]:
+    if rows := ledger.rows[Reason.SUPERSEDED_DECISION]:
         yield ScoreWarning(
             f"{counted(rows, 'decision')} superseded: the answers that they were made from have changed since.",
-            "corpus/problems.jsonl has them; load them into the page of a new report, and decide again.",
+            f"`{command_line('why')} corpus --problems` lists them; load them into the page of a new report, and "
+            "decide again.",
         )
-    for name, rows in ledger.datasets.items():
-        if not rows:
+    for name, counts in ledger.datasets.items():
+        if not counts["rows"]:
             yield ScoreWarning(f"Data set {name!r} has no rows.", "Check its path.")
     yield from _small_splits(ledger)
     partly, train = ledger.partly["train"], ledger.texts["train"]
@@ -96,7 +98,7 @@ def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path
     out (Path): the corpus.
     """
     if ledger.problems:
-        yield ScoreWarning(f"The first that can't be used: {first_problem(out / PROBLEMS)}", "Correct it.")
+        yield ScoreWarning(f"The first that can't be used: {first_problem(out)}", "Correct it.")
     for _, entry in read_all_entries(declarations):
         lost = [repr(label) for label in entry.labels if not ledger.labels[label]["gold"]]
         several = len(entry.paths) > 1 or has_magic(entry.paths[0])

@@ -1,83 +1,70 @@
-"""The end of a merge: the ledger is checked, and all other files are written beside the partitions."""
+"""The end of a merge: the account is checked, and all other files are written beside the partitions."""
 
 import hashlib
 import json
-import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from spacy.language import Language
 
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.errors import InputError
+from labelwise.base.files import Staging
 from labelwise.base.text import counted
-from labelwise.corpus.ledger import PROBLEM_ROWS, PROBLEM_SPANS, Ledger, outcome_of, pairwise_f
-from labelwise.corpus.manifest import MANIFEST, SPLITS, Manifest, SplitCounts, is_corpus, write_manifest
+from labelwise.corpus import queries
+from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
+from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
-from labelwise.datasets.declarations import DataSet
-from labelwise.merge.cache import CACHE, MARK
-from labelwise.merge.near_duplicates import NEAR_DUPLICATES
-from labelwise.merge.partition import LINES, PROBLEMS
+from labelwise.datasets.declarations import DataSet, all_labels
+from labelwise.merge.account import read_batches
+from labelwise.merge.near_duplicates import NearPair, TextLocation, write_near_duplicates
+from labelwise.merge.outputs import NEAR_DUPLICATES
+from labelwise.merge.read import Source
+from labelwise.merge.rules.policies import unknown_annotators
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.runs import Source
-
-ANNOTATORS = "annotators.json"
-# All that a merge writes to the folder for the corpus, and so replaces there.
-OUTPUTS = (*SPLITS, "labels", "tokenizer.json", *LINES, NEAR_DUPLICATES, ANNOTATORS, MANIFEST)
 
 
-class AnnotatorPair(msgspec.Struct):
-    """How far two annotators agree on a label.
+def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings) -> Ledger:
+    """Write the tables of the account, of its parts in order, and count what is in them.
 
-    one, other (str): their names; of a data set that names none, the data set's.
-    texts (int): those that both annotated.
-    spans (int): those of the one plus those of the other.
-    f (float | None): F1 of one against the other; None if neither marked anything.
+    RAISES (InputError): the policy `annotators` names nobody who answered.
     """
-
-    label: str
-    one: str
-    other: str
-    texts: int
-    spans: int
-    f: float | None = None
-
-
-def check_out(out: Path, sources: Sequence[Source]) -> None:
-    """Check that the files to be replaced come from a merge, and aren't read by this one.
-
-    RAISES (InputError): some don't, or are.
-    """
-    folder = out.resolve()
-    for source in sources:
-        path = source.path.resolve()
-        replaced = any(path.is_relative_to(folder / name) for name in (*OUTPUTS, CACHE))
-        if replaced or folder.is_relative_to(path):
-            raise InputError(
-                f"data set {source.dataset.name!r}: {path} is an input, so {out} can't be written there; write "
-                "elsewhere, or declare a path or a pattern that leaves it out"
-            )
-    for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "*.json")]:
-        other = [file for file in (out / name).glob("*") if not file.match(ours)]
-        if other:
-            raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
-    found = [name for name in OUTPUTS if os.path.lexists(out / name)]
-    if found and not ((out / CACHE / MARK).is_file() or is_corpus(out)):
-        raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
+    write_tables(chain.from_iterable(map(read_batches, parts)), folder)
+    renames = {dataset.name: dataset.rename for dataset in datasets}
+    ledger = queries.make_ledger(folder, all_labels(datasets), [dataset.name for dataset in datasets], renames)
+    if not settings.split_by:
+        ledger.without_split_by = 0
+    ledger.compared = settings.near_duplicates != "off"
+    names = {name for group in read_groups(folder, merged=False) for name in queries.names_of_annotators(group)}
+    ledger.unknown_annotators = unknown_annotators(settings.annotators, names)
+    return ledger
 
 
-def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bool) -> None:
-    """Check that everything read has one outcome, and that it is one that the caller allows.
+def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:
+    """Write the pairs of texts that are nearly equal and in two splits; return how many, by both splits."""
+    locations = {text.key: TextLocation() for pair in pairs for text in (pair.one, pair.other)}
+    for group in read_groups(folder, merged=False) if locations else ():
+        columns = (group.texts[name].to_pylist() for name in ("text", "split", "doc"))
+        for text, split, doc in zip(*columns, strict=True):
+            if split and (key := bytes.fromhex(text)) in locations:
+                locations[key] = TextLocation(split, doc or "")
+    return write_near_duplicates(pairs, locations, sources, folder / NEAR_DUPLICATES)
+
+
+def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: bool) -> None:
+    """Check that what became of everything is something that the caller allows.
 
     RAISES (InputError): there is no text, or, with `strict`, a problem.
-    RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
     """
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
-        first = f"; the first that can't be used: {first_problem(folder / PROBLEMS)}" if ledger.problems else ""
+        first = f"; the first that can't be used: {first_problem(corpus)}" if ledger.problems else ""
         raise InputError(f"the corpus would have no text; outcomes of the rows: {rows}{first}")
-    ledger.check()
     if strict and (predictions := ledger.rows["prediction"]):
         raise InputError(
             f"{counted(predictions, 'prediction')} that nobody has saved; annotate or remove them, or "
@@ -86,41 +73,44 @@ def check_ledger(ledger: Ledger, folder: Path, *, strict: bool, may_be_empty: bo
     if strict and ledger.problems:
         raise InputError(
             f"{counted(ledger.problems, 'row or span', 'rows or spans')} can't be used, the first in "
-            f"{first_problem(folder / PROBLEMS)}; fix them, or leave out --strict"
+            f"{first_problem(corpus)}; fix them, or leave out --strict"
         )
 
 
-def first_problem(path: Path) -> str:
-    """Say which row or span is the first that can't be used, and why; there is one."""
-    with path.open(encoding="utf8") as lines:
-        problems = map(json.loads, lines)
-        first = next(found for found in problems if outcome_of(found["reason"]) in (*PROBLEM_ROWS, *PROBLEM_SPANS))
-    return f"data set {first['dataset']!r}, {first['file']}, line {first['line']}: {first['reason']}"
+def first_problem(corpus: Path) -> str:
+    """Say which row is the first that can't be used, by data set, file and line, or else which span, and why."""
+    groups = [*read_groups(corpus, merged=False)]
+    rows = [one for group in groups for one in queries.list_problems(group.rows, ROW_PROBLEMS)]
+    spans = (one for group in groups for one in queries.list_problems(group.spans, SPAN_PROBLEMS))
+    dataset, file, line, why = min(rows or spans)
+    return f"data set {dataset!r}, {file}, line {line}: {why}"
 
 
 def write_rest(
-    folder: Path,
+    staging: Staging,
     datasets: Sequence[DataSet],
     nlp: Language,
     settings: Settings,
     ledger: Ledger,
-    keys: dict[str, str],
-    partitions: dict[str, str],
+    keys: Mapping[Split, str],
+    partitions: Mapping[str, str],
 ) -> None:
-    """Write all other files.
+    """Write all other files, the metrics too, where they are asked for.
 
-    keys (dict[str, str]): a digest of the keys of each split.
-    partitions (dict[str, str]): a digest of each `.spacy` file.
+    keys (Mapping[Split, str]): a digest of the keys of each split.
+    partitions (Mapping[str, str]): a digest of each `.spacy` file.
     """
-    labels = list(ledger.labels)
+    folder, labels = staging.folder, list(ledger.labels)
+    ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
+    for file in filter(None, staging.others):
+        file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
-    _write_annotators(ledger, folder / ANNOTATORS)
     splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
     manifest = Manifest(
         settings=msgspec.to_builtins(settings),
         labels=labels,
-        datasets=dict(sorted(ledger.datasets.items())),
+        datasets={name: counts["rows"] for name, counts in sorted(ledger.datasets.items())},
         declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
@@ -135,23 +125,3 @@ def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
     actions = ner.moves.get_actions(entity_types=sorted(labels))
     for name, content in (("ner", actions), ("per_label", sorted(labels))):
         (folder / f"{name}.json").write_text(json.dumps(content, indent=1), encoding="utf8")
-
-
-def _write_annotators(ledger: Ledger, path: Path) -> None:
-    """Write how far each two annotators agree; it has their names, so it isn't among the metrics, which git tracks."""
-    rows = [
-        AnnotatorPair(
-            *names,
-            texts=n["texts"],
-            spans=n["spans"],
-            f=pairwise_f(n["both"], n["spans"]),
-        )
-        for names, n in sorted(ledger.pairs.items())
-    ]
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-
-
-def write_metrics(ledger: Ledger, path: Path, partitions: dict[str, str]) -> None:
-    """Write the metrics, and a digest of the corpus: of the digests of its partitions."""
-    ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
-    path.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")

@@ -6,12 +6,12 @@ share a band of their signatures, so that not every pair is looked at: Leskovec,
 Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity 0.8 is found with a
 probability of 95%, one of 0.9 with more than 99.9%.
 
-Signatures are on disk, by partition; memory holds 16 bytes per text, and the pairs.
+Signatures are on disk; memory holds 16 bytes per text, and the pairs.
 """
 
-import hashlib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -22,14 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
-from labelwise.base.files import atomic, remove
-from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.merge.plan import MergeJob
+from labelwise.merge.partition import MergeJob
+from labelwise.merge.read import Source
 from labelwise.merge.rules.splits import SplitGroup, declared_split
-from labelwise.merge.runs import RunReader, Source
 
-NEAR_DUPLICATES = "near_duplicates.jsonl"
 BANDS, ROWS, SHINGLE = 16, 8, 3
 # If at most this many texts share a band, all pairs of them are compared; if more, neighbours, and each with the first.
 ALL_PAIRS = 10
@@ -51,7 +48,7 @@ class Text(NamedTuple):
     declared: Split | None
 
 
-class Home(NamedTuple):
+class TextLocation(NamedTuple):
     """Where a text is in the corpus: its split, empty if it isn't there, and the document's name, if it has one."""
 
     split: str = ""
@@ -66,29 +63,18 @@ class NearPair(NamedTuple):
     other: Text
 
 
-def sign_partition(job: MergeJob) -> str:
-    """Write the signatures of a partition's texts, unless an earlier run did; return their file's name."""
-    numbers = ",".join(str(run.source.number) for run in job.runs)
-    name = hashlib.blake2b(f"{job.fingerprint()} {numbers}".encode(), digest_size=16).hexdigest()
-    folder = job.folder.parent.parent / "signatures"
-    file = folder / f"{job.number:05d}-{name}"
-    if file.is_file():
-        return file.name
-    declares = any(run.source.dataset.split != "auto" for run in job.runs)
+def sign_range(job: MergeJob) -> Path:
+    """Write the signatures of a range of texts to a file, and return it."""
+    declares = any(source.dataset.split != "auto" for source in job.sources)
     signed = []
-    with RunReader(job.runs) as reader:
-        for key, places in job.texts():
-            first = places[0]
-            source = job.runs[first.run].source.number
-            split = declared_split([job.read_answer(place, reader) for place in places]) if declares else None
-            declared = SPLITS.index(split) + 1 if split else 0
-            signed.append((key, source, first.line, declared, sign(reader.read_text(first))))
-    with atomic(file) as path:
-        path.write_bytes(np.array(signed, SIGNED).tobytes())
-    for other in folder.glob(f"{job.number:05d}-*"):
-        if other != file:
-            remove(other)
-    return file.name
+    for text in job.texts():
+        source, task = next(text.tasks())
+        split = declared_split(job.answers(text)) if declares else None
+        declared = SPLITS.index(split) + 1 if split else 0
+        signed.append((text.key, source, task.line, declared, sign(text.text)))
+    job.folder.mkdir(parents=True)
+    (job.folder / "signatures").write_bytes(np.array(signed, SIGNED).tobytes())
+    return job.folder / "signatures"
 
 
 def sign(text: str) -> list[int]:
@@ -148,7 +134,7 @@ def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[
 
 
 def hash_band(files: Sequence[Path], band: int, total: int) -> npt.NDArray[np.uint64]:
-    """Compute a hash of each text's numbers in a band. What shares it by chance isn't similar."""
+    """Hash one band of each signature. Collisions are harmless: candidates are compared in full."""
     columns = slice(band * ROWS, (band + 1) * ROWS)
     factors = np.random.default_rng(0).integers(1, 2**63, ROWS, dtype=np.uint64) | np.uint64(1)
     hashes, end = np.zeros(total, np.uint64), 0
@@ -185,18 +171,23 @@ def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
 
 
 def write_near_duplicates(
-    pairs: Sequence[NearPair], homes: Mapping[bytes, Home], sources: Sequence[Source], ledger: Ledger, file: Path
-) -> None:
-    """Write the pairs of texts that are nearly equal and in two splits, the most similar first, and count them."""
+    pairs: Sequence[NearPair], locations: Mapping[bytes, TextLocation], sources: Sequence[Source], file: Path
+) -> dict[str, Counter[str]]:
+    """Write the pairs of texts that are nearly equal and in two splits, the most similar first.
+
+    RETURNS (dict): the pairs, by the splits of both.
+    """
+    counts: dict[str, Counter[str]] = {}
     with file.open("wb") as lines:
         for pair in pairs:
             texts = []
             for text in (pair.one, pair.other):
-                source, home = sources[text.source], homes[text.key]
-                named = {"doc": home.doc} if home.doc else {}
-                place = {"dataset": source.dataset.name, "file": source.name, "line": text.line}
-                texts.append({"split": home.split, **named, **place})
+                source, location = sources[text.source], locations[text.key]
+                named = {"doc": location.doc} if location.doc else {}
+                place = {"dataset": source.dataset.name, "file": source.file.name, "line": text.line}
+                texts.append({"split": location.split, **named, **place})
             names = [split for split in SPLITS if split in {text["split"] for text in texts}]
             if len(names) > 1:
-                ledger.near_duplicates[", ".join(names)] += 1
+                counts.setdefault(names[0], Counter())[names[1]] += 1
                 lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")
+    return counts

@@ -1,110 +1,179 @@
-"""Merge one partition: the work of one process; one text's tasks are held at a time.
-
-The result is kept in the cache, with a fingerprint of all that it depends on: a later run takes it from there if that
-is the same.
-"""
+"""Merge the texts of a range of keys: the work of one process; one bucket is held at a time."""
 
 import hashlib
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from labelwise.base.files import atomic
-from labelwise.base.text import decode_counter
+from labelwise.annotations import Reason
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_writer import DocWriter
-from labelwise.corpus.ledger import Ledger, problem_line
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.pipeline import forgetting
-from labelwise.corpus.places import PLACES, places_line
-from labelwise.merge.plan import MergeJob
-from labelwise.merge.rules.agreement import disagreement_tasks
-from labelwise.merge.rules.answers import place_of
+from labelwise.corpus.tokenizer import LearningTokenizer
+from labelwise.datasets.decisions import DecisionRow
+from labelwise.merge.account import AccountWriter, add_decision, add_text
+from labelwise.merge.buckets import Text, range_of, read_bucket
+from labelwise.merge.read import Source
+from labelwise.merge.rules.answers import Answer, left_out, make_answer
+from labelwise.merge.rules.claims import SpanOutcome
 from labelwise.merge.rules.decisions import judge
-from labelwise.merge.rules.lost_spans import lost_span_tasks
-from labelwise.merge.rules.settings import load_tokenizer
-from labelwise.merge.runs import RunReader
-from labelwise.merge.text_result import count_decisions, find_problems, merge_one
-
-LOST_SPANS, DISAGREEMENTS, PROBLEMS = "lost_spans.jsonl", "disagreements.jsonl", "problems.jsonl"
-LINES = (LOST_SPANS, DISAGREEMENTS, PROBLEMS, PLACES)  # files of a partition, of lines
+from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
+from labelwise.merge.rules.policies import COVERAGE
+from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.merge.rules.splits import SplitGroup, declared_split, hashed_split, value_of_meta
+from labelwise.merge.rules.to_doc import Projection, to_doc
 
 
-class PartitionResult(msgspec.Struct):
-    """The result of a partition, except for its files: LINES, and one of Docs for each split that has any.
+class MergeJob(msgspec.Struct, frozen=True):
+    """A range of keys to be merged: some partitions in a bucket, or some buckets in a partition.
 
-    fingerprint (str): see `MergeJob.fingerprint`.
-    keys (dict[Split, list[bytes]]): of the Docs' texts, in order.
-    names (dict[bytes, str]): the documents that texts are, by key, of those that have a name.
-    files (dict[str, str]): the names of its files, with their digests.
+    number, bits (int): the number of the range, of 2**bits.
+    bucket_bits, partition_bits (int): of the keys, which number a bucket, and a partition.
+    folder (Path): for the results.
+    groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
+    decisions (Mapping[bytes, list[DecisionRow]]): by the key of the text that they are about, in order.
     """
 
-    fingerprint: str
-    ledger: Ledger = msgspec.field(default_factory=Ledger)
-    keys: dict[Split, list[bytes]] = msgspec.field(default_factory=lambda: {split: [] for split in SPLITS})
-    names: dict[bytes, str] = {}
-    files: dict[str, str] = {}
+    number: int
+    bits: int
+    buckets: Path
+    bucket_bits: int
+    partition_bits: int
+    sources: Sequence[Source]
+    labels: list[str]
+    settings: Settings
+    folder: Path
+    groups: Mapping[bytes, SplitGroup] = {}
+    decisions: Mapping[bytes, list[DecisionRow]] = {}
+
+    def __str__(self) -> str:
+        """Name the range."""
+        return f"texts, part {self.number + 1} of {1 << self.bits}"
+
+    def texts(self) -> Iterator[Text]:
+        """Yield the texts, in the order of their keys."""
+        each = self.bucket_bits - self.bits
+        for number in range(self.number << each, (self.number + 1) << each):
+            yield from read_bucket(self.buckets / f"{number:03d}", self.bucket_bits)
+
+    def answers(self, text: Text) -> list[Answer]:
+        """Make the answers about a text."""
+        return [
+            make_answer(number, task, self.sources[source].dataset, self.sources[source].file, source)
+            for number, (source, task) in enumerate(text.tasks())
+        ]
 
 
-def merge_partition(job: MergeJob) -> None:
-    """Merge the texts of one partition and write its files and its result, unless an earlier run did.
+class MergedRange(msgspec.Struct):
+    """What a job made, beside its part of the account.
+
+    partitions (dict[str, str]): the `.spacy` files in its folder, such as train/part-00000.spacy, with their SHA-256.
+    keys (dict[Split, bytes]): of the texts of each split, in order.
+    """
+
+    partitions: dict[str, str]
+    keys: dict[Split, bytes]
+
+
+class TextResult(NamedTuple):
+    """The outcome of one text: its annotation, its split with what chose it, and its Doc, if it is in the corpus."""
+
+    answers: Sequence[Answer]
+    merged: Merged
+    split: Split
+    chosen_by: str
+    why_not: str | None
+    made: Projection | None
+
+
+def merge_range(job: MergeJob) -> MergedRange:
+    """Merge the texts of a range of keys, and write their Docs, and what became of everything, into the job's folder.
 
     RAISES (InputError): an "error" policy met its case.
     """
-    result = PartitionResult(job.fingerprint())
-    earlier = _whole_result(job.folder)
-    if earlier and earlier.fingerprint == result.fingerprint:
-        return
-    docs = {split: DocWriter() for split in SPLITS}
-    lines: dict[str, list[bytes]] = {name: [] for name in LINES}
     tokenizer = load_tokenizer(job.settings)
-    without_text = dict(job.decisions)
-    with RunReader(job.runs) as reader, forgetting(tokenizer.nlp):
-        for key, places in job.texts():
-            text = reader.read_text(places[0])
-            answers = [job.read_answer(place, reader) for place in places]
-            split, made, merged = merge_one(key, text, answers, job, tokenizer, result.ledger)
-            if made:
-                docs[split].add(made.doc, made.starts, made.ends)
-                result.keys[split].append(key)
-                where = [place_of(answer, merged.places) for answer in answers]
-                lines[PLACES].append(places_line(key, list(filter(None, where))))
-            if merged.name:
-                result.names[key] = merged.name
-            places_that_count = list(merged.places)
-            lines[LOST_SPANS] += lost_span_tasks(text, merged.lost, places_that_count, merged.name)
-            lines[DISAGREEMENTS] += disagreement_tasks(text, merged.versions, places_that_count, merged.name)
-            lines[PROBLEMS] += map(problem_line, find_problems(answers, merged.judged))
-            without_text.pop(key, None)
-    judged, _ = judge(list(chain.from_iterable(rows for _, rows in sorted(without_text.items()))), "", ())
-    count_decisions(judged, result.ledger)
-    lines[PROBLEMS] += map(problem_line, find_problems((), judged))
-    with atomic(job.folder, folder=True) as folder:
-        folder.mkdir()
-        for split in SPLITS:
-            if result.keys[split]:
-                docs[split].write(folder / f"{split}.spacy")
-        for name, content in lines.items():
-            (folder / name).write_bytes(b"".join(content))
-        result.files = {file.name: _digest_file(file) for file in sorted(folder.iterdir())}
-        (folder / "result").write_bytes(msgspec.msgpack.encode(result))
+    result = MergedRange({}, {})
+    keys: dict[Split, list[bytes]] = {split: [] for split in SPLITS}
+    left = dict(job.decisions)
+    with AccountWriter(job.folder / "account") as account, forgetting(tokenizer.nlp):
+        for number, texts in groupby(job.texts(), lambda text: range_of(text.key, job.partition_bits)):
+            docs: dict[Split, DocWriter] = {}
+            for text in texts:
+                decisions = left.pop(text.key, [])
+                found = merge_one(text, decisions, job, tokenizer)
+                if found.made:
+                    docs.setdefault(found.split, DocWriter()).add(found.made.doc, found.made.starts, found.made.ends)
+                    keys[found.split].append(text.key)
+                _add(account, text, found)
+                account.end_text()
+            account.flush()  # so that batches follow from partitions
+            for split, writer in docs.items():
+                name = f"{split}/part-{number:05d}.spacy"
+                file = job.folder / name
+                file.parent.mkdir(exist_ok=True)
+                writer.write(file)
+                result.partitions[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    with AccountWriter(job.folder / "rest") as account:
+        for key, rows in sorted(left.items()):
+            for judged in judge(rows, "", ())[0]:
+                add_decision(account, judged, key.hex(), None)
+    result.keys = {split: b"".join(found) for split, found in keys.items()}
+    return result
 
 
-def _digest_file(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, tokenizer: LearningTokenizer) -> TextResult:
+    """Merge all answers about one text, choose its split, and make its Doc.
 
-
-def read_result(folder: Path) -> PartitionResult:
-    """Read the result of a partition."""
-    content = (folder / "result").read_bytes()
-    return msgspec.msgpack.decode(content, type=PartitionResult, dec_hook=decode_counter)
-
-
-def _whole_result(folder: Path) -> PartitionResult | None:
-    """Read the result of an earlier run, if its files are complete and unchanged."""
+    RAISES (InputError): an "error" policy met its case.
+    """
+    answers = job.answers(text)
+    declared = declared_split(answers)
+    merged = merge_text(text.text, answers, job.settings, declared, decisions)
+    split, chosen_by = (declared, "declared") if declared else _other_split(text.key, answers, job)
+    uncovered = missing_labels(merged.coverage, job.labels)
+    unmarked = COVERAGE[job.settings.coverage](split) if uncovered else "outside"
+    if not merged.coverage:
+        return TextResult(answers, merged, split, chosen_by, "no usable answer", None)
+    if unmarked is None:
+        return TextResult(answers, merged, split, chosen_by, "not covered", None)
     try:
-        result = read_result(folder)
-        whole = all(_digest_file(folder / name) == digest for name, digest in result.files.items())
-    except (OSError, msgspec.DecodeError):
-        return None
-    return result if whole else None
+        made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
+    except InputError as error:
+        first = next(answer for answer in answers if not left_out(answer))
+        raise InputError(f"{first.place}: {text.text[:60]!r}: {error}") from error
+    return TextResult(answers, merged, split, chosen_by, None, made)
+
+
+def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[Split, str]:
+    """Choose the split of a text for which no data set declares one, and say by what."""
+    group = job.groups.get(key, SplitGroup(key, None))
+    if group.declared:
+        return group.declared, "group"
+    value = value_of_meta(answers, job.settings.split_by) if job.settings.split_by else None
+    if value is not None:
+        return hashed_split(value, job.settings), "split_by"
+    return hashed_split(group.unit.hex(), job.settings), "hash"
+
+
+def _add(account: AccountWriter, text: Text, found: TextResult) -> None:
+    """Add a text to the account."""
+    if found.made:
+        last = found.made.spans
+    else:
+        counting = (*found.merged.gold.values(), *found.merged.rejected.values())
+        last = {claims[0].span: SpanOutcome(Reason.NOT_COVERED) for claims in counting}
+    add_text(
+        account,
+        text.key.hex(),
+        found.answers,
+        found.merged,
+        found.merged.spans | last,
+        split=found.split if found.made else None,
+        why_not=found.why_not,
+        chosen_by=found.chosen_by,
+        words=len(found.made.doc) if found.made else None,
+    )

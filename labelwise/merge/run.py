@@ -1,46 +1,41 @@
 """Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
-1. Read: each data set is read once; what is needed of it goes to the cache, sorted by text (`read`, `runs`).
+1. Read: each data set is read once; what is needed of it goes to buckets, by the keys of texts (`read`, `buckets`).
 2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
-3. Merge: the partitions are worked on, one by one or side by side (`partition`).
-4. Account: every row and span read has one outcome, or the command fails.
+3. Merge: ranges of keys are worked on, one by one or side by side (`partition`).
+4. Account: every row and span read has one outcome in the tables (`corpus.tables`), or the command fails.
 5. Commit: the old manifest is deleted, the files are moved to their places, and the new manifest last.
-
-The cache holds the results of 1 and 3. A later run takes those that were made from the same data, settings and code, so
-that it does only new work, and a run that was killed resumes.
 """
 
 import hashlib
-import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
-from typing import IO
+from typing import TypeVar
+
+import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic_together, link
+from labelwise.base.files import staged
 from labelwise.base.parallel import MapJobs, Progress, count_cores, give_back, no_progress, open_workers
-from labelwise.corpus.ledger import Ledger, Problem, outcome_of, problem_line
-from labelwise.corpus.manifest import MANIFEST, SPLITS
+from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.manifest import MANIFEST, SPLITS, Split
 from labelwise.datasets.decisions import DecisionRow, find_decisions
-from labelwise.datasets.declarations import DataSet, all_labels, load_datasets
-from labelwise.merge.cache import CACHE, Cache, forget_unused, open_cache
-from labelwise.merge.commit import OUTPUTS, check_ledger, check_out, write_metrics, write_rest
-from labelwise.merge.near_duplicates import (
-    NEAR_DUPLICATES,
-    Home,
-    NearPair,
-    find_pairs,
-    group_texts,
-    sign_partition,
-    write_near_duplicates,
-)
-from labelwise.merge.partition import LINES, PROBLEMS, merge_partition, read_result
-from labelwise.merge.plan import count_partitions, plan_merging
-from labelwise.merge.read import collect_extracts, plan_reading, read_source
+from labelwise.datasets.declarations import all_labels, load_datasets
+from labelwise.merge.account import AccountWriter, add_problem
+from labelwise.merge.buckets import count_bits, count_texts, range_of
+from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, sign_range
+from labelwise.merge.outputs import OUTPUTS, check_out
+from labelwise.merge.partition import MergedRange, MergeJob, merge_range
+from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.runs import Run, Source
+from labelwise.sources.brat import READ_SUFFIXES
+from labelwise.sources.files import stat_of
+
+TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
+
+Value = TypeVar("Value")
 
 
 def merge_data(
@@ -55,10 +50,10 @@ def merge_data(
     may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, seven files more, and `manifest.json`.
+    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five files more, and `manifest.json`.
 
     declarations (Sequence[Path | str]): `datasets.yml` files.
-    out (Path | str): the folder for the corpus; nothing else in it is touched, except for the cache.
+    out (Path | str): the folder for the corpus; nothing else in it is touched.
     workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
@@ -66,7 +61,7 @@ def merge_data(
     may_be_empty (bool): it isn't an error if no text goes into the corpus.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; an "error" policy met its case; a
         file changed meanwhile, another merge is writing to the folder, or the disk is full.
-    RAISES (RuntimeError): the ledger doesn't balance, which is a bug in this program.
+    RAISES (RuntimeError): the account doesn't balance, which is a bug in this program.
     """
     datasets = load_datasets([Path(path).absolute() for path in declarations])
     if workers < 0:
@@ -76,118 +71,143 @@ def merge_data(
     # else refers to it, as a worker lets go of it when it has seen many words.
     load_tokenizer(settings)
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
-    sources = [Source(number, dataset, *file) for number, (dataset, file) in enumerate(files)]
-    ledger = open_ledger(datasets, settings)
-    others = [out / name for name in OUTPUTS if name != MANIFEST]
-    folders = [out / name for name in (*SPLITS, "labels")]
-    with (
-        open_workers(workers or count_cores()) as map_jobs,
-        atomic_together(out / MANIFEST, *others, metrics, folders=folders) as (manifest, *_, metrics_file),
-    ):
-        folder = manifest.parent
-        check_out(out, sources)
-        cache = open_cache(out / CACHE)
-        for split in SPLITS:
-            (folder / split).mkdir(parents=True)
-        with (folder / PROBLEMS).open("wb") as problems:
-            decided = read_decisions(Path(decisions), ledger, problems) if decisions else {}
-            jobs = plan_reading(sources, cache.tasks, settings)
-            extracts = progress(map_jobs(read_source, jobs), "read", len(jobs))
-            runs = collect_extracts(jobs, extracts, settings, ledger, problems)
-        forget_unused(cache.tasks, {job.out.name for job in jobs})
+    sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
+    labels = all_labels(datasets)
+    with staged(out, OUTPUTS, MANIFEST, metrics, folders=(*SPLITS, "labels")) as staging:
+        check_out(out, sources, interrupted=staging.interrupted)
+        work = staging.folder / "work"
+        with open_workers(workers or count_cores()) as map_jobs:
+            read, bits = read_sources(sources, work, settings, map_jobs, progress)
+            decided = read_decisions(Path(decisions) if decisions else None, work / "decisions")
+            plan = plan_merging(sources, read, bits, labels, settings, work)
+            pairs = compare_texts(plan, settings, work, map_jobs, progress)
+            groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
+            jobs = give_each(plan, groups, decided)
+            merged = list(progress(map_jobs(merge_range, jobs), "merge", len(jobs)))
 
-        count = count_partitions(runs, settings)
-        labels = list(ledger.labels)
-        pairs = compare_texts(runs, count, labels, settings, cache, map_jobs, progress) if ledger.compared else []
-        groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
-        homes = {text.key: Home() for pair in pairs for text in (pair.one, pair.other)}
-        work = plan_merging(runs, count, labels, settings, cache.partitions, groups, decided)
-        merged = progress(map_jobs(merge_partition, work), "merge", count)
-        keys, partitions = gather(merged, cache.partitions, homes, ledger, folder)
-        for kept in (cache.partitions, cache.signatures):
-            forget_unused(kept, {f"{number:05d}" for number in range(count)})
-        write_near_duplicates(pairs, homes, sources, ledger, folder / NEAR_DUPLICATES)
-        check_ledger(ledger, folder, strict=strict, may_be_empty=may_be_empty)
-        if metrics_file:
-            write_metrics(ledger, metrics_file, partitions)
-        write_rest(folder, datasets, load_tokenizer(settings).nlp, settings, ledger, keys, partitions)
+        # It imports pyarrow, 40 MB that workers don't need.
+        from labelwise.merge.balance import check_balance
+        from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
+
+        partitions = collect_partitions(jobs, merged, staging.folder)
+        parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
+        parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
+        ledger = write_account(parts, staging.folder, datasets, settings)
+        check_balance(staging.folder, sources, read, work / "buckets", bits)
+        ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
+        check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty)
+        write_rest(staging, datasets, load_tokenizer(settings).nlp, settings, ledger, digest_keys(merged), partitions)
     return ledger
 
 
-def open_ledger(datasets: Sequence[DataSet], settings: Settings) -> Ledger:
-    """Begin a ledger with all that is counted even if there is none of it."""
-    ledger = Ledger(compared=settings.near_duplicates != "off")
-    for label in all_labels(datasets):
-        ledger.labels[label].clear()
-    for dataset in datasets:
-        ledger.datasets[dataset.name] = 0
-        ledger.renamed.update({f"{dataset.name}: {old} to {new}": 0 for old, new in dataset.rename.items()})
-    return ledger
+def read_sources(
+    sources: Sequence[Source], work: Path, settings: Settings, map_jobs: MapJobs, progress: Progress
+) -> tuple[list[ReadCounts], int]:
+    """Read all sources into buckets.
+
+    work (Path): the folder for what is gone when the merge ends.
+    RETURNS (tuple): what was read of each, and how many bits of a key number a bucket.
+    """
+    stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
+    bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
+    jobs = [
+        ReadJob(
+            source, stat, work / "buckets", bits, work / f"read-{source.number}", settings.normalize, settings.split_by
+        )
+        for source, stat in zip(sources, stats, strict=True)
+    ]
+    return list(progress(map_jobs(read_source, jobs), "read", len(jobs))), bits
 
 
-def read_decisions(decisions: Path, ledger: Ledger, problems: IO[bytes]) -> dict[bytes, list[DecisionRow]]:
-    """Read the decisions, by the key of their text; count and list unusable ones."""
+def read_decisions(decisions: Path | None, part: Path) -> dict[bytes, list[DecisionRow]]:
+    """Read the decisions, by the key of their text; unusable ones go to a part of the account."""
     found: dict[bytes, list[DecisionRow]] = {}
-    for row in find_decisions(decisions):
-        if row.decision:
-            found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
-        else:
-            ledger.rows_read += 1
-            ledger.rows[outcome_of(row.problem)] += 1
-            problems.write(problem_line(Problem("", row.file, row.line, row.problem)))
+    with AccountWriter(part) as account:
+        for row in find_decisions(decisions) if decisions else ():
+            if row.decision:
+                found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
+            elif row.problem:
+                add_problem(account, row.problem, "", row.file, "decision")
+    return found
+
+
+def plan_merging(
+    sources: Sequence[Source],
+    read: Sequence[ReadCounts],
+    bucket_bits: int,
+    labels: list[str],
+    settings: Settings,
+    work: Path,
+) -> list[MergeJob]:
+    """Plan the merging of all texts.
+
+    How many partitions there are is a power of two, so that a few more texts don't change it.
+    """
+    texts, text_bytes = count_texts(work / "buckets", bucket_bits, sum(one.tasks for one in read))
+    least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
+    partition_bits = (least - 1).bit_length()
+    bits = min(partition_bits, bucket_bits)
+    return [
+        MergeJob(
+            number=number,
+            bits=bits,
+            buckets=work / "buckets",
+            bucket_bits=bucket_bits,
+            partition_bits=partition_bits,
+            sources=sources,
+            labels=labels,
+            settings=settings,
+            folder=work / f"merge-{number}",
+        )
+        for number in range(1 << bits)
+    ]
+
+
+def give_each(
+    plan: Sequence[MergeJob], groups: Mapping[bytes, object], decisions: Mapping[bytes, list[DecisionRow]]
+) -> list[MergeJob]:
+    """Give each job what concerns its texts."""
+    bits = plan[0].bits
+    grouped, decided = _by_range(groups, bits), _by_range(decisions, bits)
+    return [
+        msgspec.structs.replace(job, groups=grouped.get(job.number, {}), decisions=decided.get(job.number, {}))
+        for job in plan
+    ]
+
+
+def _by_range(values: Mapping[bytes, Value], bits: int) -> dict[int, dict[bytes, Value]]:
+    """Group a mapping of text keys by range."""
+    found: dict[int, dict[bytes, Value]] = {}
+    for key, value in values.items():
+        found.setdefault(range_of(key, bits), {})[key] = value
     return found
 
 
 def compare_texts(
-    runs: Sequence[Run],
-    count: int,
-    labels: list[str],
-    settings: Settings,
-    cache: Cache,
-    map_jobs: MapJobs,
-    progress: Progress,
+    plan: Sequence[MergeJob], settings: Settings, work: Path, map_jobs: MapJobs, progress: Progress
 ) -> list[NearPair]:
-    """Find the pairs of texts that are nearly equal, partition by partition; `count` is the number of these."""
-    work = plan_merging(runs, count, labels, settings, cache.partitions)
-    signed = [cache.signatures / name for name in progress(map_jobs(sign_partition, work), "compare", count)]
+    """Find the pairs of texts that are nearly equal; none if they aren't looked for."""
+    if settings.near_duplicates == "off":
+        return []
+    jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
+    signed = list(progress(map_jobs(sign_range, jobs), "compare", len(jobs)))
     pairs = find_pairs(signed, settings.near_similarity)
     give_back()
     return pairs
 
 
-def gather(
-    merged: Iterable[None], results: Path, homes: dict[bytes, Home], ledger: Ledger, folder: Path
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Put the partitions together.
-
-    merged (Iterable[None]): merges the next one.
-    results (Path): the folder that has one for each partition, in which its result is.
-    homes (dict[bytes, Home]): the split and the document of each text whose key it has are put into it.
-    RETURNS (tuple): a digest of the keys of each split, and one of each `.spacy` file.
-    """
-    digests = {split: hashlib.sha256() for split in SPLITS}
+def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], folder: Path) -> dict[str, str]:
+    """Move the partitions to the folder of the corpus; return their digests."""
+    for split in SPLITS:
+        (folder / split).mkdir()
     partitions: dict[str, str] = {}
-    with ExitStack() as stack:
-        whole = {name: stack.enter_context((folder / name).open("ab")) for name in LINES}
-        for number, _ in enumerate(merged):
-            own = results / f"{number:05d}"
-            result = read_result(own)
-            ledger.add(result.ledger)
-            for split in SPLITS:
-                digests[split].update(b"".join(result.keys[split]))
-                homes.update(
-                    (key, Home(split, result.names.get(key, ""))) for key in result.keys[split] if key in homes
-                )
-                if digest := result.files.get(f"{split}.spacy"):
-                    name = f"{split}/part-{number:05d}.spacy"
-                    link(own / f"{split}.spacy", folder / name)
-                    partitions[name] = digest
-            for name, file in whole.items():
-                _append(own / name, file)
-    return {split: digest.hexdigest() for split, digest in digests.items()}, partitions
+    for job, made in zip(jobs, merged, strict=True):
+        for name in made.partitions:
+            (job.folder / name).rename(folder / name)
+        partitions |= made.partitions
+    return partitions
 
 
-def _append(file: Path, whole: IO[bytes]) -> None:
-    """Append a partition's file to the whole."""
-    with file.open("rb") as content:
-        shutil.copyfileobj(content, whole)
+def digest_keys(merged: Sequence[MergedRange]) -> dict[Split, str]:
+    """Digest the keys of each split."""
+    return {split: hashlib.sha256(b"".join(one.keys[split] for one in merged)).hexdigest() for split in SPLITS}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from labelwise.base.console import print_counts, print_table
+from labelwise.base.console import figure, print_counts, print_table
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger, pairwise_f, split_gold
 
@@ -14,6 +14,10 @@ def print_ledger(ledger: Ledger, more: str) -> None:
 
     more (str): the file that has all of it; if there are many labels, those that lose the most are printed.
     """
+    names = ("rows", "texts", "accepted", "rejected", "ignored", "superseded", "spans", "entities", "lost")
+    used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
+    rows = [[name, *(f"{counts[column]:,}" for column in used)] for name, counts in ledger.datasets.items()]
+    print_table(["Data set", *used], sorted(rows), more)
     print_counts(counted(ledger.rows_read, "row read", "rows read"), ledger.rows)
     print_counts(counted(ledger.spans_read, "span read", "spans read"), ledger.spans)
     print_counts("Texts", ledger.texts)
@@ -26,7 +30,26 @@ def print_ledger(ledger: Ledger, more: str) -> None:
         for label in first
     ]
     print_table(["Label", *columns, *agreement], rows, more)
-    print_counts("Spans whose label was renamed", ledger.renamed)
+    renamed = [(name, old, *to) for name, of in ledger.renamed.items() for old, new in of.items() for to in new.items()]
+    print_counts("Spans whose label was renamed", {f"{name}: {old} to {new}": n for name, old, new, n in renamed})
+    print_annotators(ledger)
+
+
+def print_annotators(ledger: Ledger) -> None:
+    """Print how far each two annotators agree, over all labels."""
+    people: dict[tuple[str, str], Counter[str]] = {}
+    for (_, one, other), counts in ledger.pairs.items():
+        people.setdefault((one, other), Counter()).update(counts)
+    rows = [
+        [
+            f"{one}, {other}",
+            f"{counts['texts']:,}",
+            f"{counts['spans']:,}",
+            figure(pairwise_f(counts["both"], counts["spans"])),
+        ]
+        for (one, other), counts in sorted(people.items())
+    ]
+    print_table(["Annotators", "texts", "spans", "F1"], rows)
 
 
 def _tell_agreement(ledger: Ledger, label: str) -> str:

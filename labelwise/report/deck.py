@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from labelwise.annotations import answer_digest
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
+from labelwise.corpus.answers import AnswerPlace, read_answers
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus, read_split
-from labelwise.corpus.places import AnswerPlace, answer_digest, read_places
 from labelwise.datasets.decisions import Decision, DecisionRow, decode_decisions, find_decisions, list_cases
 from labelwise.report.advice import CASES
 
@@ -98,14 +99,14 @@ def decided_spans(rows: Sequence[DecisionRow], corpus: Path | None) -> DecidedSp
     for one in (row.decision for row in rows if row.decision):
         made.setdefault(one.text, []).append(one)
     if made and corpus:
-        answers = {text.key: text.answers for text in read_places(corpus) if text.key in made}
-        made = {text: [one for one in made[text] if _is_valid(one, found)] for text, found in answers.items()}
+        answers = read_answers(corpus, made)
+        made = {text: [one for one in made[text] if _is_valid(one, found)] for text, found in answers}
     return {(one.text, *span, one.label) for decisions in made.values() for one in decisions for span in one.spans}
 
 
 def _is_valid(decision: Decision, answers: Sequence[AnswerPlace]) -> bool:
-    digests = (one.digests for one in answers if one.dataset == decision.dataset and one.digests is not None)
-    return any(found.get(decision.label, NOTHING) == decision.answer for found in digests)
+    digests = (one.digests.get(decision.label, NOTHING) for one in answers if one.dataset == decision.dataset)
+    return decision.answer in digests
 
 
 def spans_of(finding: Mapping[str, Any]) -> DecidedSpans:

@@ -1,4 +1,4 @@
-"""The sources of annotations: brat, Prodigy, `.spacy` files, and how data sets are declared.
+"""Readers of annotations, a module for each format; none of them knows another.
 
 It imports corpus.
 """

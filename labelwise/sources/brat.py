@@ -1,4 +1,4 @@
-"""Read brat standoff annotation: every `T` line becomes one mention or one counted, located problem.
+"""Read brat standoff annotation: every `T` line becomes one span or one counted, located problem.
 
 A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A text-bound annotation is one line of it:
 
@@ -8,7 +8,7 @@ that is, an id, a label, one or more `start end` fragments, and the mention as t
 The format: https://brat.nlplab.org/standoff.html
 
 1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions say
-   otherwise, other readings are tried (`brat_offsets.READINGS`): the one that most mentions of the document agree with.
+   otherwise, other readings are tried (`offsets.READINGS`): the one that most mentions of the document agree with.
 2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
    A mention that is still in several pieces is for the `discontinuous` policy.
@@ -29,9 +29,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from labelwise.annotations import Span
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, trim
-from labelwise.sources.brat_offsets import (
+from labelwise.sources.files import check_fetched, find_files, printable, read_file
+from labelwise.sources.offsets import (
     Fragments,
     OffsetTable,
     choose_reading,
@@ -41,12 +43,11 @@ from labelwise.sources.brat_offsets import (
     says,
     to_code_points,
 )
-from labelwise.sources.files import check_fetched, find_files, printable, read_file
 
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))
-PREDICTED = "PREDICTED.json"
-READ_SUFFIXES = (*DOCUMENT_SUFFIXES, PREDICTED)  # of all files that are read
+PREDICTIONS = "PREDICTED.json"
+READ_SUFFIXES = (*DOCUMENT_SUFFIXES, PREDICTIONS)  # of all files that are read
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
 
 Discontinuous = Literal["drop", "first", "cover"]
@@ -74,9 +75,11 @@ T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9
 LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """How documents are read; keys of the section `brat` of project.yml.
+class BratOptions(msgspec.Struct, frozen=True):
+    """How a brat corpus is read: the section `brat` of project.yml.
 
+    split (str): that of all texts; "auto" by hash; "folder": folders train, dev and test are those splits, and other
+        texts go by hash.
     rename (Mapping[str, str]): new names of labels.
     labels (list[str]): the labels to keep, by their new names; none keeps all.
     missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
@@ -85,6 +88,7 @@ class Reading(msgspec.Struct, frozen=True):
         other is equally near.
     """
 
+    split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
     rename: dict[str, str] = {}
     labels: list[str] = []
     missing_ann: MissingAnn = "skip"
@@ -93,21 +97,7 @@ class Reading(msgspec.Struct, frozen=True):
     encoding: str = "utf-8"
 
 
-AS_IT_IS = Reading()
-
-
-class Mention(NamedTuple):
-    """One span of the text; offsets are code points, `end` exclusive.
-
-    fragments (Fragments): the pieces of a discontinuous span, before the policy made it one; else empty.
-    place (tuple | None): the annotation file, and the line of it.
-    """
-
-    start: int
-    end: int
-    label: str
-    fragments: Fragments = []
-    place: tuple[str, int] | None = None
+DEFAULTS = BratOptions()
 
 
 class BratProblem(NamedTuple):
@@ -119,8 +109,8 @@ class BratProblem(NamedTuple):
     row: str
 
 
-class Document(NamedTuple):
-    """One text with its mentions, and the outcome of each line of its annotation files.
+class Document(msgspec.Struct):
+    """One text with its spans, and the outcome of each line of its annotation files.
 
     path (str): path of the text relative to the root, with `/` on every machine.
     text (str | None): None when there is nothing to annotate: no text, or no annotation file.
@@ -132,12 +122,12 @@ class Document(NamedTuple):
     """
 
     path: str
-    text: str | None
-    mentions: list[Mention]
-    problems: list[BratProblem]
-    lines: Counter[str]
-    notes: Counter[str]
-    labels: Counter[str]
+    text: str | None = None
+    spans: list[Span] = []
+    problems: list[BratProblem] = []
+    lines: Counter[str] = msgspec.field(default_factory=Counter)
+    notes: Counter[str] = msgspec.field(default_factory=Counter)
+    labels: Counter[str] = msgspec.field(default_factory=Counter)
     suffixes: tuple[str, ...] = ()
 
 
@@ -164,7 +154,7 @@ def find_predicted(root: Path) -> dict[Path, str]:
     RAISES (InputError): one can't be read.
     """
     found: dict[Path, str] = {}
-    for file in find_files(root, (PREDICTED,)):
+    for file in find_files(root, (PREDICTIONS,)):
         try:
             digests = msgspec.json.decode(read_file(file), type=dict[str, str])
         except DECODE_ERRORS as error:
@@ -176,45 +166,73 @@ def find_predicted(root: Path) -> dict[Path, str]:
     return found
 
 
-def read_document(stem: Path, root: Path, how: Reading = AS_IT_IS, predicted: Mapping[Path, str] = {}) -> Document:
+def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted: Mapping[Path, str] = {}) -> Document:
     """Read one document.
 
     stem (Path): path without suffix, from `find_documents`.
     root (Path): the folder that the document's path is relative to.
     predicted (Mapping[Path, str]): digests of annotation files that are predictions as long as they are unchanged.
-    RETURNS (Document): every T line read is in `mentions` or in `problems`.
+    RETURNS (Document): every T line read is in `spans` or in `problems`.
     """
     name = printable(stem.relative_to(root))
-    document = Document(f"{name}.txt", None, [], [], Counter(), Counter(), Counter())
+    document = Document(f"{name}.txt")
+    text, files, failed = _read_files(stem, how, predicted)
+    if failed:
+        document.problems.append(BratProblem(name + failed[0], 0, failed[1], ""))
+    else:
+        document.text, document.suffixes = text, tuple(files)
+    mentions = []
+    for suffix, content in files.items():
+        for number, line in enumerate(_split_lines(content), 1):
+            try:
+                row = line.decode(how.encoding).rstrip("\r\n").removeprefix("\ufeff")
+            except UnicodeDecodeError:
+                row = None
+            place = BratProblem(name + suffix, number, "", row or "")
+            kind, found = _parse_line(row, place, how, document.labels)
+            document.lines[kind] += 1
+            if failed and kind == "T":
+                found = failed[1]
+            if isinstance(found, _Mention):
+                mentions.append(found)
+            elif found:
+                document.problems.append(place._replace(reason=found))
+    if document.text is None:
+        document.labels.clear()
+    else:
+        _locate_all(document, document.text, mentions, how)
+    return document
+
+
+def _read_files(
+    stem: Path, how: BratOptions, predicted: Mapping[Path, str]
+) -> tuple[str | None, dict[str, bytes], tuple[str, str] | None]:
+    """Read the files of a document.
+
+    RETURNS (tuple): the text, the annotation files by suffix, and the suffix of the file for which the document can't
+        be converted, with the reason; None if it can be.
+    """
     files: dict[str, bytes] = {}
-    text, file, why_not = None, f"{name}.txt", ""
+    text, failed = None, None
     for suffix in (".txt", *SUFFIXES):
         content, problem = _read(stem, suffix)
-        if problem:
-            file, why_not = name + suffix, problem
-        elif content is not None and suffix != ".txt":
+        if content is not None and suffix != ".txt":
             files[suffix] = content
         elif content is not None:
             try:
                 text = content.decode(how.encoding)
             except UnicodeDecodeError:
-                why_not = "not decodable"
-    if not why_not and not (text or "").strip():
-        why_not = "no text"
-    elif not why_not and not files and how.missing_ann == "skip":
-        why_not = "no annotation file"
-    elif not why_not and _is_predicted(stem, files, predicted):
-        file, why_not = f"{name}.ann", "prediction"
-    if why_not:
-        document.problems.append(BratProblem(file, 0, why_not, ""))
-    else:
-        document = document._replace(text=text, suffixes=tuple(files))
-    candidates = _find_candidates(document, files, how, why_not)
-    if document.text is None:
-        document.labels.clear()
-    else:
-        _convert(document, document.text, candidates, how)
-    return document
+                problem = "not decodable"
+        if problem:
+            failed = suffix, problem
+    digest = predicted.get(stem.with_name(stem.name + ".ann"))
+    if not failed and not (text or "").strip():
+        failed = ".txt", "no text"
+    elif not failed and not files and how.missing_ann == "skip":
+        failed = ".txt", "no annotation file"
+    elif not failed and digest and ".ann" in files and digest == digest_of(files[".ann"]):
+        failed = ".ann", "prediction"
+    return text, files, failed
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
@@ -229,7 +247,7 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
     return (None, "UTF-16") if is_utf16(content) else (content, "")
 
 
-class _Candidate(NamedTuple):
+class _Mention(NamedTuple):
     """A well-formed T line, offsets as written, and its place, as a problem without a reason."""
 
     place: BratProblem
@@ -238,59 +256,27 @@ class _Candidate(NamedTuple):
     quoted: str | None
 
 
-def _find_candidates(document: Document, files: Mapping[str, bytes], how: Reading, why_not: str) -> list[_Candidate]:
-    """Count the lines of a document's annotation files, and add a problem for each that is one; return the others.
-
-    why_not (str): why no T line can be converted, if the document has no text.
-    """
-    found = []
-    for suffix, content in files.items():
-        for number, line in enumerate(_split_lines(content) if content else (), 1):
-            try:
-                row = line.decode(how.encoding).rstrip("\r\n").removeprefix("\ufeff")
-            except UnicodeDecodeError:
-                row = None
-            place = BratProblem(document.path.removesuffix(".txt") + suffix, number, "", row or "")
-            kind, candidate = _parse_line(row, place, how, document.labels)
-            document.lines[kind] += 1
-            if kind == "T" and document.text is None:
-                candidate = why_not
-            if isinstance(candidate, _Candidate):
-                found.append(candidate)
-            elif candidate is not None:
-                document.problems.append(place._replace(reason=candidate))
-    return found
-
-
-def _convert(document: Document, text: str, candidates: list[_Candidate], how: Reading) -> None:
-    """Add to a document the mentions and the problems that candidates are."""
-    table, reading = choose_reading(text, [(candidate.fragments, candidate.quoted) for candidate in candidates])
+def _locate_all(document: Document, text: str, mentions: list[_Mention], how: BratOptions) -> None:
+    """Add to a document the spans and the problems that mentions are."""
+    table, reading = choose_reading(text, [(mention.fragments, mention.quoted) for mention in mentions])
     if reading:
         document.notes["reading: " + reading] += 1
     seen = set()
-    for candidate in candidates:
-        place = candidate.place
-        result = _resolve(text, table, candidate, how, document.notes)
-        if isinstance(result, Mention) and result[:3] in seen:
-            result = "duplicate"
-        if isinstance(result, Mention):
-            seen.add(result[:3])
-            document.mentions.append(result._replace(place=(place.file, place.line)))
+    for mention in mentions:
+        found = _to_span(text, table, mention, how, document.notes)
+        if isinstance(found, Span) and (key := (found.start, found.end, found.label)) not in seen:
+            seen.add(key)
+            document.spans.append(found)
         else:
-            document.problems.append(place._replace(reason=result))
-    document.mentions.sort()
+            reason = "duplicate" if isinstance(found, Span) else found
+            document.problems.append(mention.place._replace(reason=reason))
+    document.spans.sort(key=lambda span: (span.start, span.end, span.label))
 
 
 def is_utf16(content: bytes) -> bool:
     """Tell whether a file looks like UTF-16: by its mark, or since every other byte of Latin letters is zero there."""
     begin = content[:1000]
     return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
-
-
-def _is_predicted(stem: Path, files: Mapping[str, bytes], predicted: Mapping[Path, str]) -> bool:
-    """Tell whether a document is as it was predicted."""
-    digest = predicted.get(stem.with_name(stem.name + ".ann"))
-    return digest is not None and ".ann" in files and digest == digest_of(files[".ann"])
 
 
 def _split_lines(content: bytes) -> list[bytes]:
@@ -303,9 +289,9 @@ def _split_lines(content: bytes) -> list[bytes]:
 
 
 def _parse_line(
-    row: str | None, place: BratProblem, how: Reading, found: Counter[str]
-) -> tuple[str, _Candidate | str | None]:
-    """Return a line's kind and content: a candidate, the reason why it holds none, or None if it needn't.
+    row: str | None, place: BratProblem, how: BratOptions, found: Counter[str]
+) -> tuple[str, _Mention | str | None]:
+    """Return a line's kind and content: a mention, the reason why it holds none, or None if it needn't.
 
     found (Counter[str]): counts the labels of well-formed T lines.
     """
@@ -331,30 +317,26 @@ def _parse_line(
         return "T", "malformed"
     # Some tools write empty fragments next to others.
     fragments = [fragment for fragment in fragments if fragment[0] < fragment[1]]
-    return "T", _Candidate(place, label, fragments, quoted) if fragments else "white space"
+    return "T", _Mention(place, label, fragments, quoted) if fragments else "white space"
 
 
-def _locate(text: str, table: OffsetTable | None, candidate: _Candidate, shifted: Shifted) -> Fragments | str:
-    """Return the code points of a candidate whose mention is there, or of where it could be moved, or say why not."""
-    fragments = to_code_points(candidate.fragments, table)
-    if says(text, fragments, candidate.quoted):
+def _locate(text: str, table: OffsetTable | None, mention: _Mention, shifted: Shifted) -> Fragments | str:
+    """Return the code points of a mention that is there, or of where it could be moved, or say why not."""
+    fragments = to_code_points(mention.fragments, table)
+    if says(text, fragments, mention.quoted):
         return fragments
-    if shifted == "nearest" and len(fragments) == 1 and candidate.quoted:
-        nearest = nearest_occurrence(text, candidate.quoted, fragments[0][0])
+    if shifted == "nearest" and len(fragments) == 1 and mention.quoted:
+        nearest = nearest_occurrence(text, mention.quoted, fragments[0][0])
         if nearest is not None:
             return [nearest]
     return "mention differs" if last_end(fragments) <= len(text) else "out of range"
 
 
-def _resolve(
-    text: str,
-    table: OffsetTable | None,
-    candidate: _Candidate,
-    how: Reading,
-    notes: Counter[str],
-) -> Mention | str:
-    """Turn a candidate into a mention, or say why it can't be one."""
-    fragments = _locate(text, table, candidate, how.shifted)
+def _to_span(
+    text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
+) -> Span | str:
+    """Turn a mention into a span, or say why it can't be one."""
+    fragments = _locate(text, table, mention, how.shifted)
     if isinstance(fragments, str):
         return fragments
     pieces = join(text, fragments)
@@ -364,9 +346,9 @@ def _resolve(
     start, end = trim(text, first, last)
     if start == end:
         return "white space"
-    notes["moved"] += fragments != to_code_points(candidate.fragments, table)
-    notes["unverified"] += candidate.quoted is None
+    notes["moved"] += fragments != to_code_points(mention.fragments, table)
+    notes["unverified"] += mention.quoted is None
     notes["joined"] += len(pieces) < len(fragments)
     notes["made one"] += len(pieces) > 1
     notes["trimmed"] += (start, end) != (first, last)
-    return Mention(start, end, candidate.label, pieces if len(pieces) > 1 else [])
+    return Span(start, end, mention.label, file=mention.place.file, line=mention.place.line)

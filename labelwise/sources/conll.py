@@ -9,11 +9,7 @@
 Columns are cut at tabs, where a line has any, or else at spaces; all rows of a sentence have as many. The first is the
 token and the last one the tag, unless a comment such as `# global.columns = ID FORM NER` names them (CoNLL-U Plus:
 https://universaldependencies.org/ext-format.html). Where the first one numbers the tokens, the second is the token, and
-the tag is in the last one that has nothing but tags, as Universal NER has it.
-
-Tags are read as conlleval reads them (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt), so that all of
-BIO (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), and labels alone mean what they say: B, U and S begin a span,
-and so does any tag after another label or outside; L, E, U and S end it.
+the tag is in the last one that has nothing but tags, as Universal NER has it. What tags mean: see `tags`.
 
 Files don't have the text: it is the tokens with one space between them. After -DOCSTART-, `meta.doc` is the number of
 the document; `split_by: doc` keeps its sentences in one split.
@@ -21,12 +17,13 @@ the document; `split_by: doc` keeps its sentences in one split.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, groupby, islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.sources.items import Item
-from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
+from labelwise.annotations import Found, Problem, Reason
+from labelwise.corpus.tasks import DOCUMENT
+from labelwise.sources.tags import OUTSIDE, PREFIXED, tagged_task
 
 DOCUMENT_START = "-DOCSTART-"
 WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
@@ -35,9 +32,6 @@ NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*([^\t]+)")
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`, unless the columns fit.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|# .*")
 TOKENS, TAGS = ("FORM", "TOKEN", "WORD"), ("NER", "TAG", "NER_TAG", "LABEL")
-PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
-BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, whatever is before it
-OUTSIDE = ("O", "_", "-", "")
 SPACES = re.compile("[ \t]+")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
 FIRST = re.compile(r"[01]($|[-.])")  # the number of a sentence's first token
@@ -58,7 +52,7 @@ class Layout(NamedTuple):
     numbered: bool
 
 
-def read_conll(path: Path) -> Iterator[Item]:
+def read_conll(path: Path) -> Iterator[Found]:
     """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line."""
     layout = _layout_of(_lines(path))
     named: Columns | None = None
@@ -70,7 +64,7 @@ def read_conll(path: Path) -> Iterator[Item]:
         problem = None
         for number, line in lines:
             if NOT_UTF8.search(line):
-                problem = problem or Item(number, None, "malformed: not UTF-8")
+                problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8")
             elif line.startswith(DOCUMENT_START):
                 document += 1
             elif rows or not _is_comment(line, shape, named[1] if named else -1):
@@ -96,7 +90,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def shape_of(line: str) -> Shape:
-    """Tell what lines of one sentence have in common."""
+    """Return what all lines of a sentence share: whether tabs separate their columns, and how many there are."""
     return "\t" in line, len(cells_of(line))
 
 
@@ -152,46 +146,14 @@ def _named_columns(names: Sequence[str]) -> Columns:
     return token, next((place for place, name in enumerate(names) if name in TAGS), -1)
 
 
-def _read_sentence(rows: Sequence[NumberedRow], columns: Columns, document: int) -> Item:
+def _read_sentence(rows: Sequence[NumberedRow], columns: Columns, document: int) -> Found:
     """Make a task of a sentence; its line is that of its first token."""
     token, tag = columns
     for number, cells in rows:
         if len(cells) < 2 or len(cells) <= max(token, tag):
-            return Item(number, None, "malformed: no tag; a line has a token and its tag")
+            return Problem(number, Reason.MALFORMED, "no tag; a line has a token and its tag")
         if len(cells) != len(rows[0][1]):
             first = f"the sentence's first line has {len(rows[0][1])}"
-            return Item(number, None, f"malformed: {len(cells)} columns, where {first}")
-    task, problem = make_task([cells[token].strip() for _, cells in rows], [cells[tag].strip() for _, cells in rows])
-    if task and document:
-        task.meta = {DOCUMENT: str(document)}
-    return Item(rows[0][0], task, problem)
-
-
-def make_task(words: Sequence[str], tags: Sequence[str]) -> tuple[Task | None, str]:
-    """Make a task of tokens and their tags: the text has one space between them; or say that there is no text."""
-    text = " ".join(words)
-    if not text.strip():
-        return None, "no text"
-    starts = [0, *accumulate(len(word) + 1 for word in words)]
-    spans = [TaskSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags)]
-    return Task(text, spans, view_id="spans_manual"), ""
-
-
-def decode_tags(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the spans that tags stand for, in tokens.
-
-    >>> list(decode_tags(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "ORG"]))
-    [(0, 2, 'PER'), (2, 3, 'PER'), (4, 5, 'LOC'), (5, 6, 'ORG')]
-    """
-    start, within = 0, ""  # the label of the span that tokens are in
-    for place, tag in enumerate([*tags, "O"]):
-        found = PREFIXED.fullmatch(tag)
-        prefix, label = (found[1], found[2]) if found else ("I", "" if tag in OUTSIDE else tag)
-        if within and (label != within or prefix in "BUS"):
-            yield start, place, within
-            within = ""
-        if label and not within:
-            start, within = place, label
-        if within and prefix in "LEUS":
-            yield start, place + 1, within
-            within = ""
+            return Problem(number, Reason.MALFORMED, f"{len(cells)} columns, where {first}")
+    words, tags = ([cells[place].strip() for _, cells in rows] for place in columns)
+    return tagged_task(rows[0][0], words, tags, {DOCUMENT: str(document)} if document else None)

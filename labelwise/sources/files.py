@@ -1,6 +1,6 @@
 """Find and open the files of a source: a folder that can't be read is an error, and each folder is read once.
 
-Links are followed, as every tool does.
+Links are followed, as other tools do.
 """
 
 import os
@@ -11,8 +11,8 @@ from typing import BinaryIO, NoReturn
 from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DATASETS
 
-DVC = ".dvc"  # of names of files by which DVC tracks what is beside them
-NOT_DATA = (".md", ".example", DVC, DATASETS)  # of names that are ignored without a message
+DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
+NOT_DATA = (".md", ".example", DVC, DATASETS)  # suffixes of files that are ignored silently
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
@@ -37,7 +37,7 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
 
 def data_in(folder: Path) -> list[Path]:
-    """List all in a folder that is, or may be meant to be, a data set.
+    """List what is in a folder and may be a data set.
 
     RAISES (InputError): see `find_files`.
     """
@@ -46,7 +46,7 @@ def data_in(folder: Path) -> list[Path]:
 
 
 def has_data(folder: Path) -> bool:
-    """Tell whether a folder has data sets of one's own, beside which the demo corpus isn't needed, or declares some.
+    """Tell whether a folder has, or declares, data sets: then nobody needs the demo corpus.
 
     RAISES (InputError): see `data_in`; or DVC tracks the folder as a whole, and it isn't there.
     """

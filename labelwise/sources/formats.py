@@ -10,36 +10,37 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from labelwise.annotations import Found
 from labelwise.base.errors import InputError
 from labelwise.sources.conll import read_conll
-from labelwise.sources.items import Item
-from labelwise.sources.jsonl import BOM, read_jsonl_file
+from labelwise.sources.json_text import BOM
+from labelwise.sources.jsonl import read_jsonl_file
 from labelwise.sources.label_studio import read_label_studio
-from labelwise.sources.prodigy_tables import read_database
+from labelwise.sources.prodigy import read_database
 from labelwise.sources.tagged_rows import read_parquet
 from labelwise.sources.webanno import read_webanno
 
-# Raised where a file is damaged. By sqlite3 also a UnicodeDecodeError, of a message that quotes unreadable bytes, and a
-# MemoryError, where a length is larger than memory.
-DAMAGES = (*(EOFError, zlib.error, gzip.BadGzipFile, sqlite3.DatabaseError, UnicodeDecodeError, MemoryError),)
+# Raised for damaged files. sqlite3 also raises a UnicodeDecodeError, as its messages quote unreadable bytes, and a
+# MemoryError, where a damaged length exceeds memory.
+DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile, sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
 
 
 class Format(NamedTuple):
-    """A form in which annotations are kept.
+    """A file format of annotations.
 
     suffixes (tuple[str, ...]): those of its files.
-    read (Callable): yields the Items of a file, given the data set's name in a Prodigy database, or the declared key of
-        a `.spacy` file's spans or of a Label Studio task's text; see `spacy_docs`, `label_studio`.
+    read (Callable): yields the tasks and problems of a file, given the data set's name in a Prodigy database, or the
+        declared key of a `.spacy` file's spans or of a Label Studio task's text; see `spacy_docs`, `label_studio`.
     begins (bytes): what its files begin with, if others have its suffixes, too.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[Path, str], Iterator[Item]]
+    read: Callable[[Path, str], Iterator[Found]]
     begins: bytes = b""
 
 
-def _read_spacy(path: Path, key: str) -> Iterator[Item]:
+def _read_spacy(path: Path, key: str) -> Iterator[Found]:
     from labelwise.sources.spacy_docs import read_spacy  # it imports spaCy, which takes seconds
 
     return read_spacy(path, key)
@@ -48,7 +49,7 @@ def _read_spacy(path: Path, key: str) -> Iterator[Item]:
 TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
 DATABASE = Format("Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), read_database)
 JSONL = Format("JSONL", (".jsonl", ".jsonl.gz"), lambda path, _: read_jsonl_file(path))
-# Of several that have a file's suffix, the first counts that it begins like.
+# Where several have a file's suffix, the first whose `begins` fits is taken.
 FORMATS = (
     DATABASE,
     JSONL,
@@ -73,7 +74,7 @@ def _begin(path: Path) -> bytes:
         return file.read(100).removeprefix(BOM)
 
 
-def read_items(path: Path, dataset: str = "", key: str = "") -> Iterator[Item]:
+def read_items(path: Path, dataset: str = "", key: str = "") -> Iterator[Found]:
     """Yield the tasks and problems of a file.
 
     dataset (str): the data set's name, if the file is a Prodigy database.

@@ -28,13 +28,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from labelwise.annotations import Found, Problem, Reason, miscounted
 from labelwise.base.text import DECODE_ERRORS, is_integer
-from labelwise.corpus.ledger import NOT_A_SPAN
-from labelwise.sources.brat_offsets import choose_reading, fold, to_code_points
-from labelwise.sources.items import Item, miscounted, name_of, rejected_of, uncovered_of
-from labelwise.sources.json_array import read_elements
-from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
-from labelwise.sources.rows import find_repeated, shape_of
+from labelwise.sources.clean import RawSpan, clean
+from labelwise.sources.json_text import find_repeated, read_elements
+from labelwise.sources.keys import name_of, rejected_of, shape_of, uncovered_of
+from labelwise.sources.offsets import choose_reading, fold, to_code_points
 
 OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
 LABELS = ("labels", "hypertextlabels")
@@ -51,7 +50,7 @@ class _Mark(NamedTuple):
     quote: str | None
 
 
-def read_label_studio(path: Path, key: str = "") -> Iterator[Item]:
+def read_label_studio(path: Path, key: str = "") -> Iterator[Found]:
     """Yield the annotations of an export as tasks; the number of an exported task counts as the line.
 
     key (str): that of the text among a task's data; empty for `text`, or the only string.
@@ -61,40 +60,39 @@ def read_label_studio(path: Path, key: str = "") -> Iterator[Item]:
         try:
             element = msgspec.json.decode(raw)
         except DECODE_ERRORS as error:
-            yield Item(number, None, f"bad JSON: {error}")
+            yield Problem(number, Reason.BAD_JSON, str(error))
             continue
         if repeated := find_repeated(raw):
-            yield Item(number, None, f"malformed: the key {repeated!r} is there twice; keep one")
+            yield Problem(number, Reason.MALFORMED, f"the key {repeated!r} is there twice; keep one")
         elif not isinstance(element, dict):
-            yield Item(number, None, f"malformed: a task is an object, not {type(element).__name__}")
+            yield Problem(number, Reason.MALFORMED, f"a task is an object, not {type(element).__name__}")
         else:
             yield from _read_element(number, element, key)
 
 
-def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator[Item]:
+def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator[Found]:
     """Make tasks of the annotations of an exported task."""
     annotations = _annotations_of(element)
     texts = _texts_of(element)
     text = texts.get(key) if key else texts.get("text", next(iter(texts.values())) if len(texts) == 1 else None)
-    problem = ""
     if text is None:
-        several = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`" * bool(texts)
-        problem = f"malformed: no text in its data{several}"
+        which = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`" if texts else ""
+        yield Problem(number, Reason.MALFORMED, f"no text in its data{which}")
     elif not text.strip():
-        problem = "no text"
+        yield Problem(number, Reason.NO_TEXT)
     elif ADDRESS.fullmatch(text):
-        problem = f"other format: its data is the address of an image or a file, not a text: {text[:80]}"
+        why = f"its data is the address of an image or a file, not a text: {text[:80]}"
+        yield Problem(number, Reason.OTHER_FORMAT, why)
+    elif not annotations and shape_of(element):
+        yield Problem(number, Reason.OTHER_FORMAT, "its keys are those of JSONL; write it as that, a row per line")
     elif not annotations:
-        other = "other format: its keys are those of JSONL; write it as that, a row per line"
-        problem = other if shape_of(element) else "not annotated: no annotation"
-    if problem or text is None:
-        yield Item(number, None, problem)
-        return
-    for annotation in annotations:
-        if isinstance(annotation, dict) and isinstance(annotation.get("result"), list):
-            yield from _read_annotation(number, element, text, annotation)
-        else:
-            yield Item(number, None, "malformed: an annotation without a list of results")
+        yield Problem(number, Reason.NOT_ANNOTATED, "no annotation")
+    else:
+        for annotation in annotations:
+            if isinstance(annotation, dict) and isinstance(annotation.get("result"), list):
+                yield from _read_annotation(number, element, text, annotation)
+            else:
+                yield Problem(number, Reason.MALFORMED, "an annotation without a list of results")
 
 
 def _annotations_of(element: Mapping[str, Any]) -> list[Any]:
@@ -130,32 +128,32 @@ def _has_offsets(value: Any) -> bool:
 
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any]
-) -> Iterator[Item]:
+) -> Iterator[Found]:
     """Make a task of an annotation, and a problem of each label in it that can't be a span's."""
-    marks, problems = _read_results(annotation["result"])
+    marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield miscounted(number, there, "results", read)
-    spans, misplaced = _place(text, marks)
+    spans, misplaced = _place(number, text, marks)
     if misplaced and not spans and any(mark.quote is not None for mark in marks):
-        yield Item(number, None, "malformed: its text isn't the one that its spans are of; declare that as `text`")
+        why = "its text isn't the one that its spans are of; declare that as `text`"
+        yield Problem(number, Reason.MALFORMED, why)
         return
-    yield from (Item(number, None, problem) for problem in problems + misplaced)
+    yield from problems + misplaced
     data = element.get("data", element)
-    task = Task(
+    yield clean(
+        number,
         text,
         spans + rejected_of(data),
         answer="ignore" if annotation.get("was_cancelled") else "accept",
-        timestamp=_time(annotation.get("updated_at") or annotation.get("created_at")),
-        view_id="review" if annotation.get("ground_truth") is True else "spans_manual",
-        reviewed_view_id="spans_manual",
-        annotator_id=_who(annotation.get("completed_by")),
-        meta={DOCUMENT: name} if (name := name_of(element, data, text)) else None,
+        who=[_who(annotation.get("completed_by"))],
+        when=_time(annotation.get("updated_at") or annotation.get("created_at")),
+        review=annotation.get("ground_truth") is True,
+        meta=name_of(element, data, text),
         uncovered=uncovered_of(data),
     )
-    yield Item(number, task)
 
 
-def _read_results(results: Sequence[Any]) -> tuple[list[_Mark], list[str]]:
+def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
     """List the results that mark a part of the text with labels, and what the others are."""
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
@@ -166,20 +164,22 @@ def _read_results(results: Sequence[Any]) -> tuple[list[_Mark], list[str]]:
         labels = _labels(value) if isinstance(value, dict) else []
         # Further questions about a labelled region, such as choices, have its offsets, too.
         if kind in OTHERS and (kind != "taxonomy" or not _has_offsets(value) or str(result.get("id")) in labelled):
-            problems.append(f"{NOT_A_SPAN}: {kind}")
+            problems.append(Problem(number, Reason.NOT_A_SPAN, str(kind)))
         elif not _has_offsets(value):
-            problems += [f"invalid: {kind} without offsets in the text"] * max(len(labels), 1)
+            problem = Problem(number, Reason.INVALID, f"{kind} without offsets in the text")
+            problems += [problem] * max(len(labels), 1)
         elif not labels:
-            problems.append(f"invalid: a span without a label, {value['start']} {value['end']}")
+            why = f"a span without a label, {value['start']} {value['end']}"
+            problems.append(Problem(number, Reason.INVALID, why))
         else:
             # Line ends may be written as they are in JSON.
             quote = value["text"].replace("\\n", "\n") if isinstance(value.get("text"), str) else None
             marks.append(_Mark(value["start"], value["end"], labels, quote))
-    problems += ["invalid: a result is an object"] * (len(results) - len(objects))
+    problems += [Problem(number, Reason.INVALID, "a result is an object")] * (len(results) - len(objects))
     return marks, problems
 
 
-def _place(text: str, marks: Sequence[_Mark]) -> tuple[list[TaskSpan], list[str]]:
+def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan], list[Problem]]:
     """Make spans of marks, a span for each label, and a problem for each whose text isn't at its offsets."""
     sane = [([(mark.start, mark.end)], mark.quote) for mark in marks if 0 <= mark.start < mark.end]
     table, _ = choose_reading(text, sane)
@@ -190,9 +190,10 @@ def _place(text: str, marks: Sequence[_Mark]) -> tuple[list[TaskSpan], list[str]
             ((start, end),) = to_code_points([(start, end)], table)
             # Spans of whole words once quoted only the part that the annotator had marked.
             if quote is not None and fold(quote) not in fold(text[start:end]):
-                problems += [f"invalid: {quote[:40]!r} isn't at {mark.start} {mark.end}"] * len(labels)
+                why = f"{quote[:40]!r} isn't at {mark.start} {mark.end}"
+                problems += [Problem(number, Reason.INVALID, why)] * len(labels)
                 continue
-        spans += [TaskSpan(start, end, label) for label in labels]
+        spans += [RawSpan(start, end, label) for label in labels]
     return spans, problems
 
 
@@ -205,7 +206,7 @@ def _labels(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _who(completed_by: Any) -> str | None:
-    """Name an annotator, who is a number, or has an e-mail address."""
+    """Name an annotator, by e-mail address or number."""
     if isinstance(completed_by, dict):
         completed_by = completed_by.get("email") or completed_by.get("id")
     return None if completed_by is None else str(completed_by)

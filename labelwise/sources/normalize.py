@@ -1,4 +1,4 @@
-"""Texts that differ only in how they are written: one form for all of them, with their spans moved along.
+"""Normalize texts that differ only in how they are encoded or spaced, and move their spans along.
 
 1. Canonical composition (Unicode NFC): e with a combining acute accent is é.
 2. White space: a run of it is one line feed if a line ends in it (so CR LF is LF), else one space; none at the edges.
@@ -10,28 +10,24 @@ from bisect import bisect_left, bisect_right
 from functools import cache
 from sys import maxunicode
 
-from labelwise.base.text import is_integer
-from labelwise.sources.prodigy import Task
+import msgspec
+
+from labelwise.annotations import Task
 
 RUNS = re.compile(r"\s+|\S+")
 LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
 
 
 def normalize_task(task: Task) -> Task:
-    """Give a task its text's normal form; spans get their offsets in it."""
-    old = task.text or ""
-    new, starts, ends = normalize(old)
-    if new == old:
+    """Return a task with the normal form of its text; its spans have their offsets there."""
+    new, starts, ends = normalize(task.text)
+    if new == task.text:
         return task
-    for span in task.spans or ():
-        # A span outside of the text is left as it is, unless that would bring it inside.
-        if is_integer(span.start) and is_integer(span.end):
-            if 0 <= span.start < span.end <= len(old):
-                span.start, span.end = bisect_right(ends, span.start), bisect_left(starts, span.end)
-            else:
-                span.end = -1
-    task.text = new
-    return task
+    spans = (
+        msgspec.structs.replace(span, start=bisect_right(ends, span.start), end=bisect_left(starts, span.end))
+        for span in task.spans
+    )
+    return msgspec.structs.replace(task, text=new, spans=tuple(spans))
 
 
 def normalize(text: str) -> tuple[str, list[int], list[int]]:

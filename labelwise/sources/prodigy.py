@@ -1,61 +1,53 @@
-"""Read the parts of Prodigy tasks that the project needs.
-
-A task is one line of JSONL:
+"""Read Prodigy: rows of JSONL, and data sets of an SQLite file that has its tables, in which nothing is written.
 
     {"text": "Add 5 mL", "tokens": [...], "spans": [{"start": 4, "end": 8, "label": "Amount"}], "answer": "accept",
      "_view_id": "ner_manual", "_input_hash": 1903341263, "_task_hash": -1016463132, "_timestamp": 1700000000}
 
 `tokens`, the bulk of the bytes, are skipped by the decoder, and so is `token_end`, which recipes write in different
 ways: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
+
+    dataset(id, name, session, ...)    example(id, content, ...)    link(example_id, dataset_id, ...)
+
+`content` is a row as JSON in UTF-8. An answer is linked to its data set and to that of its session.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from labelwise.base.text import DECODE_ERRORS, State, is_integer, trim
+from labelwise.annotations import Found, Kind, Problem, Reason
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS, State
 from labelwise.corpus.tasks import UNCOVERED
+from labelwise.sources.clean import RawSpan, clean
 
-Kind = Literal["complete", "binary", "other"]
-DOCUMENT = "doc"  # the key of `meta` that names the document that a text is
-ANSWERS = ("accept", "reject", "ignore")
-
-UNUSABLE = "unusable"  # in place of a value that is of another kind than Prodigy's
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
 BINARY_VIEWS = ("ner", "spans")
+MOST = 2**32 - 1  # ids count as lines, which have 32 bits in a run
+TABLES = ("dataset", "example", "link")
+
+# Each row once, however often it is linked.
+ROWS = (
+    "select example.id, example.content from example where example.id in (select link.example_id from link "
+    "join dataset on dataset.id = link.dataset_id where dataset.name = :name) order by example.id"
+)
+OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by name"  # but for those of sessions
 
 
-class TaskSpan(msgspec.Struct, omit_defaults=True):
-    """A span of a task, as read: anything, so that a bad span doesn't cost its task. A missing key is None.
+class ProdigyRow(msgspec.Struct, gc=False):
+    """The keys of a row that count.
 
-    place (tuple | None): the annotation file of a brat document, and the line of it, as `convert-brat` writes it.
-    outcome (str): what became of the span, which `check_spans` sets for one that can't be used.
-    """
-
-    start: Any = None
-    end: Any = None
-    label: Any = None
-    answer: Any = None  # old binary data answers each span
-    place: tuple[str, int] | None = msgspec.field(default=None, name="_labelwise_place")
-    outcome: str = msgspec.field(default="", name="_labelwise_outcome")
-
-
-class Task(msgspec.Struct, omit_defaults=True):
-    """One answered question about one text.
-
-    text (str | None): None once it is kept apart from the task, as in a run of the merge.
-    spans (list[TaskSpan] | None): None means that nothing was marked, just as an empty list does.
-    answer (Any): one of ANSWERS, if it is valid.
-    no_missing (bool | None): old versions' switch for "what is unmarked isn't an entity".
-    annotator_id, session_id (Any): who answered.
-    uncovered (dict[str, State] | None): the labels that it isn't complete for: not a key of Prodigy's, but what an
-        earlier merge says of its Docs.
+    spans (list[RawSpan] | None): None means that nothing was marked, just as an empty list does.
+    no_missing (Any): old versions' switch for "what is unmarked isn't an entity".
+    uncovered (dict | None): the labels that it isn't complete for: not a key of Prodigy's, but of our own exports.
     """
 
     text: str | None = None
-    spans: list[TaskSpan] | None = None
+    spans: list[RawSpan] | None = None
     answer: Any = "accept"
     timestamp: Any = msgspec.field(default=None, name="_timestamp")
     view_id: Any = msgspec.field(default=None, name="_view_id")
@@ -68,103 +60,102 @@ class Task(msgspec.Struct, omit_defaults=True):
     uncovered: dict[str, State] | None = msgspec.field(default=None, name=UNCOVERED)
 
 
-_decoder = msgspec.json.Decoder(Task)
+_decode = msgspec.json.Decoder(ProdigyRow).decode
 
 
-def parse_task(row: bytes | str) -> tuple[Task | None, str]:
-    """Decode a row, or say why it can't be used: "bad JSON", "malformed: ..." or "no text"."""
+def parse_prodigy(line: int, content: bytes | str) -> Found:
+    """Decode a row, or say why it can't be used."""
     try:
-        task = _decoder.decode(row)
+        row = _decode(content)
     except msgspec.ValidationError as error:
-        return None, f"malformed: {error}"
+        return Problem(line, Reason.MALFORMED, str(error))
     except DECODE_ERRORS:
-        return None, "bad JSON"
-    return check_text(task)
+        return Problem(line, Reason.BAD_JSON)
+    return task_of(line, row)
 
 
-def check_text(task: Task) -> tuple[Task | None, str]:
-    """Return a task that has a text, or say that it has none."""
-    return (task, "") if task.text and not task.text.isspace() else (None, "no text")
+def task_of(line: int, row: ProdigyRow) -> Found:
+    """Make a task of a decoded row, or say that it has no text."""
+    text = row.text
+    if not text or text.isspace():
+        return Problem(line, Reason.NO_TEXT)
+    return clean(
+        line,
+        text,
+        row.spans,
+        answer=row.answer,
+        kind=kind_of(row),
+        who=(row.annotator_id, row.session_id),
+        when=row.timestamp,
+        review=row.view_id == "review",
+        meta=row.meta,
+        uncovered=row.uncovered,
+    )
 
 
-def kind_of(task: Task) -> Kind:
-    """Tell whether a task asked for everything at once ("complete") or for yes or no on its spans ("binary").
+def kind_of(row: ProdigyRow) -> Kind:
+    """Tell whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
-    A review has the kind of the tasks reviewed. A task that doesn't say is binary if its spans carry answers. Tasks of
+    A review has the kind of the tasks reviewed. A row that doesn't say is binary if its spans carry answers. Rows of
     other interfaces, such as `classification`, say nothing about spans ("other").
     """
-    view = task.reviewed_view_id if task.view_id == "review" else task.view_id
+    view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     if view not in BINARY_VIEWS and view not in COMPLETE_VIEWS:
         return "other"
-    if task.is_binary is not None:
-        return "binary" if task.is_binary else "complete"
-    if task.no_missing:
+    if row.is_binary is not None:
+        return "binary" if row.is_binary else "complete"
+    if row.no_missing:
         return "complete"
-    if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in task.spans or ())):
+    if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in row.spans or ())):
         return "binary"
     return "complete"
 
 
-def check_task(task: Task, keys: Iterable[str] = ()) -> None:
-    """Keep of a task only the values that can be used; see `check_spans` for its spans.
+def read_database(path: Path, dataset: str) -> Iterator[Found]:
+    """Yield a data set's tasks from an SQLite file, in the order of their ids, which count as lines.
 
-    keys (Iterable[str]): those of `meta` that are kept, as strings.
+    All is read in one transaction, and so as it was at one moment.
+
+    RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
     """
-    names = (task.annotator_id, task.session_id)
-    task.annotator_id, task.session_id = next((name for name in names if name and isinstance(name, str)), None), None
-    if task.meta is not None:
-        meta = task.meta if isinstance(task.meta, dict) else {}
-        task.meta = {key: str(meta[key]) for key in keys if meta.get(key) is not None} or None
-    time = task.timestamp
-    if time is not None and not ((is_integer(time) or isinstance(time, float)) and abs(time) < 2**63):
-        task.timestamp = None
-    if not isinstance(task.answer, str):
-        task.answer = UNUSABLE
-    if task.view_id is not None and not isinstance(task.view_id, str):
-        task.view_id = UNUSABLE
-    if task.reviewed_view_id is not None and not isinstance(task.reviewed_view_id, str):
-        task.reviewed_view_id = UNUSABLE
-    if task.is_binary is not None:
-        task.is_binary = bool(task.is_binary)
-    if task.no_missing is not None:
-        task.no_missing = bool(task.no_missing)
-    check_spans(task)
+    with closing(_connect(path)) as connection:
+        connection.execute("begin")
+        found = _names(connection, "select name from sqlite_master where type = 'table' order by name")
+        if not {*TABLES} <= {*found}:
+            raise InputError(
+                f"{path}: this isn't Prodigy's schema, which has the tables {', '.join(TABLES)}; the tables found are: "
+                f"{', '.join(found) or 'none'}; export the data set with `prodigy db-out`, declare the file as `path:`"
+            )
+        if dataset not in (names := _names(connection, "select name from dataset order by name")):
+            listed = ", ".join(map(repr, names)) or "none"
+            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; correct its `name`")
+        for number, content in connection.execute(ROWS, {"name": dataset}):
+            if isinstance(number, int) and 0 <= number <= MOST:
+                yield parse_prodigy(number, content if isinstance(content, bytes) else b"")
+            else:
+                why = f"the id {_text(number)!r} isn't a number from 0 to {MOST}"
+                yield Problem(0, Reason.MALFORMED, why)
 
 
-def check_spans(task: Task) -> None:
-    """Trim white space off the edges of spans. One that can't be used loses its offsets, and gets its outcome."""
-    text = task.text or ""
-    length = len(text)
-    for span in task.spans or ():
-        start, end = span.start, span.end
-        # The types are those of JSON itself: True is no 1.
-        if type(start) is int and type(end) is int and 0 <= start < end <= length and type(span.label) is str:
-            if text[start].isspace() or text[end - 1].isspace():
-                span.start, span.end = trim(text, start, end)
-        else:
-            span.end = span.start
-        if span.start == span.end:
-            span.outcome = f"invalid: {span.label} {start} {end}"
-            span.label, span.start, span.end = str(span.label), 0, 0
-        if span.answer is not None and type(span.answer) is not str:
-            span.answer = "ignore"
+def find_names(path: Path) -> list[str]:
+    """List the data sets of an SQLite file, but for those of sessions.
 
-
-def rename_labels(task: Task, rename: Mapping[str, str]) -> Counter[str]:
-    """Give the labels of a task their new names, each once, so that two can be exchanged.
-
-    RETURNS (Counter): spans by their old label.
+    RAISES (sqlite3.DatabaseError): it isn't Prodigy's, or can't be read.
     """
-    renamed: Counter[str] = Counter()
-    for span in task.spans or ():
-        if isinstance(span.label, str) and span.label in rename:
-            renamed[span.label] += 1
-            span.label = rename[span.label]
-    if task.uncovered:
-        task.uncovered = {rename.get(label, label): state for label, state in task.uncovered.items()}
-    return renamed
+    with closing(_connect(path)) as connection:
+        return _names(connection, OWN_NAMES)
 
 
-def labels_of(task: Task) -> set[str]:
-    """List the labels of a task's spans, but for values that can't be labels."""
-    return {span.label for span in task.spans or () if isinstance(span.label, str) and span.label.strip()}
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
+    return connection
+
+
+def _names(connection: sqlite3.Connection, query: str) -> list[str]:
+    return [_text(name) for (name,) in connection.execute(query)]
+
+
+def _text(value: Any) -> str:
+    """Make text of a value as it was read."""
+    return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else str(value)

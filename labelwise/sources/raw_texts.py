@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from labelwise.annotations import Task
 from labelwise.base.errors import InputError
 from labelwise.sources.files import find_files, printable, read_file
 from labelwise.sources.formats import JSONL, read_items
-from labelwise.sources.prodigy import DOCUMENT
 
 TEXTS = (".txt", ".TXT")
 SUFFIXES = (*TEXTS, *JSONL.suffixes)
@@ -37,12 +37,12 @@ def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
             if name.endswith(TEXTS):
                 yield _read_text(file, name)
                 continue
-            for item in read_items(file):
-                if item.task is not None:
-                    meta = item.task.meta if isinstance(item.task.meta, dict) else {}
-                    yield RawText(item.task.text, str(meta.get(DOCUMENT) or f"{name}:{item.line}"))
-                elif item.problem:
-                    yield RawText(None, f"{name}:{item.line}", item.problem)
+            for found in read_items(file):
+                place = f"{name}:{found.line}"
+                if isinstance(found, Task):
+                    yield RawText(found.text, found.doc or place)
+                else:
+                    yield RawText(None, place, str(found))
 
 
 def _read_text(file: Path, name: str) -> RawText:

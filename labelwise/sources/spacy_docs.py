@@ -6,17 +6,17 @@ from typing import Any
 
 import msgspec
 
+from labelwise.annotations import Found, Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import DAMAGES
 from labelwise.corpus.manifest import find_partition, read_partition
-from labelwise.sources.items import Item
-from labelwise.sources.prodigy import Task, TaskSpan
+from labelwise.sources.clean import RawSpan, clean
 
 ENTS = "ents"  # what a declaration calls `doc.ents`
 
 
-def read_spacy(path: Path, key: str = "") -> Iterator[Item]:
+def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
     """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only the marked spans are known.
 
     key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if that is certain.
@@ -29,7 +29,7 @@ def read_spacy(path: Path, key: str = "") -> Iterator[Item]:
         raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
 
 
-def _read_docs(content: bytes, key: str) -> Iterator[Item]:
+def _read_docs(content: bytes, key: str) -> Iterator[Found]:
     # spaCy is needed only for this: a process that reads JSONL doesn't load it.
     import spacy
     from spacy.tokens import DocBin
@@ -39,41 +39,43 @@ def _read_docs(content: bytes, key: str) -> Iterator[Item]:
         try:
             merged = annotation_of(doc) if is_merged(doc) else None
         except msgspec.ValidationError as error:
-            yield Item(number, None, f"malformed: its user data: {error}")
+            yield Problem(number, Reason.MALFORMED, f"its user data: {error}")
             continue
         if not doc.text or doc.text.isspace():
-            yield Item(number, None, "no text")
-        elif problem := "" if merged else _why_not(doc, key):
-            yield Item(number, None, problem)
+            yield Problem(number, Reason.NO_TEXT)
+        elif merged:
+            yield clean(number, doc.text, _merged_spans(merged), uncovered=merged.uncovered)
+        elif problem := _find_problem(number, doc, key):
+            yield problem
         else:
-            task = Task(doc.text, _doc_spans(doc, merged, key), view_id="spans_manual")
-            if merged:
-                task.uncovered = merged.uncovered
-            elif any(token.ent_iob == 0 for token in doc) and key in ("", ENTS):
-                task.is_binary = True
-            yield Item(number, task)
+            partly = key in ("", ENTS) and any(token.ent_iob == 0 for token in doc)
+            yield clean(number, doc.text, _doc_spans(doc, key), kind="binary" if partly else "complete")
 
 
-def _why_not(doc: Any, key: str) -> str:
-    """Say why it isn't known which spans of a Doc are its annotation; empty if it is."""
+def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
+    """Say why it isn't known which spans of a Doc are its annotation; None if it is."""
     named = {**doc.spans, ENTS: doc.ents}
     groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in named.items()}
     if key:
-        return "" if key in groups else f"not annotated: it has no spans[{key!r}]"
+        return None if key in groups else Problem(number, Reason.NOT_ANNOTATED, f"it has no spans[{key!r}]")
     read = GOLD if GOLD in groups else ENTS
     more = min((name for name in groups if name != INCORRECT and not groups[name] <= groups[read]), default=None)
     if more is None:
-        return ""
+        return None
     one, other = (name if name == ENTS else f"spans[{name!r}]" for name in (more, read))
-    return f"other format: {other} lacks spans of {one}; declare `spans: {more}` or `spans: {read}`"
+    why = f"{other} lacks spans of {one}; declare `spans: {more}` or `spans: {read}`"
+    return Problem(number, Reason.OTHER_FORMAT, why)
 
 
-def _doc_spans(doc: Any, merged: Annotation | None, key: str) -> list[TaskSpan]:
-    """List the accepted and the rejected spans of a Doc; a merge kept also those without token boundaries."""
-    if merged:
-        accepted = [TaskSpan(*span[:3]) for span in merged.gold]
-        return accepted + [TaskSpan(*span, "reject") for span in merged.rejected]
+def _merged_spans(merged: Annotation) -> list[RawSpan]:
+    """List the accepted and the rejected spans that a merge kept, also those without token boundaries."""
+    accepted = [RawSpan(*span[:3]) for span in merged.gold]
+    return accepted + [RawSpan(*span, "reject") for span in merged.rejected]
+
+
+def _doc_spans(doc: Any, key: str) -> list[RawSpan]:
+    """List the accepted and the rejected spans of a Doc that no merge made."""
     marked = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
-    accepted = [TaskSpan(span.start_char, span.end_char, span.label_) for span in marked]
+    accepted = [RawSpan(span.start_char, span.end_char, span.label_) for span in marked]
     rejected = doc.spans.get(INCORRECT, ())
-    return accepted + [TaskSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]
+    return accepted + [RawSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]

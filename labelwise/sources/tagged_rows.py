@@ -13,37 +13,21 @@ from typing import Any
 
 import msgspec
 
+from labelwise.annotations import Found, Problem, Reason, Task, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
-from labelwise.sources.conll import BEGINS, make_task
-from labelwise.sources.items import Item, miscounted
-from labelwise.sources.prodigy import Task
+from labelwise.sources.keys import TAGS, TOKENS, first_of
+from labelwise.sources.tags import BEGINS, tagged_task
 
-TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 ROWS = 1000  # that are read from a Parquet file at a time
 
 
-def tags_of(row: dict[str, Any]) -> list[Any] | None:
-    """Return the tags of a row of JSONL that has tokens; None if it hasn't both."""
-    tokens, tags = (_first(row, names) for names in (TOKENS, TAGS))
-    if not isinstance(tokens, list) or not isinstance(tags, list):
-        return None
-    # Beside a text, lists may be something else, such as spans.
-    kinds = (str, int) if "text" in row else object
-    is_it = all(isinstance(token, str) for token in tokens) and all(isinstance(tag, kinds) for tag in tags)
-    return tags if is_it else None
+def parse_tagged(line: int, row: dict[str, Any]) -> Sequence[Found]:
+    """Make a task of a row of JSONL, or say why it can't be used; see `named_task`."""
+    return named_task(line, first_of(row, TOKENS), first_of(row, TAGS), ())
 
 
-def parse_tagged(row: dict[str, Any]) -> tuple[Task | None, str]:
-    """Make a task of a row of JSONL, or say why it can't be used; see `prodigy.parse_task`."""
-    return make_named(_first(row, TOKENS), _first(row, TAGS), ())
-
-
-def _first(row: dict[str, Any], names: Sequence[str]) -> Any:
-    return next((row[name] for name in names if name in row), None)
-
-
-def read_parquet(path: Path) -> Iterator[Item]:
+def read_parquet(path: Path) -> Iterator[Found]:
     """Yield the rows of a Parquet file as tasks, in bounded memory.
 
     RAISES (InputError): the file isn't Parquet, or has no such columns.
@@ -62,7 +46,7 @@ def read_parquet(path: Path) -> Iterator[Item]:
         for batch in file.iter_batches(ROWS, columns=columns):
             for tokens, tags in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
                 number += 1
-                yield Item(number, *make_named(tokens, tags, names))
+                yield from named_task(number, tokens, tags, names)
         if number < file.metadata.num_rows:
             yield miscounted(number + 1, file.metadata.num_rows, "rows", number)
     except (pyarrow.ArrowException, OSError) as error:
@@ -79,18 +63,18 @@ def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
         return ()
 
 
-def make_named(tokens: Any, tags: Any, names: Sequence[str]) -> tuple[Task | None, str]:
-    """Make a task of tokens and tags, or say why they can't be used, or that it has fewer spans than tags begin."""
+def named_task(line: int, tokens: Any, tags: Any, names: Sequence[str]) -> Sequence[Found]:
+    """Make a task of tokens and tags, or say why they can't be used, or that tags begin more spans than were read."""
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        return None, "malformed: `tokens` isn't a list of strings"
+        return (Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings"),)
     if not isinstance(tags, list) or len(tags) != len(tokens):
-        return None, f"malformed: `ner_tags` isn't a list of {len(tokens)} tags"
+        return (Problem(line, Reason.MALFORMED, f"`ner_tags` isn't a list of {len(tokens)} tags"),)
     named = [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
     nameless = [tag for tag in named if not isinstance(tag, str) or tag.isdigit()]
     if nameless:
-        return None, f"malformed: the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
-    task, problem = make_task(tokens, named)
+        why = f"the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
+        return (Problem(line, Reason.MALFORMED, why),)
+    found = tagged_task(line, tokens, named)
     begun = sum(bool(BEGINS.match(tag)) for tag in named)
-    if task and begun > len(task.spans or ()):
-        problem = miscounted(0, begun, "tags that begin a span", len(task.spans or ())).problem
-    return task, problem
+    read = len(found.spans) + len(found.unusable) if isinstance(found, Task) else begun
+    return (found,) if begun <= read else (found, miscounted(line, begun, "tags that begin a span", read))

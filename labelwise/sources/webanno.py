@@ -30,9 +30,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.sources.brat_offsets import offset_table
-from labelwise.sources.items import Item, miscounted
-from labelwise.sources.prodigy import DOCUMENT, Task, TaskSpan
+from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.corpus.tasks import DOCUMENT
+from labelwise.sources.clean import RawSpan, clean
+from labelwise.sources.offsets import offset_table
 
 ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL = "INITIAL_CAS"
@@ -69,30 +70,27 @@ class Sentence(NamedTuple):
     rows: list[TokenRow]
 
 
-def read_webanno(path: Path) -> Iterator[Item]:
+def read_webanno(path: Path) -> Iterator[Found]:
     """Yield the document of a file as a task, or the line that can't be read as a problem."""
     try:
         columns, written = _parse(path.read_text(encoding="utf-8-sig").split("\n"))
         sentences = [sentence for sentence in written if sentence.rows]
-        text, starts = _join(sentences)
+        joined = _join(sentences)
     except UnicodeDecodeError as error:
-        yield Item(0, None, f"malformed: not UTF-8 ({error.reason})")
+        yield Problem(0, Reason.MALFORMED, f"not UTF-8 ({error.reason})")
     except MalformedError as error:
-        yield Item(error.line, None, f"malformed: {error}")
+        yield Problem(error.line, Reason.MALFORMED, str(error))
     else:
-        if not text.strip():
-            yield Item(1, None, "no text")
+        if not joined.text.strip():
+            yield Problem(1, Reason.NO_TEXT)
             return
         if path.stem == INITIAL:
-            yield Item(1, None, f"not annotated: {INITIAL} is the document before anyone annotated it")
+            yield Problem(1, Reason.NOT_ANNOTATED, f"{INITIAL} is the document before anyone annotated it")
             return
         in_folder = "." in path.parent.name  # such as a.txt/ann.tsv
-        rows = [row for sentence in sentences for row in sentence.rows]
-        spans, problems = _spans(columns, rows, starts)
-        task = Task(text, spans, view_id="spans_manual")
-        task.annotator_id = path.stem if in_folder else None
-        task.meta = {DOCUMENT: path.parent.name if in_folder else path.name}
-        yield Item(1, task)
+        spans, problems = _spans(columns, [row for sentence in sentences for row in sentence.rows], joined.places)
+        name = path.parent.name if in_folder else path.name
+        yield clean(1, joined.text, spans, who=[path.stem] if in_folder else [], meta={DOCUMENT: name})
         yield from problems
         if len(sentences) < len(written):
             yield miscounted(0, len(written), "sentences", len(sentences))
@@ -165,67 +163,91 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
     return columns
 
 
-def _join(sentences: Sequence[Sentence]) -> tuple[str, dict[int, int]]:
-    """Put the sentences together as their offsets say.
+class OffsetText:
+    r"""The text of sentences, of which a file has only the offsets, and the code point at each offset that is written.
 
-    RETURNS (tuple): the text, and the place of each offset that is written, in code points.
-    RAISES (MalformedError): sentences overlap, or tokens aren't at their offsets, however they are counted.
+    A gap between sentences is a line end and spaces. In a file whose offsets count UTF-16 code units, an emoji is two:
+
+    >>> emoji = Sentence("😀 Ann", [TokenRow(1, 0, 2, "😀", []), TokenRow(2, 3, 6, "Ann", [])])
+    >>> joined = OffsetText([emoji, Sentence("Bob", [TokenRow(4, 8, 11, "Bob", [])])], utf16=True)
+    >>> joined.text, joined.places
+    ('😀 Ann\n Bob', {0: 0, 2: 1, 3: 2, 6: 5, 8: 7, 11: 10})
     """
-    errors = []
-    for utf16 in (True, False):
-        try:
-            return _join_by(sentences, utf16=utf16)
-        except MalformedError as error:
-            errors.append(error)
-    raise errors[0]
 
+    def __init__(self, sentences: Sequence[Sentence], *, utf16: bool) -> None:
+        """Put sentences together as their offsets say.
 
-def _join_by(sentences: Sequence[Sentence], *, utf16: bool) -> tuple[str, dict[int, int]]:
-    text, length, spaces = "", 0, 0  # the length in the file's units
-    for sentence in sentences:
+        RAISES (MalformedError): they overlap, or tokens aren't at their offsets.
+        """
+        self.text = ""
+        self._width = _utf16_width if utf16 else len
+        self._length = self._spaces = 0  # the length as the file counts
+        for sentence in sentences:
+            self._add(sentence)
+        table = [*offset_table(self.text, ["utf16"] if utf16 else []), len(self.text)]
+        self.places: dict[int, int] = {}
+        for row in (row for sentence in sentences for row in sentence.rows):
+            fits = row.start <= row.end < len(table)
+            if not fits or self.text[table[row.start] : table[row.end]] != row.form:
+                raise MalformedError(row.line, f"{row.form!r} isn't at {row.start}-{row.end}")
+            self.places |= {row.start: table[row.start], row.end: table[row.end]}
+
+    def _add(self, sentence: Sentence) -> None:
         first = sentence.rows[0]
         before = max(sentence.text.find(first.form), 0)
-        gap = first.start - before - length
+        gap = first.start - before - self._length
         if gap < 0:
             raise MalformedError(first.line, f"its offset {first.start} is in the sentence before")
-        spaces += gap
-        if spaces > MOST_SPACES:
+        self._spaces += gap
+        if self._spaces > MOST_SPACES:
             raise MalformedError(first.line, f"its offset {first.start} is {gap:,} behind the sentence before")
-        text += ("\n" if text and gap else "") + " " * (gap - bool(text and gap)) + sentence.text
-        length = first.start - before + (len(sentence.text.encode("utf-16-le")) // 2 if utf16 else len(sentence.text))
-    table = [*offset_table(text, ["utf16"] if utf16 else []), len(text)]
-    places: dict[int, int] = {}
-    for row in (row for sentence in sentences for row in sentence.rows):
-        if not row.start <= row.end < len(table) or text[table[row.start] : table[row.end]] != row.form:
-            raise MalformedError(row.line, f"{row.form!r} isn't at {row.start}-{row.end}")
-        places |= {row.start: table[row.start], row.end: table[row.end]}
-    return text, places
+        between = "\n" + " " * (gap - 1) if self.text and gap else " " * gap
+        self.text += between + sentence.text
+        self._length = first.start - before + self._width(sentence.text)
+
+
+def _utf16_width(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _join(sentences: Sequence[Sentence]) -> OffsetText:
+    """Put sentences together, however their offsets are counted.
+
+    RAISES (MalformedError): see `OffsetText`.
+    """
+    try:
+        return OffsetText(sentences, utf16=True)
+    except MalformedError as error:
+        try:
+            return OffsetText(sentences, utf16=False)
+        except MalformedError:
+            raise error from None
 
 
 def _spans(
     columns: dict[int, Layer], rows: Sequence[TokenRow], places: dict[int, int]
-) -> tuple[list[TaskSpan], list[Item]]:
+) -> tuple[list[RawSpan], list[Problem]]:
     """Collect the annotations of the columns that have labels: the rows with the same number are one.
 
     RETURNS (tuple): the spans, and the problems.
     """
-    found: dict[tuple[int, str], TaskSpan] = {}
+    found: dict[tuple[int, str], RawSpan] = {}
     problems = []
     for row in rows:
         for column, layer in columns.items():
             if column >= len(row.features):
-                problems.append(Item(row.line, None, f"invalid: no column for {layer.name}"))
+                problems.append(Problem(row.line, Reason.INVALID, f"no column for {layer.name}"))
                 continue
             cell = row.features[column]
             for place, written in enumerate(STACKED.findall(cell) if cell not in EMPTY else ()):
                 match = VALUE.fullmatch(written)
                 if match is None:
-                    why = "a [, ] or \\ that belongs to a value has a \\ before it"
-                    problems.append(Item(row.line, None, f"invalid: {written!r}: {why}"))
+                    why = f"{written!r}: a [, ] or \\ that belongs to a value has a \\ before it"
+                    problems.append(Problem(row.line, Reason.INVALID, why))
                     continue
                 value, number = match.groups()
                 start, end = places[row.start], places[row.end]
                 label = unescape(value) if layer.valued and value not in ("*", *EMPTY) else layer.name
-                span = found.setdefault((column, number or f"{row.line}.{place}"), TaskSpan(start, end, label))
+                span = found.setdefault((column, number or f"{row.line}.{place}"), RawSpan(start, end, label))
                 span.start, span.end = min(span.start, start), max(span.end, end)
     return list(found.values()), problems

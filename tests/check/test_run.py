@@ -12,8 +12,8 @@ from labelwise.check import folds as folds_module
 from labelwise.check.deck import LEAST, Finding, locate
 from labelwise.check.folds import LOOKED_AT, Folds, read_checked
 from labelwise.check.run import check
+from labelwise.corpus.answers import read_answers
 from labelwise.corpus.manifest import read_split
-from labelwise.corpus.places import read_places
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.merge.rules.settings import Settings
 from labelwise.train.training_config import TrainingConfig
@@ -87,10 +87,9 @@ def test_the_first_findings_are_what_is_wrong(made, share, request):
 
 def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy):
     """Document, words, and brat's file and line are those of the source; the digest is that of the answer."""
-    digests = {
-        (text.key, answer.dataset): answer.digests for text in read_places(noisy / "corpus") for answer in text.answers
-    }
     rows = rows_of(counted)
+    answers = read_answers(noisy / "corpus", {row["key"] for row in rows})
+    digests = {(key, answer.dataset): answer.digests for key, given in answers for answer in given}
     assert {row["split"] for row in rows} == {"train", "dev"}
     for row in rows[:30]:
         text = (noisy / "brat" / row["doc"]).read_text(encoding="utf8")
@@ -131,14 +130,14 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
 def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds_module, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
     corpus = Path(shutil.copytree(noisy / "corpus", tmp_path / "corpus"))
-    places, recipe = corpus / "places.jsonl", TrainingConfig(CPU, corpus)
+    spans, recipe = corpus / "spans.parquet", TrainingConfig(CPU, corpus)
     with pytest.raises(InputError, match=r"folds 1: give at least 2, in the section `check` of project\.yml"):
         check(corpus, tmp_path / "out", Folds(recipe, 1))
-    places.write_text("{oops\n")
-    with pytest.raises(InputError, match=r"places\.jsonl:1: not what a merge writes \(.*\); run the merge again"):
+    spans.write_text("{oops\n")
+    with pytest.raises(InputError, match=r"(?s)spans\.parquet: not what a merge writes \(.*\); run the merge again"):
         check(corpus, tmp_path / "out", Folds(recipe, 3))
-    places.unlink()
-    with pytest.raises(InputError, match=r"places\.jsonl: there is no such file; run the merge"):
+    spans.unlink()
+    with pytest.raises(InputError, match=r"spans\.parquet: there is no such file; run the merge"):
         check(corpus, tmp_path / "out", Folds(recipe, 3))
 
 
@@ -175,7 +174,7 @@ def test_what_test_says_changes_nothing(merging):
         ({"_view_id": "classification"}, [], False),
     ],
 )
-def test_places_are_those_of_answers_that_say_something_of_the_finding(answer, spans, found, merging):
+def test_answers_of_a_finding_are_those_that_say_something_of_the_finding(answer, spans, found, merging):
     merging.add("a", ["A"], [task("big cat", *spans, **{"_view_id": "ner_manual", "_annotator_id": "ann", **answer})])
     key = text_key(b"big cat").hex()
     finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "", "")

@@ -6,11 +6,11 @@ import yaml
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import locked
+from labelwise.datasets import convert_brat as convert
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.export.run import export
-from labelwise.sources import convert_brat as convert
-from labelwise.sources.brat import PREDICTED, Reading
+from labelwise.sources.brat import PREDICTIONS, BratOptions
 from scripts.convert_brat import convert_brat_cli
 from tests.conftest import another_process, call, read_jsonl
 from tests.sources.reading import write
@@ -36,7 +36,7 @@ def brat(tmp_path):
 
 def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_path):
     out = tmp_path / "tasks"
-    convert_brat(brat, out, Reading(discontinuous="cover"), split="test", prefix="demo-")
+    convert_brat(brat, out, BratOptions(split="test", discontinuous="cover"), prefix="demo-")
     declared = yaml.safe_load((out / "datasets.yml").read_text())
     labels = {"labels": ["N", "n"], "kind": "complete"}
     assert declared == [{"name": "demo-brat-test", "path": "test.jsonl", **labels, "split": "test"}]
@@ -46,7 +46,7 @@ def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_p
     one = [("big cat", "N"), ("big cat sat", "N"), ("cat", "n")]
     assert found == [[], one, [("cat", "N"), ("cat", "n"), ("dog", "n")]]
     place = {"_labelwise_place": ["one.ann", 3]}
-    assert {"start": 0, "end": 11, "label": "N", "fragments": [[0, 3], [8, 11]]} | place in made[1]["spans"]
+    assert {"start": 0, "end": 11, "label": "N"} | place in made[1]["spans"]
     assert (made[1]["text"], made[1]["answer"]) == ("big cat sat\r\n", "accept")
 
 
@@ -149,7 +149,7 @@ def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, opti
     (tmp_path / "link").symlink_to("nowhere")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=message):
-        convert_brat(brat, tmp_path / out, Reading(**options))
+        convert_brat(brat, tmp_path / out, BratOptions(**options))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -201,9 +201,9 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
     told: list[str] = []
     write_folders(tmp_path / "brat", *folders)
     write(tmp_path / "brat/README.txt", "no document")
-    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder", tell=told.append)
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", log=told.append)
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
-    assert {d["split"]: len(read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared} == splits
+    assert {d.get("split", "auto"): len(read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared} == splits
     assert {d["name"] for d in declared} == {"brat" if split == "auto" else f"brat-{split}" for split in splits}
     assert "".join(told[-1:]).startswith(said)
 
@@ -211,12 +211,12 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
 def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, tmp_path):
     (brat / "lost.ann").write_text("T1\tGHOST 0 3\tBoo\n")
     told: list[str] = []
-    how = Reading(rename={"N": "n", "LOC": "PLACE"})
-    report = convert_brat(brat, tmp_path / "tasks", how, tell=told.append)
+    how = BratOptions(rename={"N": "n", "LOC": "PLACE"})
+    report = convert_brat(brat, tmp_path / "tasks", how, log=told.append)
     assert (report.labels, report.documents["no text"]) == ({"n": 4}, 1)
     assert report.annotations["duplicate"] == 1, "one mention has both names"
     assert told == ["N renamed to n: 5 spans", "LOC renamed to PLACE: 0 spans"]
-    report = convert_brat(brat, tmp_path / "tasks", Reading(labels=["N"]))
+    report = convert_brat(brat, tmp_path / "tasks", BratOptions(labels=["N"]))
     assert (report.labels, report.annotations["other label"]) == ({"N": 2}, 3)
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())[0]["labels"] == ["N"]
 
@@ -234,10 +234,10 @@ def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(t
     assert report.annotations == {"converted": 1, "prediction": 1}
     with pytest.raises(InputError, match=r"batch/sub/1\.ann:0 \(prediction\)"):
         convert_brat(predicted, tmp_path / "tasks", strict=True)
-    (predicted / "batch" / PREDICTED).write_text("{oops")
+    (predicted / "batch" / PREDICTIONS).write_text("{oops")
     with pytest.raises(InputError, match=r"batch/PREDICTED\.json: not a list of predictions .* or delete it"):
         convert_brat(predicted, tmp_path / "tasks")
-    (predicted / "batch" / PREDICTED).unlink()
+    (predicted / "batch" / PREDICTIONS).unlink()
     assert convert_brat(predicted, tmp_path / "tasks", strict=True).labels == {"A": 1, "B": 1}
 
 
@@ -247,4 +247,4 @@ def test_a_split_whose_documents_lack_a_file_that_others_have_is_counted(tmp_pat
         write(tmp_path / "brat/mine" / f"{place}.txt", "big cat")
         for kind in ("a1", "a2") if place in ("train/a", "dev/c") else ("a1",):
             write(tmp_path / "brat/mine" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
-    assert convert_brat(tmp_path / "brat", tmp_path / "tasks", split="folder").lacking == {"test": {".a2": 1}}
+    assert convert_brat(tmp_path / "brat", tmp_path / "tasks").lacking == {"test": {".a2": 1}}

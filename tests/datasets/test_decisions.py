@@ -39,9 +39,9 @@ def test_a_bad_row_costs_itself_and_is_named_with_its_line_and_a_remedy(tmp_path
     write_jsonl(tmp_path / "one.jsonl", [GOOD, "", bad, OTHER])
     first, found, last = read_decisions(tmp_path / "one.jsonl")
     assert (found.file, found.line, found.decision) == ("one.jsonl", 3, None)
-    assert found.problem.startswith(problem)
-    assert f": {bad if isinstance(bad, str) else json.dumps(bad)[:50]}" in found.problem
-    assert found.problem.endswith("; correct the row, or delete it")
+    assert str(found.problem).startswith(problem)
+    assert f": {bad if isinstance(bad, str) else json.dumps(bad)[:50]}" in str(found.problem)
+    assert str(found.problem).endswith("; correct the row, or delete it")
     assert (first.decision.removed, first.decision.added, first.decision.note) == ((0, 3), None, "")
     assert (last.line, last.decision.added, last.decision.note) == (4, (4, 7), "é")
 

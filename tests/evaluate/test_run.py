@@ -39,7 +39,7 @@ def outputs(folder: Path) -> list:
 
 def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
     ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
-    agreement = {"PERSON": {"both": 3, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0, "texts": 9}}
+    agreement = {"PERSON": {"both": 3, "f": 0.75, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0}}
     (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
     out = tmp_path / "new" / "folder"
     printed = evaluate(ruler, demo_corpus / "test", *outputs(out), "--merge-metrics", tmp_path / "merge.json")

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from labelwise.annotations import Task
 from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
 from labelwise.corpus.tasks import input_hash, task_hash
@@ -20,8 +21,8 @@ from labelwise.export.run import export
 from labelwise.export.source import read_corpus
 from labelwise.merge.rules.settings import Settings, read_settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.brat import Reading, find_documents, read_document
-from labelwise.sources.prodigy import parse_task
+from labelwise.sources.brat import BratOptions, find_documents, read_document
+from labelwise.sources.formats import read_items
 from scripts.export import export_cli
 from tests.conftest import ROOT, Merging, call, read_jsonl, task
 
@@ -47,14 +48,14 @@ def write_predicted(
 
 def read_tasks(file: Path) -> list[dict]:
     """Tasks for Prodigy, which labelwise reads as well."""
-    assert all(parse_task(line)[1] == "" for line in file.read_bytes().splitlines())
+    assert all(isinstance(one, Task) for one in read_items(file))
     return read_jsonl(file)
 
 
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
     """The text and the spans of each document of a brat folder, as the converter reads them."""
-    documents = (read_document(stem, folder, Reading(discontinuous="cover")) for stem in find_documents(folder))
-    return {one.path: (one.text, [mention[:3] for mention in one.mentions]) for one in documents}
+    documents = (read_document(stem, folder, BratOptions(discontinuous="cover")) for stem in find_documents(folder))
+    return {one.path: (one.text, [(span.start, span.end, span.label) for span in one.spans]) for one in documents}
 
 
 def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
@@ -69,7 +70,7 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
     (brat / "a" / "b" / "x.ann").write_bytes("".join(lines).encode())
     (brat / "empty.txt").write_text("Nothing here")
     (brat / "empty.ann").write_text("")
-    convert_brat(brat, tmp_path / "tasks", Reading(discontinuous="cover"))
+    convert_brat(brat, tmp_path / "tasks", BratOptions(discontinuous="cover"))
     merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(docs_per_partition=10))
     done = export(tmp_path / "corpus", tmp_path / "out", "brat")
     before, after = spans_of(brat), spans_of(tmp_path / "out")
@@ -79,14 +80,14 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("split", "how"),
+    "how",
     [
-        ("auto", Reading()),
-        ("folder", Reading(missing_ann="empty", discontinuous="cover")),
-        ("folder", Reading(labels=["PLACE", "PERSON"])),
+        BratOptions(split="auto"),
+        BratOptions(missing_ann="empty", discontinuous="cover"),
+        BratOptions(labels=["PLACE", "PERSON"]),
     ],
 )
-def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, split, how):
+def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, how):
     """The demo corpus: some in folders of splits, a text without annotations, and one that nobody has read."""
     brat = tmp_path / "brat"
     make_demo(brat, docs=20, labels=4, words=60)
@@ -96,7 +97,7 @@ def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, split, 
     (brat / "unread.txt").write_text("nobody has seen Ann")
     (brat / "empty.txt").write_text("nothing here")
     (brat / "empty.ann").write_text("")
-    convert_brat(brat, tmp_path / "tasks", how, split=split)
+    convert_brat(brat, tmp_path / "tasks", how)
     done = export(tmp_path / "tasks", tmp_path / "prodigy", "prodigy-by-label")
     for name in ("tasks", "prodigy"):
         merge_data([tmp_path / name / "datasets.yml"], tmp_path / f"{name}-corpus", Settings())
@@ -112,7 +113,7 @@ def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(
     (tmp_path / "brat").mkdir()
     (tmp_path / "brat" / "d.txt").write_text("a cat, 60degC")
     (tmp_path / "brat" / "d.ann").write_text("T1\tn 9 13\tdegC\nT2\tN 2 5\tcat\n")
-    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="test")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(split="test"))
     settings = Settings(tokenizer=TokenizerRules(infixes=(r"(?<=[0-9])(?=[a-z])",)))
     export(tmp_path / "tasks", tmp_path / "out", "prodigy-by-label", settings=settings)
     declared = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
@@ -144,7 +145,7 @@ def test_tokens_are_those_of_the_corpus_or_of_the_project_and_are_cut_at_spans(t
     (tmp_path / "brat" / "d.txt").write_text("60degC 5x")
     (tmp_path / "brat" / "d.ann").write_text("T1\tN 2 5\tdeg\n")
     (tmp_path / "project.yml").write_text("tokenizer:\n  infixes: ['(?<=[0-9])(?=[a-z])']\n")
-    convert_brat(tmp_path / "brat", tmp_path / "tasks", split="test")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(split="test"))
     merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", read_settings(tmp_path / "project.yml"))
     write_predicted(tmp_path / "raw.jsonl", {"60degC 5x": [(2, 5, "N")]})
 

@@ -13,11 +13,12 @@ import yaml
 
 from labelwise.base.settings import read_section
 from labelwise.corpus.ledger import Ledger
-from labelwise.datasets.convert_brat import BratSection, convert_brat
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
+from labelwise.sources.brat import BratOptions
 from scripts.export import export_cli
 from tests.conftest import Merging, call, read_jsonl, task, write_jsonl
 from tests.export.test_export import write_predicted
@@ -180,7 +181,7 @@ def test_an_export_to_brat_says_what_it_cannot_keep_and_the_renaming_that_keeps_
     (line,) = (line.strip() for line in printed.splitlines() if "rename:" in line)
     assert yaml.safe_load(line) == {"rename": {"Time_span": "Time span", "Vessel_&_lid": "Vessel & lid"}}
     (tmp_path / "project.yml").write_text(f"brat:\n  {line}\n", encoding="utf8")
-    section = read_section(tmp_path / "project.yml", "brat", BratSection)
+    section = read_section(tmp_path / "project.yml", "brat", BratOptions)
     convert_brat(tmp_path / "out", tmp_path / "converted", section)
     merge_data([tmp_path / "converted" / "datasets.yml"], tmp_path / "back", Settings())
     assert {text: spans for text, (_, spans, *_) in texts_of(tmp_path / "back").items()} == {

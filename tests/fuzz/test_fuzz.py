@@ -16,13 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
+from labelwise.annotations import Found, Problem, Reason, Task
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.ledger import outcome_of
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.sources import brat
 from labelwise.sources.formats import read_items
-from labelwise.sources.items import MISCOUNTED, Item
 from tests.conftest import Merging
 from tests.corpus.test_docbin import annotated_docs, make_docs
 from tests.sources import test_conll, test_label_studio, test_rows
@@ -148,7 +147,7 @@ def merge_files(merging: Merging, name: str, files: list[bytes], normalize: bool
         with suppress(InputError):
             items = list(read_items(path, str(number) if database else ""))
             assert list(find_lost(path, data, items)) == []
-            texts |= {item.task.text for item in items if item.task}
+            texts |= {item.text for item in items if isinstance(item, Task)}
             place = {"db": path.name, "path": None} if database else {"path": path.name}
             merging.add(str(number), rows=[], **place, **DATASETS[number % len(DATASETS)])
     rows = merging.run(normalize=normalize).rows_read
@@ -157,12 +156,12 @@ def merge_files(merging: Merging, name: str, files: list[bytes], normalize: bool
     return rows - 1
 
 
-def find_lost(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
+def find_lost(path: Path, data: bytes, items: list[Found]) -> Iterator[object]:
     """Compare what was read with a second count of what a file has, and yield what is lost."""
-    miscounted = MISCOUNTED in [outcome_of(item.problem) for item in items]
+    miscounted = Reason.MISCOUNTED in [item.reason for item in items if isinstance(item, Problem)]
     if path.suffix == ".jsonl" and items:
         lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
-        found = [item for item in items if item.task or item.problem]
+        found = {item.line for item in items}
         if len(found) != len(lines):
             yield f"{len(lines)} lines, {len(found)} items"
     elif path.suffix == ".conll":
@@ -173,10 +172,10 @@ def find_lost(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
         head, *rest = data.split(b"\n\n", 1)
         layers = {tsv(*lines).encode().split(b"\n\n")[0]: columns for lines, columns in COUNTED}
         columns = () if b"#T_" in b"".join(rest) else layers.get(head, ())
-        lost = lost_of_webanno(path, items, columns) if items and items[0].task else {}
+        lost = lost_of_webanno(path, items, columns) if items and isinstance(items[0], Task) else {}
         yield from (kind for kind, count in lost.items() if count and (kind == "annotations" or not miscounted))
     elif path.suffix == ".json" and miscounted:
-        yield MISCOUNTED
+        yield Reason.MISCOUNTED
 
 
 @pytest.mark.parametrize("merges", [12, pytest.param(200, marks=pytest.mark.long)])
@@ -211,7 +210,7 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
             (folder / f"{number}.txt").write_bytes(text)
             (folder / f"{number}.ann").write_bytes(ann)
         with suppress(InputError):  # no text has an annotation
-            report = convert_brat(folder, tasks, brat.Reading(**how))
+            report = convert_brat(folder, tasks, brat.BratOptions(**how))
             assert sum(report.annotations.values()) == report.lines["T"]
             ledger = merging.run()
             assert ledger.rows_read == report.documents["converted"]

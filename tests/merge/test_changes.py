@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from labelwise.base.errors import InputError
-from labelwise.sources import jsonl, prodigy_tables
+from labelwise.sources import jsonl, prodigy
 from tests.conftest import task
 
 ROWS = [task(f"text {n} cat", (0, 4)) for n in range(9)]
@@ -57,11 +57,11 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
     path = merging.root / "tasks/a.jsonl"
     parse_row, read = jsonl.parse_row, []
 
-    def read_and_change(row):
+    def read_and_change(line, row):
         read.append(row)
         if len(read) == after:
             change(path)
-        return parse_row(row)
+        return parse_row(line, row)
 
     with monkeypatch.context() as patch:
         patch.setattr(jsonl, "parse_row", read_and_change)
@@ -94,8 +94,8 @@ def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, mon
     merging.declared.append({"name": "a", "db": "p.db", "labels": ["A"]})
     merging.add("b", ["A"], ROWS[:1])
     with monkeypatch.context() as patch:
-        parse_task = prodigy_tables.parse_task
-        patch.setattr(prodigy_tables, "parse_task", lambda row: insert("later") or parse_task(row))
-        assert merging.run().datasets["a"] == 2
-    assert merging.run().datasets["a"] == 4
+        parse = prodigy.parse_prodigy
+        patch.setattr(prodigy, "parse_prodigy", lambda line, row: insert("later") or parse(line, row))
+        assert merging.run().datasets["a"]["rows"] == 2
+    assert merging.run().datasets["a"]["rows"] == 4
     connection.close()

@@ -31,11 +31,10 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
         "A": {"complete": 2, "entity": 1, "gold": 2, "no token boundary": 1},
         "B": {"complete": 1, "gold": 1, "nested": 1, "learnt as well": 1, "none": 1},
     }
-    problems = sorted((one["dataset"], one["line"], one["reason"]) for one in merging.lines("problems.jsonl"))
-    assert problems == [
-        ("a", 1, "undeclared label: Z"),
-        ("a", 3, "bad JSON"),
-        ("b", 1, "invalid: B 99 100"),
+    assert sorted(merging.problems()) == [
+        ("a", "a.jsonl", 1, "undeclared label: Z"),
+        ("a", "a.jsonl", 3, "bad JSON"),
+        ("b", "b.jsonl", 1, "invalid: B 99 100"),
     ]
     assert "Warning What to do" in printed
     for warning in (

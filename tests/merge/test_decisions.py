@@ -10,16 +10,16 @@ import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
+from labelwise.corpus.answers import AnswerPlace, read_answers
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
-from labelwise.corpus.places import AnswerPlace, read_places
+from labelwise.corpus.tables import TABLES
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from tests.conftest import Merging, task, write_jsonl
-from tests.merge.test_reruns import inodes
 from tests.sources.reading import write
 
 TEXT = "big cat sat on a mat"
@@ -53,12 +53,12 @@ def gold(merging: Merging, out: str = "corpus") -> dict[str, list]:
 
 
 def problems(merging: Merging) -> list[tuple]:
-    found = merging.lines("problems.jsonl")
-    return [(one["dataset"], one["file"], one["line"], one["reason"].partition(":")[0]) for one in found]
+    found = sorted(merging.problems())
+    return [(dataset, file, line, reason.partition(":")[0]) for dataset, file, line, reason in found]
 
 
-def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(merging):
-    """The older of two answers, too; not one that is ignored, rejected, of another interface, or about a text alone."""
+def test_each_answer_that_counts_is_there_with_its_line_and_its_annotator(merging):
+    """Not the older of two, nor one that is ignored, rejected, of another interface, or about a text alone."""
     cat, big = (4, 7), (0, 3)
     rows = [
         task("one", _annotator_id="ann"),
@@ -78,17 +78,12 @@ def test_each_answer_that_may_count_is_there_with_its_line_and_its_annotator(mer
     corpus = merging.root / "corpus"
     assert read_manifest(corpus).declared == {"a": ("A",), "b": ("B", "A"), "c": ("A",)}
     two = digest([0, 3], [4, 7])
-    assert {text.key: text.answers for text in read_places(corpus)} == {
-        key("one"): [
-            AnswerPlace("a", "a.jsonl", 1, "ann", digests={}),
-            AnswerPlace("a", "a.jsonl", 3, "bob", digests={}),
-        ],
+    assert dict(read_answers(corpus, [key("one"), key("big cat"), "gone"])) == {
+        key("one"): [AnswerPlace("a", "a.jsonl", 1, "ann"), AnswerPlace("a", "a.jsonl", 3, "bob")],
         key("big cat"): [
-            AnswerPlace("a", "a.jsonl", 5),
             AnswerPlace("a", "a.jsonl", 6, digests={"A": two}),
             AnswerPlace("b", "b.jsonl", 1, digests={"A": two, "B": digest([0, 3])}),
-            AnswerPlace("c", "c.jsonl", 1, judged=[(4, 7)]),
-            AnswerPlace("c", "c.jsonl", 2, judged=[(4, 7)], digests={}),
+            AnswerPlace("c", "c.jsonl", 2, judged=[(4, 7)]),
         ],
     }
 
@@ -114,7 +109,7 @@ def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(m
     convert_brat(brat, tasks)
     merging.run("corrected", docs_per_partition=8)
     corrected = merging.files("corrected")
-    assert {name for name in decided if decided[name] != corrected[name]} <= {"places.jsonl", "manifest.json"}
+    assert {name for name in decided if decided[name] != corrected[name]} <= {*TABLES, "manifest.json"}
     assert len([name for name in decided if name.endswith(".spacy")]) > 3
 
 
@@ -167,7 +162,7 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 2, "confirmed": 1, "superseded decision": 1})
     assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "superseded decision")]
-    assert {name for name, content in merging.files().items() if content != before[name]} == {"problems.jsonl"}
+    assert {name for name, content in merging.files().items() if content != before[name]} == {"rows.parquet"}
     assert "1 decision superseded" in "".join(warning.what for warning in warnings(ledger, Settings()))
     assert not ledger.problems
     decide(merging, "{oops", "", row(WRONG, None, [17, 21]), row(WRONG, CAT, None))
@@ -196,8 +191,7 @@ def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, anno
     merging.run(policies=policies)
     after = [[start, end] for start, end, *_ in gold(merging)[TEXT][0]]
     assert after == sorted([*(span for span in before if span not in (CAT, MAT)), MAT])
-    lost = merging.lines("lost_spans.jsonl")
-    outvoted = [one["spans"][0] for one in lost if one["meta"]["reason"] == "outvoted"]
+    outvoted = [span for span in merging.table("spans") if span["reason"] == "outvoted"]
     assert not [span for span in outvoted if span["start"] in (CAT[0], MAT[0])], "what is decided isn't outvoted"
 
 
@@ -220,22 +214,25 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging):
     assert ledger.spans == Counter({"entity": 2, "rejected": 1, "accept/reject": 1})
 
 
-def test_decisions_cost_what_they_touch_and_leave_nothing_when_they_go(merging):
+def test_decisions_change_what_they_touch_and_leave_nothing_when_they_go(merging):
     """Merged twice the bytes are equal, without the file they are what they were, and from nothing the same."""
     merging.add("a", ["A"], [task(f"text {number}", [0, 4]) for number in range(100)])
     merging.run(docs_per_partition=10)
-    before, made_before = merging.files(), inodes(merging)
+    before = merging.files()
     made = {"text": key("text 7"), "answer": digest([0, 4])}
     decide(merging, row(WRONG, [0, 4], [0, 6], **made), row(POLICY, None, [5, 6], note="is\nthis one?", **made))
     assert merging.run(docs_per_partition=10).rows["corrected"] == 1
-    after, made_after = merging.files(), inodes(merging)
-    assert 1 <= len(made_before - made_after) <= 3, "one partition, a file for each split"
+    after = merging.files()
     changed = {name for name in after if after[name] != before.get(name)}
-    assert {name for name in changed if not name.endswith(".spacy")} == {"manifest.json", "problems.jsonl"}
-    (problem,) = merging.lines("problems.jsonl")
-    assert problem["reason"] == "policy question: A '7': is\nthis one?"
+    assert len([name for name in changed if name.endswith(".spacy")]) == 1, "the partition of the text"
+    assert {name for name in changed if not name.endswith(".spacy")} == {
+        "manifest.json",
+        "rows.parquet",
+        "spans.parquet",
+    }
+    assert merging.problems() == [("a", "decisions.jsonl", 2, "policy question: A '7': is\nthis one?")]
     merging.run(docs_per_partition=10)
-    assert (merging.files(), inodes(merging)) == (after, made_after)
+    assert merging.files() == after
     merging.run("fresh", docs_per_partition=10)
     assert merging.files("fresh") == after
     (merging.root / "decisions" / "decisions.jsonl").unlink()

@@ -6,6 +6,7 @@ Every row and every span gets one fate, and the ledger count fates. Where the co
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations, product
 from pathlib import Path
@@ -18,11 +19,16 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
+from labelwise.base.text import text_key
 from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.queries import find_lost, where
+from labelwise.corpus.tables import read_groups
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging
 
 NLP = spacy.blank("en")
+PROBLEMS = (*ROW_PROBLEMS, *SPAN_PROBLEMS)
 COMPLETE, BINARY = ("ner_manual", "spans_manual", "blocks", None), ("ner", "spans")
 COUNTERS = (
     "rows",
@@ -586,42 +592,57 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
             docs[doc.text]["gold"] = sorted((*span, tuple(names)) for *span, names in data["gold"])
             docs[doc.text] |= {"uncovered": data["uncovered"], "split": path.parent.name}
             docs[doc.text]["iob"] = [token.ent_iob_ for token in doc]
+    keys = {text_key(text.encode()).hex(): text for text in texts_in(datasets)}
     lost_spans: Counter[tuple] = Counter()
-    for task in map(json.loads, merging.files()["lost_spans.jsonl"].splitlines()):
-        assert [span["lost"] for span in task["spans"]] == [True, False][: len(task["spans"])]
-        told = [(s["start"], s["end"], s["label"], s["claim"], tuple(s["datasets"])) for s in task["spans"]]
-        reason = task["meta"]["reason"] + ", learnt" * task["meta"].get("learnt", False)
-        lost_spans[task["text"], reason, tuple(told)] += 1
-    problems = map(json.loads, merging.files()["problems.jsonl"].splitlines())
-    return {
-        "ledger": described(ledger),
-        "docs": docs,
-        "lost_spans": lost_spans,
-        "problems": Counter((p["dataset"], p["line"], p["reason"].split(":")[0]) for p in problems),
-    }
+    problems: Counter[tuple] = Counter()
+    for group in read_groups(root / "corpus"):
+        for one in find_lost(group):
+            told = [(*span.span, span.verdict, tuple(span.datasets)) for span in (one.lost, one.kept) if span]
+            lost_spans[keys[one.text], one.reason + ", learnt" * one.learnt, tuple(told)] += 1
+        for table in (group.rows, group.spans):
+            bad = where(table, "reason", PROBLEMS).to_pylist()
+            problems.update((one["dataset"], one["line"], one["reason"]) for one in bad)
+    return {"ledger": described(ledger), "docs": docs, "lost_spans": lost_spans, "problems": problems}
+
+
+def texts_in(datasets: list[dict[str, Any]]) -> set[str]:
+    rows = [row for dataset in datasets for row in dataset["rows"] if isinstance(row, dict)]
+    return {row["text"] for row in rows if isinstance(row.get("text"), str)}
 
 
 def described(ledger: Ledger) -> dict[str, Any]:
-    """Put the ledger as the oracle does: numbers, counters, and dicts of counters."""
-
-    def counters(content: Any) -> Any:
-        """Make a counter of each dict of numbers."""
-        if not isinstance(content, dict):
-            return content
-        made = {name: counters(value) for name, value in content.items()}
-        return made if any(isinstance(value, dict) for value in made.values()) else Counter(made)
-
-    content = {"pairs": {}} | ledger.nested()
-    pairs = {
-        (label, one, other): Counter(counts)
-        for label, ones in content.pop("pairs").items()
-        for one, others in ones.items()
-        for other, counts in others.items()
+    """Put the ledger as the oracle does: numbers, and counters of what has no zeros."""
+    data: dict[str, Any] = {name: +Counter(getattr(ledger, name)) for name in ("rows", "spans", "texts", "words")}
+    data |= {name: +Counter(getattr(ledger, name)) for name in ("partly", "out_of_order", "unknown_annotators")}
+    data |= {"rows_read": ledger.rows_read, "spans_read": ledger.spans_read}
+    data |= {"without_split_by": 0, "near_duplicates": Counter()}  # neither is asked for
+    data["labels"] = {label: +counts for label, counts in ledger.labels.items()}
+    data["gold"] = ledger.gold
+    data["agreement"] = {
+        label: Counter({name: n for name, n in counts.items() if name != "f"})
+        for label, counts in ledger.agreement.items()
     }
-    tables = ("labels", "lost_spans", "agreement", "gold")
-    return {name: dict(counters(value)) if name in tables else counters(value) for name, value in content.items()} | {
-        "pairs": pairs
+    data["pairs"] = ledger.pairs
+    data["datasets"] = +Counter({name: counts["rows"] for name, counts in ledger.datasets.items()})
+    data["undeclared"] = flat(ledger.undeclared, "{}: {}")
+    data["other_split"] = flat(ledger.other_split, '["{}","{}"]')
+    data["replaced"] = flat(ledger.replaced, "{} by {}")
+    data["renamed"] = +Counter(
+        {
+            f"{name}: {old} to {new}": n
+            for name, of in ledger.renamed.items()
+            for old, to in of.items()
+            for new, n in to.items()
+        }
+    )
+    data["lost_spans"] = {
+        reason: flat(of, "{}, {}", lambda told: told.removesuffix(", ")) for reason, of in ledger.lost_spans.items()
     }
+    return data
+
+
+def flat(table: dict[str, Counter[str]], form: str, change: Callable[[str], str] = str) -> Counter[str]:
+    return Counter({change(form.format(one, other)): n for one, of in table.items() for other, n in of.items()})
 
 
 @pytest.fixture(scope="module")

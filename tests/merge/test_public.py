@@ -6,11 +6,14 @@ import pytest
 import yaml
 
 from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.queries import find_lost
+from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
+from labelwise.sources.brat import BratOptions
 from tests.conftest import ROOT, Merging, read_jsonl, real_corpus
 
 # Outcomes of spans that are gold of a text that is in the corpus; spans of all others are in none.
@@ -26,8 +29,8 @@ def check_corpus(declared: Path, out: Path) -> Ledger:
     gold = [span for _, doc in docs.values() for span in doc.user_data["labelwise"]["gold"]]
     assert len(gold) == sum(counts["gold"] for counts in ledger.labels.values())
     assert len(gold) == sum(ledger.spans[outcome] for outcome in IN_GOLD)
-    lost = read_jsonl(out / "corpus" / "lost_spans.jsonl")
-    assert len(lost) == sum(pairs.total() for pairs in ledger.lost_spans.values())
+    lost = [one for group in read_groups(out / "corpus") for one in find_lost(group)]
+    assert len(lost) == sum(by.total() for of in ledger.lost_spans.values() for by in of.values())
     return ledger
 
 
@@ -42,7 +45,7 @@ def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus,
         make_demo(folder, docs=30, labels=4, words=60)
     files = [file for file in folder.rglob("*.ann") if file.with_suffix(".txt").exists()]
     lines = sum(line.startswith(b"T") for file in files for line in file.read_bytes().split(b"\n"))
-    report = convert_brat(folder, tmp_path / "tasks")
+    report = convert_brat(folder, tmp_path / "tasks", BratOptions(split="auto"))
     assert report.documents["converted"] == len(files)
     assert sum(report.annotations.values()) == report.lines["T"] == lines
     assert sum(report.labels.values()) == report.annotations["converted"] == lines, (

@@ -15,95 +15,10 @@ import pytest
 from labelwise.base.errors import InputError
 from labelwise.base.files import locked
 from labelwise.corpus.docbin_writer import DocWriter
-from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources import jsonl
-from tests.conftest import Merging, another_process, run_python, task
-from tests.merge.test_run import patch_merge, random_datasets
-
-
-def inodes(merging: Merging) -> set[int]:
-    """Those of the corpus's partitions: the same as long as they are taken from the cache."""
-    return {path.stat().st_ino for path in (merging.root / "corpus").glob("*/*.spacy")}
-
-
-def test_a_data_set_more_costs_what_it_touches(merging, monkeypatch):
-    for name, label in (("a", "A"), ("b", "B")):
-        merging.add(name, [label], [task(f"text {i} cat", (0, 4, label)) for i in range(300)])
-    merging.run(docs_per_partition=30)
-    before = inodes(merging)
-    merging.add("c", ["A"], [task(f"text {i} cat", (5, 6)) for i in (1, 2, 3)])
-    opened: list[str] = []
-    open_jsonl = jsonl.open_jsonl
-    monkeypatch.setattr(jsonl, "open_jsonl", lambda path: opened.append(path.name) or open_jsonl(path))
-    ledger = merging.run(docs_per_partition=30)
-    assert opened == ["c.jsonl"]
-    assert 1 <= len(before - inodes(merging)) <= 3 * 3 < len(before), "three partitions, a file for each split"
-    assert merging.run("fresh", docs_per_partition=30) == ledger
-    assert merging.files() == merging.files("fresh")
-
-
-@pytest.mark.parametrize(
-    ("settings", "declared", "code"),
-    [
-        ({"policies": Policies(overlap="first")}, {}, ""),
-        ({"normalize": True}, {}, ""),
-        ({}, {"labels": ["A", "Z"]}, ""),
-        ({}, {"labels": ["Z"], "rename": {"A": "Z"}}, ""),
-        ({}, {"name": "other"}, ""),
-        ({}, {}, "0123456789abcdef"),
-        ({}, {}, ""),
-    ],
-)
-def test_what_is_not_as_it_was_is_done_again(merging, monkeypatch, settings, declared, code):
-    random_datasets(merging, 1)
-    merging.run()
-    before = inodes(merging)
-    merging.declared[0] |= declared
-    merging.add("empty", ["A"], [])
-    merging.run("fresh", **settings)
-    if code:
-        patch_merge(monkeypatch, digest_code=lambda *facts: code)
-    merging.run(**settings)
-    made = inodes(merging)
-    assert bool(made - before) == bool(settings or declared or code)
-    assert merging.files() == merging.files("fresh")
-    merging.run(**settings)
-    assert inodes(merging) == made, "now nothing is new"
-    if not code:
-        kept = (path.rglob("*") for path in (merging.root / "corpus/.cache", merging.root / "fresh/.cache"))
-        one, other = ({path.name for path in paths if path.is_file()} for paths in kept)
-        assert one == other, "the cache forgets what is no longer used"
-
-
-def test_a_damaged_cache_does_no_harm(merging):
-    """Files of each kind are cut, empty, or missing, and a partition of the corpus is another file."""
-    random_datasets(merging, 1)
-    merging.run(docs_per_partition=10)
-    whole = merging.files()
-    cached = [path for path in (merging.root / "corpus/.cache").rglob("*") if path.is_file() and path.suffix != ".TAG"]
-    kinds = {path.suffix if path.suffix and path.suffix != ".spacy" else path.name for path in cached}
-    assert len(kinds) > 3
-    for kind in sorted(kinds):
-        for number, file in enumerate(path for path in cached if path.name.endswith(kind)):
-            content = file.read_bytes()
-            file.unlink()
-            if number % 3:
-                file.write_bytes(content[: len(content) // 2] if number % 3 == 1 else b"")
-        (merging.root / "corpus/train/part-00000.spacy").write_bytes(b"mine")
-        merging.run(docs_per_partition=10)
-        assert merging.files() == whole, kind
-
-
-def test_a_text_in_the_cache_that_is_another_is_an_error(merging):
-    merging.add("a", ["A"], [{"text": "a text"}])
-    merging.run()
-    for file in (merging.root / "corpus/.cache").rglob("*.*"):
-        if file.is_file() and b"a text" in file.read_bytes():
-            file.write_bytes(file.read_bytes().replace(b"a text", b"b text"))
-    with pytest.raises(InputError, match=r"\.cache/\S+: the cache is damaged; delete it and run the merge again"):
-        merging.run(split_salt="other")
+from tests.conftest import Merging, another_process, run_python
+from tests.merge.test_run import random_datasets
 
 
 def test_two_merges_to_one_folder_are_an_error(merging):
@@ -163,7 +78,7 @@ def test_what_no_merge_made_is_not_replaced(merging, name):
     assert mine.read_text() == "{}"
 
 
-@pytest.mark.parametrize("path", ["**/*.jsonl", "corpus", "corpus/problems.jsonl", "link/*.jsonl"])
+@pytest.mark.parametrize("path", ["**/*.jsonl", "corpus", "corpus/near_duplicates.jsonl", "link/*.jsonl"])
 def test_what_a_merge_wrote_is_not_read_by_the_next_to_the_same_folder(merging, path):
     """Data sets beside it are: so it is in project.yml, where they are in corpus/tasks."""
     merging.add("a", ["A"], [{"text": "one"}, "oops"])

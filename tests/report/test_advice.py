@@ -164,7 +164,7 @@ def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_
 def test_warnings_are_about_test_and_the_merge():
     metrics = make_metrics(A=errors(right=3, unjudged=9), B=Errors())
     metrics.unscored = 9
-    merge = Ledger(rows=Counter({"bad JSON": 2}))
+    merge = Ledger(rows=Counter({"bad JSON": 2}), problems=2)
     said = [warning.what for warning in warnings(merge, metrics)]
     assert said[0] == "No gold of label B in test: scores say nothing about it."
     assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."

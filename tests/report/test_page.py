@@ -163,7 +163,7 @@ def test_nor_does_any_other_name_in_the_results_of_strangers(own):
     ledger = json.loads(path.read_text(encoding="utf8"))
     for name in ("rows", "spans", "texts"):
         ledger[name] = {f"{key}{markup}": n for key, n in ledger[name].items()}
-    path.write_text(json.dumps(ledger | {"undeclared": {f"{markup}: A": 3}}))
+    path.write_text(json.dumps(ledger | {"undeclared": {markup: {f"A{markup}": 3}}}))
     for name in ("metrics/cpu.json", "training/check/findings.jsonl"):
         content = (own / name).read_text(encoding="utf8").replace("NEVER_SEEN", json.dumps(markup)[1:-1])
         (own / name).write_text(content.replace("may be wrong", json.dumps(markup)[1:-1]))

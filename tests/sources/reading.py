@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow
 from pyarrow import parquet
 
+from labelwise.annotations import Problem
 from labelwise.sources.formats import read_items
 
 
@@ -23,16 +24,16 @@ def write(path: Path, content: str | bytes | list[Any]) -> Path:
 
 
 def read(path: Path, content: str | bytes | list[Any] | None = None, **how: Any) -> list[Any]:
-    """Read a file, written first if it has a content: of each task its text and marked words, of each problem why."""
+    """Read a file, written first if it has a content: text and marked words of each task, and each problem."""
     if content is not None:
         write(path, content)
     found: list[Any] = []
-    for item in read_items(path, **how):
-        if task := item.task:
-            text = task.text or ""
-            found.append((text, [(text[span.start : span.end], span.label) for span in task.spans or ()]))
-        if item.problem:
-            found.append(item.problem)
+    for one in read_items(path, **how):
+        if isinstance(one, Problem):
+            found.append(str(one))
+        else:
+            spans = [(one.text[span.start : span.end], span.label) for span in one.spans]
+            found.append((one.text, spans + [f"invalid: {span.detail}" for span in one.unusable]))
     return found
 
 

@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterable
 from itertools import groupby
 from pathlib import Path
 
-from labelwise.sources.conll import BEGINS, DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
-from labelwise.sources.items import Item
+from labelwise.annotations import Found, Reason, Task
+from labelwise.sources.conll import DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
+from labelwise.sources.tags import BEGINS
 
 ROW = re.compile(rb"[0-9]+-[0-9.]+\t")
 ESCAPED = re.compile(rb"\\.", re.DOTALL)
 NUMBER = re.compile(rb"\[[0-9]+\]$")
 
 
-def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
+def lost_of_conll(path: Path, items: Iterable[Found], tag: int | None = -1) -> Counter[str]:
     """Count what a file has and the items that were read of it lack.
 
     tag (int | None): the column of tags; None if that isn't known: no tag is counted then.
@@ -33,11 +34,11 @@ def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Co
             continue
         item = next((read[number] for number in sentence if number in read), None)
         lost["sentences"] += item is None
-        if item and item.task:
+        if isinstance(item, Task):
             tokens = sum(not is_marked(line) for line in sentence.values())
-            lost["tokens"] += max(tokens - (item.task.text or "").count(" ") - 1, 0)
+            lost["tokens"] += max(tokens - item.text.count(" ") - 1, 0)
             begun = 0 if tag is None else _count_begun(list(sentence.values()), tag)
-            lost["tags"] += max(begun - len(item.task.spans or ()), 0)
+            lost["tags"] += max(begun - len(item.spans), 0)
     return +lost
 
 
@@ -52,13 +53,13 @@ def _count_begun(lines: list[str], tag: int) -> int:
     return begun
 
 
-def lost_of_webanno(path: Path, items: Iterable[Item], columns: Collection[int]) -> Counter[str]:
+def lost_of_webanno(path: Path, items: Iterable[Found], columns: Collection[int]) -> Counter[str]:
     """Count the annotations that a file has and the task that was read of it lacks.
 
     columns (Collection[int]): those of features that have labels, from 0.
     """
     document, *problems = items
-    if document.task is None:
+    if not isinstance(document, Task):
         return Counter()
     rows = [line.split(b"\t") for line in path.read_bytes().splitlines() if ROW.match(line)]
     single, numbered = 0, set()  # those with the same number in a column are one
@@ -70,5 +71,5 @@ def lost_of_webanno(path: Path, items: Iterable[Item], columns: Collection[int])
                     numbered.add((column, number[0]))
                 else:
                     single += bool(value)
-    invalid = sum(item.problem.startswith("invalid") for item in problems)
-    return +Counter(annotations=single + len(numbered) - len(document.task.spans or ()) - invalid)
+    invalid = sum(problem.reason == Reason.INVALID for problem in problems) + len(document.unusable)
+    return +Counter(annotations=single + len(numbered) - len(document.spans) - invalid)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.sources.brat import Document, Reading, read_document
+from labelwise.sources.brat import BratOptions, Document, read_document
 from tests.sources.reading import write
 
 
@@ -12,11 +12,11 @@ def read(root: Path, text: str | bytes | None, ann: str | bytes | None, **option
     for suffix, content in (("txt", text), ("ann", ann)):
         if content is not None:
             write(root / f"d.{suffix}", content)
-    return read_document(root / "d", root, Reading(**options))
+    return read_document(root / "d", root, BratOptions(**options))
 
 
 def spans(document: Document) -> list[tuple[str, str]]:
-    return [(document.text[m.start : m.end], m.label) for m in document.mentions]
+    return [(document.text[span.start : span.end], span.label) for span in document.spans]
 
 
 def reading(name: str) -> dict[str, int]:
@@ -93,11 +93,10 @@ def test_policies_keep_spans_in_pieces_move_shifted_ones_and_take_a_missing_file
     for policy, expected in (("first", "left"), ("cover", "left and right arm")):
         document = read(tmp_path, "left and right arm", "T1\tX 15 18;0 4\tleft arm\n", discontinuous=policy)
         assert spans(document) == [(expected, "X")]
-        assert document.mentions[0].fragments == [(0, 4), (15, 18)]
         assert +document.notes == {"made one": 1}
     for offsets in ("3 6", "40 43"):
         document = read(tmp_path, "the cat sat", f"T1\tX {offsets}\tcat\n", shifted="nearest")
-        assert ([m[:2] for m in document.mentions], +document.notes) == ([(4, 7)], {"moved": 1})
+        assert ([(span.start, span.end) for span in document.spans], +document.notes) == ([(4, 7)], {"moved": 1})
 
 
 NESTED = "T1\tX 0 7\tbig cat\nT2\tX 4 7\tcat\nT3\tY 4 11\tcat sat\nT4\tY 0 7\tbig cat\nT5\tX 4 7\tcat\n"

@@ -5,8 +5,9 @@ import re
 import pytest
 from spacy.training.converters import conll_ner_to_docs
 
-from labelwise.sources.conll import decode_tags
+from labelwise.annotations import Task
 from labelwise.sources.formats import read_items
+from labelwise.sources.tags import decode_tags
 from tests.conftest import real_corpus
 from tests.sources.reading import read, write
 from tests.sources.second_count import lost_of_conll
@@ -20,8 +21,8 @@ DOCUMENTS = (
 @pytest.mark.parametrize(("end", "suffix"), [("\n", "tsv"), ("\r", "iob"), ("\r\n", "bio")])
 def test_columns_documents_and_blank_lines(tmp_path, end, suffix):
     """The first column is the token, the last one the tag; lines may end as on old Macs, names as those of NCBI."""
-    items = list(read_items(write(tmp_path / f"a.{suffix}", DOCUMENTS.replace("\n", end))))
-    assert [(item.line, item.task.meta) for item in items] == [(3, {"doc": "1"}), (10, {"doc": "2"})]
+    tasks = list(read_items(write(tmp_path / f"a.{suffix}", DOCUMENTS.replace("\n", end))))
+    assert [(task.line, task.doc) for task in tasks] == [(3, "1"), (10, "2")]
     assert read(tmp_path / f"a.{suffix}") == [
         ("U.N. official Ekeus", [("U.N.", "ORG"), ("Ekeus", "PER")]),
         ("New York", [("New York", "LOC")]),
@@ -123,12 +124,12 @@ def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, content, tag):
 def test_a_public_corpus_has_what_spacy_finds_in_it(name):
     path = real_corpus("formats") / "conll" / name
     items = list(read_items(path))
-    assert {item.problem for item in items} == {""}
+    assert all(isinstance(item, Task) for item in items)
     assert not lost_of_conll(path, items)
     sentences = re.sub(
         r"\n\s*\n", "\n\n", path.read_text(encoding="utf8")
     )  # else spaCy takes many for one, in a minute
     docs = conll_ner_to_docs(sentences, n_sents=1, no_print=True)
-    found = [(item.task.text[span.start : span.end], span.label) for item in items for span in item.task.spans]
+    found = [(item.text[span.start : span.end], span.label) for item in items for span in item.spans]
     assert found == [(" ".join(token.text for token in ent), ent.label_) for doc in docs for ent in doc.ents]
     assert len(found) > 800

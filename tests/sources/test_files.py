@@ -9,7 +9,7 @@ import yaml
 from labelwise.base.errors import InputError
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.datasets.declarations import load_datasets
-from labelwise.sources.brat import Reading, find_documents
+from labelwise.sources.brat import BratOptions, find_documents
 from labelwise.sources.files import find_files, has_data
 from labelwise.sources.formats import read_items
 from labelwise.sources.raw_texts import read_raw_texts
@@ -75,7 +75,7 @@ def test_links_are_followed_and_folders_that_link_to_each_other_are_read_once(tm
     write(tmp_path / "cache/0a1b", b"Rom B-PLACE\n")  # as DVC's cache has it, with `cache.type symlink`
     (tmp_path / "places.conll").symlink_to("cache/0a1b")
     (found,) = load_datasets([declare(tmp_path, "places.conll")])[0].files
-    assert [item.task.text for item in read_items(found.path) if item.task] == ["Rom"]
+    assert [task.text for task in read_items(found.path)] == ["Rom"]
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, s
     document(tmp_path / "brat", "two")
     (tmp_path / "brat/two.ann").rename(tmp_path / "brat/two.a1")
     make(tmp_path / f"brat/two.{suffix}", what)
-    report = convert_brat(tmp_path / "brat", tmp_path / "tasks", Reading(missing_ann=missing_ann))
+    report = convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(missing_ann=missing_ann))
     assert report.documents == {"converted": 1, "not readable": 1}
     assert report.annotations == {"converted": 1, "not readable": 1}
     problem = {"file": f"two.{suffix}", "line": 0, "reason": "not readable", "row": ""}
     assert problem in read_jsonl(tmp_path / "tasks/problems.jsonl")
     with pytest.raises(InputError, match=r"two\.\w+:0 \(not readable\)"):
-        convert_brat(tmp_path / "brat", tmp_path / "tasks", Reading(missing_ann=missing_ann), strict=True)
+        convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(missing_ann=missing_ann), strict=True)
 
 
 @pytest.mark.parametrize("path", ["*.jsonl", "two.jsonl"])

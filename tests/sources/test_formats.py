@@ -8,6 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin, Span
 
+from labelwise.annotations import Problem, Task
 from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.docbin_reader import read_stored_docs
@@ -20,8 +21,7 @@ from tests.sources.reading import make_database, read, write, write_parquet
 
 def texts_of(path, *args) -> list[tuple]:
     """Line, text or problem of each row."""
-    items = list(read_items(path, *args))
-    return [(item.line, item.task.text if item.task else item.problem) for item in items if item.task or item.problem]
+    return [(one.line, one.text if isinstance(one, Task) else str(one)) for one in read_items(path, *args)]
 
 
 @pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n"])
@@ -126,10 +126,10 @@ def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, ke
             doc.spans[name] = [Span(doc, 0, 1, label) for label in labels]
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "a.spacy")
     whole, part = read_items(tmp_path / "a.spacy", key=key)
-    for item in (whole, part):
-        assert (item.problem or [span.label for span in item.task.spans]) == expected
-    if whole.task:
-        assert (whole.task.is_binary, part.task.is_binary) == (None, True if key != "sc" else None)
+    for found in (whole, part):
+        assert (str(found) if isinstance(found, Problem) else [span.label for span in found.spans]) == expected
+    if isinstance(whole, Task):
+        assert (whole.kind, part.kind) == ("complete", "binary" if key != "sc" else "complete")
 
 
 @pytest.mark.parametrize(

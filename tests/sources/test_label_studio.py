@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from labelwise.annotations import Task
 from labelwise.sources.formats import read_items
 from tests.sources.reading import read, write
 
@@ -38,14 +39,14 @@ def test_each_annotation_is_an_answer_of_its_annotator(tmp_path):
     added = annotation(result(4, 8), updated_at="2021-03-09T22:16:08.728378Z")
     rows = [task(TEXT, added, annotation(who={"id": 2, "email": "a@b.c"}), number=9)]
     rows.append(task("Stir", annotation(was_cancelled=True, updated_at="soon", ground_truth=True), number=10))
-    tasks = [(item.line, item.task) for item in read_items(write(tmp_path / "a.json", rows))]
-    assert [(line, one.text, one.annotator_id, one.answer, one.view_id, one.meta) for line, one in tasks] == [
-        (1, TEXT, "1", "accept", "spans_manual", {"doc": "9"}),
-        (1, TEXT, "a@b.c", "accept", "spans_manual", {"doc": "9"}),
-        (2, "Stir", "1", "ignore", "review", {"doc": "10"}),
+    tasks = list(read_items(write(tmp_path / "a.json", rows)))
+    assert [(one.line, one.text, one.who, one.answer, one.review, one.doc) for one in tasks] == [
+        (1, TEXT, "1", "accept", False, "9"),
+        (1, TEXT, "a@b.c", "accept", False, "9"),
+        (2, "Stir", "1", "ignore", True, "10"),
     ]
     written = datetime(2021, 3, 9, 22, 16, 8, 728378, tzinfo=UTC).timestamp()
-    assert [one.timestamp for _, one in tasks] == [written, None, None]
+    assert [one.when for one in tasks] == [written, None, None]
 
 
 MANY = "malformed: no text in its data; declare which of its 'body', 'title' it is, as `text`"
@@ -161,7 +162,7 @@ def test_a_large_file_is_read_in_little_memory(tmp_path):
     path.write_bytes(b"[" + b", ".join([one] * 8_000) + b"]\n")
     assert path.stat().st_size > 12 * 10**6
     tracemalloc.start()
-    count = sum(item.task is not None for item in read_items(path))
+    count = sum(isinstance(one, Task) for one in read_items(path))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count == 8_000

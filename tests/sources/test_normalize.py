@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.tasks import input_hash
+from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.normalize import normalize, normalize_task
-from labelwise.sources.prodigy import Task, TaskSpan, check_spans
 from tests.conftest import task
 
 pieces = st.sampled_from("ab\ufb01 e\u0301\u0323\t\r\n\xa0\u1100\u1161\u11a8\u0958\u0f71\u0f73\u0f74\u0344\u0f81")
@@ -40,9 +40,6 @@ WIDE = "wide \ncafe\u0301 "
         (WIDE, (9, 10), "\xe9"),  # a letter without its accent gets it
         (WIDE, (10, 11), "\xe9"),
         (WIDE, (6, 12), "caf\xe9"),  # the white space behind it is gone
-        (WIDE, (0, 13), None),  # not inside the text
-        (WIDE, (False, True), None),
-        (WIDE, (5, 5), None),
         # characters that become several stay in their span
         ("\u0958\u0932\u092e x", (0, 3), "\u0915\u093c\u0932\u092e"),
         ("abcq\u0301\u0323", (3, 6), "q\u0323\u0301"),
@@ -50,10 +47,15 @@ WIDE = "wide \ncafe\u0301 "
     ],
 )
 def test_spans_are_moved(text, span, marked):
-    made = normalize_task(Task(text, [TaskSpan(*span, "A")]))
-    check_spans(made)
+    made = normalize_task(clean(1, text, [RawSpan(*span, "A")]))
     [moved] = made.spans
-    assert (made.text[moved.start : moved.end] or None) == marked
+    assert made.text[moved.start : moved.end] == marked
+
+
+def test_a_span_that_cannot_be_used_stays_so():
+    spans = [RawSpan(*span, "A") for span in ((0, 13), (False, True), (5, 5), (4, 6))]
+    made = normalize_task(clean(1, WIDE, spans))
+    assert (made.spans, len(made.unusable)) == ((), 4)
 
 
 def test_texts_that_differ_only_so_are_one_document(merging):

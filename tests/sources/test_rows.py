@@ -7,11 +7,12 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import input_hash, task_hash
+from labelwise.sources.clean import clean
 from labelwise.sources.formats import read_items
-from labelwise.sources.prodigy import Task
-from labelwise.sources.rows import parse_row
+from labelwise.sources.jsonl import parse_row
 from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
@@ -60,7 +61,7 @@ ROWS = [
     ({"text": "Add", "label": None}, NO_LIST),
     (
         {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
-        ("four", [("four", None), ("four", None), ("four", "A")]),
+        ("four", [("four", "A"), "invalid: None None None", "invalid: None None None"]),
     ),
     ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are the text's, and have no offsets"),
     # tokens and tags
@@ -134,8 +135,8 @@ def test_parquet_of_other_columns_is_named(tmp_path, names):
 
 def test_a_rejected_task_is_never_an_accepted_one():
     for row in (REJECTED, {"text": "Add", "label": None, "answer": "reject"}):
-        task, _ = parse_row(json.dumps(row).encode())
-        assert (task.answer, task.spans) == ("reject", None)
+        (task,) = parse_row(1, json.dumps(row).encode())
+        assert (task.answer, task.spans) == ("reject", ())
 
 
 @pytest.mark.parametrize(
@@ -144,9 +145,8 @@ def test_a_rejected_task_is_never_an_accepted_one():
 )
 def test_a_row_of_doccanos_has_a_document_an_annotator_and_what_was_predicted(tmp_path, predicted, unchanged):
     row = {"id": 3, "text": TEXT, "label": [[0, 3, "B"], [4, 8, "A"]], "username": "ann", "predicted": predicted}
-    (item,) = read_items(write(tmp_path / "a.jsonl", [row]))
-    assert item.task.meta == {"doc": "3"} | ({"predicted": "yes"} if unchanged else {})
-    assert (item.task.annotator_id, item.task.answer) == ("ann", "accept")
+    (task,) = read_items(write(tmp_path / "a.jsonl", [row]))
+    assert (task.doc, task.predicted, task.who, task.answer) == ("3", unchanged, "ann", "accept")
 
 
 class Losing(BytesIO):
@@ -163,9 +163,15 @@ STUDIO = {"data": {"text": TEXT}, "annotations": [{"result": [{"type": "labels"}
 # What reads lines, spans and so on, and what reads less of them in its place.
 BREAKS = {
     "lines": ("labelwise.sources.jsonl.open_jsonl", lambda path: Losing(path.read_bytes())),
-    "spans": ("labelwise.sources.doccano.Task", lambda text, spans, **rest: Task(text, spans[:3], **rest)),
-    "results": ("labelwise.sources.label_studio._read_results", lambda results: ([], ["one"])),
-    "tags": ("labelwise.sources.conll.decode_tags", lambda tags: []),
+    "spans": (
+        "labelwise.sources.doccano.clean",
+        lambda line, text, spans, **rest: clean(line, text, spans[:3], **rest),
+    ),
+    "results": (
+        "labelwise.sources.label_studio._read_results",
+        lambda number, results: ([], [Problem(number, Reason.INVALID)]),
+    ),
+    "tags": ("labelwise.sources.tags.decode_tags", lambda tags: []),
     "rows": (
         "pyarrow.parquet.ParquetFile.iter_batches",
         lambda file, *given, **named: [file.read(["tokens", "ner_tags"])[:2]],

@@ -2,8 +2,10 @@
 
 import re
 
+import msgspec
 import pytest
 
+from labelwise.annotations import Problem
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 from tests.sources.reading import read, write
@@ -65,7 +67,7 @@ UNESCAPED = "invalid: {!r}: a [, ] or \\ that belongs to a value has a \\ before
         (
             STACKED,
             WHOLE,
-            [(WHOLE, "A"), ("[it\\s]", "B|C[1]"), (WHOLE, "Bare"), ("abc_", "Bare"), ("bc", "A"), ("", "Z")],
+            [(WHOLE, "A"), ("[it\\s]", "B|C[1]"), (WHOLE, "Bare"), ("abc_", "Bare"), ("bc", "A"), "invalid: Z 12 12"],
             [],
         ),
         (
@@ -126,9 +128,9 @@ def test_the_spans_of_all_layers_of_a_project_are_read(tmp_path, lines, text, sp
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(tmp_path, name, content, why):
-    (item,) = read_items(write(tmp_path / name, content))
-    assert item.task is None
-    assert re.match(why, f"{item.line}: {item.problem}")
+    (problem,) = read_items(write(tmp_path / name, content))
+    assert isinstance(problem, Problem)
+    assert re.match(why, f"{problem.line}: {problem}")
 
 
 @pytest.mark.parametrize(("lines", "columns"), COUNTED)
@@ -136,8 +138,8 @@ def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns)
     path = write(tmp_path / "a.tsv", tsv(*lines))
     items = list(read_items(path))
     assert not lost_of_webanno(path, items, columns)
-    del items[0].task.spans[-1]
-    assert lost_of_webanno(path, items, columns)["annotations"] == 1, "it would find a span"
+    fewer = msgspec.structs.replace(items[0], spans=items[0].spans[:-1])
+    assert lost_of_webanno(path, [fewer, *items[1:]], columns)["annotations"] == 1, "it would find a span"
 
 
 def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: Merging):
@@ -149,6 +151,5 @@ def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: M
     ledger = merging.run()
     assert (ledger.rows, ledger.problems) == ({"merged": 3, "miscounted": 1}, 1)
     assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
-    assert '"line":0,"reason":"miscounted: 2 sentences, of which 1 were read"' in (
-        merging.root / "corpus" / "problems.jsonl"
-    ).read_text(encoding="utf8")
+    file = "annotation/one.txt/ann.tsv"
+    assert merging.problems() == [("a", file, 0, "miscounted: 2 sentences, of which 1 were read")]

@@ -11,32 +11,39 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from labelwise.annotations import Reason, answer_digest
 from labelwise.base.text import SpanKey, trim
-from labelwise.corpus.ledger import Problem
-from labelwise.corpus.places import answer_digest
 from labelwise.datasets.decisions import Decision, DecisionRow
-from labelwise.merge.rules.answers import Answer, digests
+from labelwise.merge.rules.answers import Answer, accepted_offsets
 
-SUPERSEDED, QUESTION = "superseded decision", "policy question"
-OUTCOMES = {"gold is wrong": "corrected", "gold is right": "confirmed", "policy": QUESTION}
+REASONS = {"gold is wrong": Reason.CORRECTED, "gold is right": Reason.CONFIRMED, "policy": Reason.POLICY_QUESTION}
 
-Decided = Mapping[SpanKey, Answer | None]  # the answer by which a span is gold; None if it isn't
 Chain = tuple[str, str, str]
 
 
 class Judged(NamedTuple):
-    """A decision, and what became of it; details may follow after a colon."""
+    """A decision, and what became of it."""
 
     row: DecisionRow
     decision: Decision
-    outcome: str
-
-    def problem(self) -> Problem:
-        """Say where it is, and what became of it."""
-        return Problem(self.decision.dataset, self.row.file, self.row.line, self.outcome)
+    reason: Reason
+    detail: str = ""
 
 
-def judge(rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]) -> tuple[list[Judged], Decided]:
+class Change(NamedTuple):
+    """What a decision makes of a span.
+
+    row (int): the position of the decision among those about the text.
+    answer (Answer | None): the one by which the span is gold; None if it isn't gold.
+    """
+
+    row: int
+    answer: Answer | None
+
+
+def judge(
+    rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]
+) -> tuple[list[Judged], Mapping[SpanKey, Change]]:
     """Find out what becomes of the decisions about a text.
 
     rows (Sequence[DecisionRow]): those that have a decision, in order.
@@ -48,24 +55,26 @@ def judge(rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]) -> 
     none = answer_digest(())
     found: dict[Chain, Answer] = {}
     for answer in answers:
-        made_of = digests(answer)
+        spans = accepted_offsets(answer)
         for label in answer.dataset.labels:
-            found[answer.dataset.name, label, made_of.get(label, none)] = answer
+            made_of = answer_digest(spans[label]) if label in spans else none
+            found[answer.dataset.name, label, made_of] = answer
     made = [(row, row.decision, _why_not(row.decision, text, found)) for row in rows if row.decision]
     last = {decision.about: row for row, decision, why_not in made if not why_not}
     judged = []
-    decided: dict[SpanKey, Answer | None] = {}
-    for row, decision, why_not in made:
-        replaced = not why_not and last[decision.about] is not row
-        outcome = why_not or ("decided again" if replaced else OUTCOMES[decision.verdict])
-        if outcome == QUESTION:
+    decided: dict[SpanKey, Change] = {}
+    for number, (row, decision, why_not) in enumerate(made):
+        reason, detail = why_not or (REASONS[decision.verdict], "")
+        if not why_not and last[decision.about] is not row:
+            reason = Reason.DECIDED_AGAIN
+        if reason == Reason.POLICY_QUESTION:
             start, end = decision.spans[0]
-            outcome = f"{QUESTION}: {decision.label} {text[start:end]!r}: {decision.note}"
-        judged.append(Judged(row, decision, outcome))
-        if outcome == "corrected":
+            detail = f"{decision.label} {text[start:end]!r}: {decision.note}"
+        judged.append(Judged(row, decision, reason, detail))
+        if reason == Reason.CORRECTED:
             for span, by in ((decision.removed, None), (decision.added, found[_chain(decision)])):
                 if span:
-                    decided[(*trim(text, *span), decision.label)] = by
+                    decided[(*trim(text, *span), decision.label)] = Change(number, by)
     return judged, decided
 
 
@@ -73,11 +82,13 @@ def _chain(decision: Decision) -> Chain:
     return decision.dataset, decision.label, decision.answer
 
 
-def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> str:
-    """Return the outcome of a decision that can't be followed, and a remedy; empty if it can."""
+def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
+    """Return the outcome of a decision that can't be followed, and a remedy; None if it can."""
     if _chain(decision) not in found:
-        return f"{SUPERSEDED}: no answer of {decision.dataset!r} about the text is as it was; decide again"
+        detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
+        return Reason.SUPERSEDED_DECISION, detail
     for start, end in decision.spans:
         if end > len(text) or not text[start:end].strip():
-            return f"malformed: [{start}, {end}] is no span of the text's {len(text)} characters; correct or delete it"
-    return ""
+            detail = f"[{start}, {end}] is no span of the text's {len(text)} characters; correct or delete it"
+            return Reason.MALFORMED, detail
+    return None

@@ -1,4 +1,4 @@
-"""Merge the tasks of one text into one annotation: pure functions, nothing is read or written here.
+"""Merge the answers about one text into one annotation: pure functions, nothing is read, written or changed here.
 
 1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
    for spans, or from a data set that declares another split than the text's; or if another file of its data set has a
@@ -15,66 +15,72 @@
 5. Decisions change single spans of all that: see `decisions`.
 6. Every row and every span is given one outcome, or is among the accepted or rejected ones that `to_doc` gives one.
 
-How far annotators agree is counted by `agreement`. Overlaps and token boundaries aren't decided here: see `to_doc`.
+How far annotators agree is a query of the outcomes: see `corpus.queries`. Overlaps and token boundaries aren't decided
+here: see `to_doc`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-import msgspec
-
+from labelwise.annotations import Reason, Span
 from labelwise.base.text import SpanKey, State
 from labelwise.corpus.manifest import Split
 from labelwise.datasets.decisions import DecisionRow
-from labelwise.merge.rules.agreement import Version, find_versions
-from labelwise.merge.rules.answers import Answer, by_time, said_labels, same_answers, superseded, why_not
-from labelwise.merge.rules.decisions import Decided, Judged, judge
-from labelwise.merge.rules.lost_spans import Claim, LostSpan
+from labelwise.merge.rules.answers import (
+    Answer,
+    Number,
+    asked_labels,
+    by_time,
+    left_out,
+    repeated_answers,
+    superseded_exports,
+)
+from labelwise.merge.rules.claims import (
+    Claim,
+    Claims,
+    RowOutcome,
+    SpanOutcome,
+    SpanRef,
+    Spans,
+    duplicates_of,
+    names_of,
+    outcomes_of,
+)
+from labelwise.merge.rules.decisions import Change, Judged, judge
 from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
-from labelwise.merge.rules.splits import value_of_meta
 from labelwise.merge.rules.votes import outvoted
-from labelwise.sources.prodigy import DOCUMENT, TaskSpan
 
-# Those who say so, each with their span; the first span has the outcome of all, the others are duplicates.
-Said = list[tuple[Answer, TaskSpan]]
-Spans = dict[SpanKey, Said]
+Rows = dict[Number, RowOutcome]
+Outcomes = dict[SpanRef, SpanOutcome]
+# Of spans in rows that leave no trace.
+INSIDE = {reason: Reason(f"in {reason} task") for reason in Reason if f"in {reason} task" in {*Reason}}
 
 
-class Merged(msgspec.Struct):
-    """The merged annotation of one text.
+class Merged(NamedTuple):
+    """The merged annotation of one text, and what became of everything that was said of it.
 
-    answers (Sequence[Answer]): all of them; they and their spans have their outcomes.
-    name (str): the document that the text is, as its tasks' `meta.doc` says; empty if none does.
+    doc (str): the document that the text is; empty if no answer names one.
     coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
-    places (dict): data set, file and line of each answer that counts.
-    accepted, rejected (dict): the spans that count, sorted, each with those who say so.
-    lost (list[LostSpan]): accepted spans that were rejected elsewhere, or the other way round.
-    versions (dict[str, list[Version]]): the spans of each of several annotators, by label.
-    other_split (list): of each row left out its data set, and the one that declares the text's split.
-    replaced (list): of each answer for a label its data set, and that of the same person's later answer.
-    out_of_order (list[str]): the data set of each question on whose latest answer times and order of files disagree.
-    judged (list[Judged]): the decisions about it.
-    added (list[TaskSpan]): spans that no source has, but a decision.
+    gold, rejected (dict): the spans that count, sorted, each with those who assert it.
+    datasets (list[str]): those with an answer that counts.
+    rows (dict): the outcome of each answer.
+    spans (dict): the outcome of each span but the first of each claim in gold and rejected: `to_doc` gives these one.
+    judged (list[Judged]): the decisions about the text.
+    versions (dict): the labels for which an answer is its annotator's latest work, where others annotated them, too.
+    out_of_order (set): answers that are the latest by their times, though another file is declared as a later export.
     """
 
     text: str
-    answers: Sequence[Answer]
-    name: str = ""
-    coverage: dict[str, str] = {}
-    places: dict[tuple[str, str, int], None] = {}
-    accepted: Spans = {}
-    rejected: Spans = {}
-    lost: list[LostSpan] = []
-    versions: dict[str, list[Version]] = {}
-    other_split: list[tuple[str, str]] = []
-    replaced: list[tuple[str, str]] = []
-    out_of_order: list[str] = []
-    judged: list[Judged] = []
-    added: list[TaskSpan] = []
-
-    @property
-    def datasets(self) -> list[str]:
-        """The data sets with an answer that counts."""
-        return list(dict.fromkeys(dataset for dataset, _, _ in self.places))
+    doc: str
+    coverage: dict[str, str]
+    gold: Spans
+    rejected: Spans
+    datasets: list[str]
+    rows: Rows
+    spans: Outcomes
+    judged: list[Judged]
+    versions: dict[Number, list[str]]
+    out_of_order: set[Number]
 
 
 def merge_text(
@@ -91,267 +97,306 @@ def merge_text(
     decisions (Sequence[DecisionRow]): those about the text, in order.
     RAISES (InputError): a policy is "error" and there is something to decide.
     """
-    merged = Merged(text, answers, value_of_meta(answers, DOCUMENT) or "")
-    complete, binary = _sort_answers(merged, split, policies)
-    chosen: dict[int, list[str]] = {}
-    for group in complete.values():
-        chosen |= _choose(merged, group, policies)
-    counting = [(answer, chosen[id(answer)]) for answer in answers if id(answer) in chosen]
-    judgements = [one for group in binary.values() for one in _judgements(group, policies).items()]
-    counted = [*(answer for answer, _ in counting), *(answer for _, (answer, _) in judgements)]
-    merged.judged, decided = judge(decisions, text, counted)
+    rows, out_of_order = _leave_out(answers, split, policies)
+    people: dict[tuple[str, str], list[Answer]] = {}
+    judges: dict[str, list[Answer]] = {}
+    for answer in answers:
+        if answer.number not in rows and answer.kind == "complete":
+            people.setdefault(answer.who, []).append(answer)
+        elif answer.number not in rows:
+            judges.setdefault(answer.dataset.name, []).append(answer)
+    for group in people.values():
+        rows |= _choose(group, policies)
+    rows |= {answer.number: RowOutcome(Reason.MERGED) for group in judges.values() for answer in group}
 
-    accepted, rejected = _collect_spans(merged, counting)
-    _vote(merged, counting, accepted, policies, decided)
-    for (key, accept), (answer, span) in judgements:
-        _cover(merged, answer, {key[2]: "partial"})
-        _note(accepted if accept else rejected, key, answer, span)
-    _decide(merged, accepted, rejected, decided)
-    _settle(merged, accepted, rejected, policies, decided)
-    merged.accepted = {key: accepted[key] for key in sorted(accepted)}
-    merged.rejected = {key: rejected[key] for key in sorted(rejected)}
-    merged.versions = find_versions([answer for group in complete.values() for answer in group])
-    return merged
-
-
-def _sort_answers(
-    merged: Merged, split: Split | None, policies: Policies
-) -> tuple[dict[tuple[str, str], list[Answer]], dict[str, list[Answer]]]:
-    """Drop the answers that leave no trace, and group the others: complete ones by person, binary ones by data set."""
-    complete: dict[tuple[str, str], list[Answer]] = {}
-    binary: dict[str, list[Answer]] = {}
-    able = [answer for answer in merged.answers if not why_not(answer) and _is_for(answer, split)]
-    same = same_answers(able)
-    earlier: set[int] = set()
-    if policies.duplicates == "latest":
-        earlier, merged.out_of_order = superseded([answer for answer in merged.answers if id(answer) not in same])
-    for answer in merged.answers:
-        if id(answer) in same:
-            _drop(answer, "same answer")
-        elif id(answer) in earlier:
-            _drop(answer, "superseded")
-        elif reason := why_not(answer):
-            _drop(answer, reason)
-        elif not _is_for(answer, split):
-            owner = next(other for other in merged.answers if other.dataset.split == split and not why_not(other))
-            merged.other_split.append((answer.dataset.name, owner.dataset.name))
-            _drop(answer, "other split")
-        elif answer.kind == "complete":
-            complete.setdefault(answer.who, []).append(answer)
-        else:
-            binary.setdefault(answer.dataset.name, []).append(answer)
-    return complete, binary
-
-
-def _is_for(answer: Answer, split: Split | None) -> bool:
-    """Tell whether the data set of an answer lets its text be in the split that one declares."""
-    return split is None or answer.dataset.split in ("auto", split)
-
-
-def _collect_spans(merged: Merged, counting: Sequence[tuple[Answer, Sequence[str]]]) -> tuple[Spans, Spans]:
-    """Collect the accepted and the rejected spans of complete answers, each of which counts for some labels."""
+    spans: Outcomes = {}
     accepted: Spans = {}
     rejected: Spans = {}
-    for answer, labels in counting:
-        answer.outcome = "merged"
-        uncovered = answer.task.uncovered or {}
-        _cover(merged, answer, {label: uncovered.get(label, "complete") for label in labels})
-        for key, span in _usable_spans(answer):
-            if key[2] not in labels:
-                span.outcome = "superseded"
-            elif span.answer in (None, "accept"):
-                _note(accepted, key, answer, span)
-            elif span.answer == "reject":
-                _note(rejected, key, answer, span)
-            else:
-                span.outcome = "ignored"
-    return accepted, rejected
+    single: list[tuple[SpanKey, Claim]] = []  # of answers to binary tasks
+    for answer in answers:
+        lost, claims = _sort_spans(answer, rows[answer.number])
+        spans |= lost
+        if answer.kind == "binary":
+            single += claims
+        else:
+            for key, claim in claims:
+                side = accepted if claim.verdict == "accept" else rejected
+                side[key] = [*side.get(key, ()), claim]
+    complete = [one for one in answers if one.kind == "complete" and rows[one.number].reason == Reason.MERGED]
+    judgements: list[tuple[SpanKey, Claim]] = []
+    for group in judges.values():
+        kept, lost = _choose_judgements(group, single, policies)
+        judgements, spans = judgements + kept, spans | lost
+    judging = [claim.answer for _, claim in judgements]
+    judged, decided = judge(decisions, text, [*complete, *judging])
+
+    accepted, lost = _vote(complete, rows, accepted, policies, decided)
+    spans |= lost
+    for key, claim in judgements:
+        side = accepted if claim.verdict == "accept" else rejected
+        side[key] = [*side.get(key, ()), claim]
+        labels = {*rows[claim.answer.number].covered, key[2]}
+        rows[claim.answer.number] = RowOutcome(Reason.MERGED, covered=sorted(labels))
+    coverage = _cover(complete, judgements, rows)
+    for key in decided:
+        coverage.setdefault(key[2], "partial")
+    accepted, rejected, lost = _decide(coverage, accepted, rejected, decided, len(answers))
+    spans |= lost
+    accepted, rejected, lost = _settle(accepted, rejected, policies, decided)
+    spans |= lost
+    for side in (accepted, rejected):
+        spans |= {ref: found for said in side.values() for ref, found in duplicates_of(said).items()}
+    return Merged(
+        text,
+        min((answer.task.doc for answer in answers if answer.task.doc), default=""),
+        coverage,
+        {key: accepted[key] for key in sorted(accepted)},
+        {key: rejected[key] for key in sorted(rejected)},
+        list(dict.fromkeys(answer.dataset.name for answer in (*complete, *judging))),
+        rows,
+        spans,
+        judged,
+        _versions([answer for group in people.values() for answer in group]),
+        out_of_order,
+    )
 
 
-def _drop(answer: Answer, outcome: str) -> None:
-    """Leave out an answer with its spans."""
-    answer.outcome = outcome
-    for span in answer.spans:
-        span.outcome = f"in {outcome} task"
+def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policies) -> tuple[Rows, set[Number]]:
+    """Give an outcome to the answers that leave no trace; and find those whose times contradict the order of files."""
+    able = [answer for answer in answers if not left_out(answer)]
+    fitting = {answer.number: answer for answer in able if split is None or answer.dataset.split in ("auto", split)}
+    repeated = repeated_answers(fitting.values())
+    earlier: dict[Number, Number] = {}
+    out_of_order: set[Number] = set()
+    if policies.duplicates == "latest":
+        earlier, out_of_order = superseded_exports([one for one in answers if one.number not in repeated])
+    owner = next((answer.number for answer in able if answer.dataset.split == split), None)
+    rows = {}
+    for answer in answers:
+        if (number := answer.number) in repeated:
+            rows[number] = RowOutcome(Reason.SAME_ANSWER, repeated[number])
+        elif number in earlier:
+            rows[number] = RowOutcome(Reason.SUPERSEDED, earlier[number])
+        elif reason := left_out(answer):
+            rows[number] = RowOutcome(reason)
+        elif number not in fitting:
+            rows[number] = RowOutcome(Reason.OTHER_SPLIT, owner)
+    return rows, out_of_order
 
 
-def _choose(merged: Merged, group: Sequence[Answer], policies: Policies) -> dict[int, list[str]]:
-    """Choose among one person's complete answers, label by label: drop the others, and the rejected.
-
-    RETURNS (dict): of each answer that counts, by its `id`, the labels for which it does.
-    """
-    chosen: dict[int, list[str]] = {id(answer): [] for answer in group if not said_labels(answer)}
+def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
+    """Choose among one person's complete answers, label by label."""
+    counting: dict[Number, list[str]] = {answer.number: [] for answer in group if not asked_labels(answer)}
+    superseded: dict[Number, dict[str, Number | None]] = {answer.number: {} for answer in group}
     given: dict[str, list[Answer]] = {}
     for answer in group:
-        for label in said_labels(answer):
+        for label in asked_labels(answer):
             given.setdefault(label, []).append(answer)
     for label, answers in given.items():
         kept = answers if len(answers) == 1 else DUPLICATES[policies.duplicates](answers)
-        for answer in kept:
-            chosen.setdefault(id(answer), []).append(label)
-        if policies.duplicates == "latest":
-            names = [answer.dataset.name for answer in answers]
-            merged.replaced += [(name, kept[0].dataset.name) for name in names if name != kept[0].dataset.name]
-    for answer in group:
-        if answer.task.answer == "reject":
-            _drop(answer, "rejected" if chosen.pop(id(answer), None) is not None else "superseded")
-        elif id(answer) not in chosen:
-            _drop(answer, "superseded")
-    return chosen
-
-
-def _cover(merged: Merged, answer: Answer, states: Mapping[str, str]) -> None:
-    """Note for which labels an answer that counts covers the text, and its place; absent labels are complete."""
-    for label, state in (*states.items(), *((label, "complete") for label in answer.dataset.absent)):
-        if state == "complete":
-            merged.coverage[label] = state
-        elif state == "partial":
-            merged.coverage.setdefault(label, state)
-    merged.places[(answer.dataset.name, *answer.name)] = None
-
-
-def _judgements(group: Sequence[Answer], policies: Policies) -> dict[tuple[SpanKey, bool], tuple[Answer, TaskSpan]]:
-    """Collect the verdicts of a data set's binary answers on each span; with `union`, that can be both."""
-    by_span: dict[SpanKey, list[tuple[bool, Answer, TaskSpan]]] = {}
-    for answer in group:
-        answer.outcome = "merged"
-        for key, span in _usable_spans(answer):
-            verdict = span.answer or answer.task.answer
-            if verdict in ("accept", "reject"):
-                by_span.setdefault(key, []).append((verdict == "accept", answer, span))
+        winner = kept[0].number if policies.duplicates == "latest" else None
+        numbers = {answer.number for answer in kept}
+        for answer in answers:
+            if answer.number in numbers:
+                counting.setdefault(answer.number, []).append(label)
             else:
-                span.outcome = "ignored"
-    judged: dict[tuple[SpanKey, bool], tuple[Answer, TaskSpan]] = {}
-    for key, verdicts in by_span.items():
-        if policies.duplicates == "error":
-            only([answer for _, answer, _ in verdicts])
-        place = {id(answer): number for number, answer in enumerate(by_time(answer for _, answer, _ in verdicts))}
-        verdicts.sort(key=lambda verdict: place[id(verdict[1])], reverse=True)
-        # Of equal verdicts, the latest is kept.
-        kept = {
-            accept: (answer, span)
-            for accept, answer, span in (reversed(verdicts) if policies.duplicates == "union" else verdicts[:1])
-        }
-        for accept, _, span in verdicts:
-            if accept not in kept or kept[accept][1] is not span:
-                span.outcome = "superseded"
-        judged |= {(key, accept): said for accept, said in kept.items()}
-    return judged
-
-
-def _usable_spans(answer: Answer) -> Iterator[tuple[SpanKey, TaskSpan]]:
-    """Yield the spans of a task that can be used; the others have an outcome."""
-    uncovered = answer.task.uncovered
-    labels = answer.dataset.labels
-    for span in answer.spans:
-        if span.outcome:
-            continue
-        label = span.label
-        if label not in labels:
-            span.outcome = f"undeclared label: {label}"
-        elif uncovered and uncovered.get(label) == "none":
-            span.outcome = f"invalid: {label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
+                superseded[answer.number][label] = winner
+    rows = {}
+    for answer in group:
+        lost = superseded[answer.number]
+        if answer.number not in counting:
+            rows[answer.number] = RowOutcome(Reason.SUPERSEDED, next(iter(lost.values())), (), lost)
+        elif answer.task.answer == "reject":
+            rows[answer.number] = RowOutcome(Reason.REJECTED, None, (), lost)
         else:
-            yield (span.start, span.end, label), span
+            rows[answer.number] = RowOutcome(Reason.MERGED, None, counting[answer.number], lost)
+    return rows
 
 
-def _note(spans: Spans, key: SpanKey, answer: Answer, span: TaskSpan) -> None:
-    if said := spans.get(key):
-        span.outcome = "duplicate"
-        said.append((answer, span))
-    else:
-        spans[key] = [(answer, span)]
+def _sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[SpanKey, Claim]]]:
+    """Give an outcome to the spans of an answer that can't be used, whatever others say, and list the others."""
+    number, task = answer.number, answer.task
+    lost: Outcomes = {}
+    if row.reason != Reason.MERGED:
+        inside = SpanOutcome(INSIDE[row.reason])
+        return {(number, place): inside for place in range(len(task.spans) + len(task.unusable))}, []
+    claims = []
+    for place, span in enumerate(task.spans):
+        verdict = answer.verdict(place)
+        if outcome := _why_unusable(answer, span, row, verdict):
+            lost[number, place] = outcome
+        else:
+            claims.append(((span.start, span.end, span.label), Claim(answer, (number, place), verdict)))
+    for place, one in enumerate(task.unusable, len(task.spans)):
+        lost[number, place] = SpanOutcome(Reason.INVALID, one.detail)
+    return lost, claims
+
+
+def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> SpanOutcome | None:
+    label = span.label
+    if label not in answer.dataset.labels:
+        return SpanOutcome(Reason.UNDECLARED, label)
+    if answer.task.uncovered.get(label) == "none":
+        detail = f"{label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
+        return SpanOutcome(Reason.INVALID, detail)
+    if answer.kind == "complete" and label not in row.covered:
+        return SpanOutcome(Reason.SUPERSEDED)
+    return None if verdict in ("accept", "reject") else SpanOutcome(Reason.IGNORED)
+
+
+def _choose_judgements(
+    group: Sequence[Answer], claims: Iterable[tuple[SpanKey, Claim]], policies: Policies
+) -> tuple[list[tuple[SpanKey, Claim]], Outcomes]:
+    """Choose among a data set's verdicts on each span; with `union`, an accept and a reject may both stand."""
+    numbers = {answer.number for answer in group}
+    by_span: dict[SpanKey, list[Claim]] = {}
+    for key, claim in claims:
+        if claim.answer.number in numbers:
+            by_span.setdefault(key, []).append(claim)
+    kept: list[tuple[SpanKey, Claim]] = []
+    lost: Outcomes = {}
+    for key, given in by_span.items():
+        if policies.duplicates == "error":
+            only([claim.answer for claim in given])
+        in_order = by_time({claim.answer.number: claim.answer for claim in given}.values())
+        place = {answer.number: number for number, answer in enumerate(in_order)}
+        latest = sorted(given, key=lambda claim: -place[claim.answer.number])
+        standing = {claim.verdict: claim for claim in reversed(latest)}
+        if policies.duplicates != "union":
+            standing = {"": latest[0]}
+        kept += [(key, claim) for claim in standing.values()]
+        refs = {claim.span for claim in standing.values()}
+        lost |= {c.span: SpanOutcome(Reason.SUPERSEDED, "", latest[0].span) for c in given if c.span not in refs}
+    return kept, lost
 
 
 def _vote(
-    merged: Merged,
-    counting: Sequence[tuple[Answer, Sequence[str]]],
+    complete: Sequence[Answer],
+    rows: Rows,
     accepted: Spans,
     policies: Policies,
-    decided: Decided,
-) -> None:
+    decided: Mapping[SpanKey, Change],
+) -> tuple[Spans, Outcomes]:
     """Take out the accepted spans that too few of several annotators agree on, unless they are decided."""
     voting: dict[str, list[Answer]] = {}
-    for answer, labels in counting:
-        for label in labels:
-            if label not in (answer.task.uncovered or ()):
+    for answer in complete:
+        for label in rows[answer.number].covered:
+            if label not in answer.task.uncovered:
                 voting.setdefault(label, []).append(answer)
-    lost = {key: accepted.pop(key) for key in outvoted(voting, accepted, policies.annotators) if key not in decided}
-    for key, said in lost.items():
-        start, end, label = key
-        winner = next((one for one in sorted(accepted) if one[2] == label and one[0] < end and start < one[1]), None)
-        kept = Claim(winner, "accept", names_of(accepted[winner])) if winner else None
-        said[0][1].outcome = "outvoted"
-        merged.lost.append(LostSpan("outvoted", Claim(key, "accept", names_of(said)), kept))
+    out = {key for key in outvoted(voting, accepted, policies.annotators) if key not in decided}
+    kept = {key: claims for key, claims in accepted.items() if key not in out}
+    lost: Outcomes = {}
+    for start, end, label in out:
+        others = (one for one in sorted(kept) if one[2] == label and one[0] < end and start < one[1])
+        winner = next((kept[one][0].span for one in others), None)
+        lost |= outcomes_of(accepted[start, end, label], SpanOutcome(Reason.OUTVOTED, "", winner))
+    return kept, lost
 
 
-def _decide(merged: Merged, accepted: Spans, rejected: Spans, decided: Decided) -> None:
-    """Add and remove the spans that are decided; where single spans are judged, one that is removed is rejected."""
-    for key, answer in decided.items():
-        merged.coverage.setdefault(key[2], "partial")
-        if answer is not None:
-            if key not in accepted:
-                merged.added.append(TaskSpan(*key))
-                accepted[key] = [(answer, merged.added[-1])]
-        elif said := accepted.pop(key, None):
-            if merged.coverage[key[2]] == "complete":
-                said[0][1].outcome = "removed by a decision"
+def _cover(complete: Sequence[Answer], judgements: Iterable[tuple[SpanKey, Claim]], rows: Rows) -> dict[str, str]:
+    """Find the labels that a text is complete or partial for; those that are absent from a data set are complete."""
+    states = [
+        (label, answer.task.uncovered.get(label, "complete"))
+        for answer in complete
+        for label in rows[answer.number].covered
+    ]
+    states += [(key[2], "partial") for key, _ in judgements]
+    counting = (*complete, *(claim.answer for _, claim in judgements))
+    states += [(label, "complete") for answer in counting for label in answer.dataset.absent]
+    return {label: state for label, state in states if state == "partial"} | {
+        label: state for label, state in states if state == "complete"
+    }
+
+
+def _decide(
+    coverage: Mapping[str, str],
+    accepted: Spans,
+    rejected: Spans,
+    decided: Mapping[SpanKey, Change],
+    answers: int,
+) -> tuple[Spans, Spans, Outcomes]:
+    """Add and remove the spans that are decided; where single spans are judged, one that is removed is rejected.
+
+    answers (int): those about the text; decisions are numbered after them.
+    """
+    accepted, rejected = dict(accepted), dict(rejected)
+    lost: Outcomes = {}
+    for key, change in decided.items():
+        if change.answer is not None:
+            accepted.setdefault(key, [Claim(change.answer, (answers + change.row, 0), "accept")])
+        elif claims := accepted.pop(key, None):
+            if coverage[key[2]] == "complete":
+                lost |= outcomes_of(claims, SpanOutcome(Reason.REMOVED))
             elif key in rejected:
-                said[0][1].outcome = "duplicate"
+                lost |= outcomes_of(claims, SpanOutcome(Reason.DUPLICATE, "", rejected[key][0].span))
             else:
-                rejected[key] = said
+                rejected[key] = claims
+    return accepted, rejected, lost
 
 
-def _settle(merged: Merged, accepted: Spans, rejected: Spans, policies: Policies, decided: Decided) -> None:
+def _settle(
+    accepted: Spans, rejected: Spans, policies: Policies, decided: Mapping[SpanKey, Change]
+) -> tuple[Spans, Spans, Outcomes]:
     """Decide between spans that are both accepted and rejected: first within each data set, then between them."""
+    accepted, rejected = dict(accepted), dict(rejected)
+    lost: Outcomes = {}
     for key in sorted(accepted.keys() & rejected.keys()):
-        if key not in decided:
-            _settle_within(key, accepted, rejected, policies)
-        if key not in accepted or key not in rejected:
-            continue
-        yes, no = ([answer for answer, _ in spans[key]] for spans in (accepted, rejected))
-        accept = key in decided or CONFLICTS[policies.conflicts](yes, no)
-        claims = Claim(key, "accept", names_of(accepted[key])), Claim(key, "reject", names_of(rejected[key]))
-        said = (rejected if accept else accepted).pop(key)
-        said[0][1].outcome = "accept/reject"
-        kept, lost = claims if accept else reversed(claims)
-        merged.lost.append(LostSpan("accept/reject", lost, kept))
+        yes, no = accepted.pop(key), rejected.pop(key)
+        if key not in decided and policies.duplicates != "union":
+            yes, no, taken_back = _settle_within(yes, no, policies)
+            lost |= taken_back
+        if yes and no:
+            answers = ([claim.answer for claim in claims] for claims in (yes, no))
+            if key in decided or CONFLICTS[policies.conflicts](*answers):
+                lost |= outcomes_of(no, SpanOutcome(Reason.ACCEPT_REJECT, "", yes[0].span))
+                no = []
+            else:
+                lost |= outcomes_of(yes, SpanOutcome(Reason.ACCEPT_REJECT, "", no[0].span))
+                yes = []
+        accepted |= {key: yes} if yes else {}
+        rejected |= {key: no} if no else {}
+    return accepted, rejected, lost
 
 
-def _settle_within(key: SpanKey, accepted: Spans, rejected: Spans, policies: Policies) -> None:
-    """Withdraw the verdicts on a span that a later, opposite one of the same data set supersedes.
-
-    With `duplicates: union`, both stand.
+def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims, Claims, Outcomes]:
+    """Take back the verdicts on a span that a later, opposite one of the same data set supersedes.
 
     RAISES (InputError): the policy is "error".
     """
-    if policies.duplicates == "union":
-        return
-    sides = accepted, rejected
-    names = [{answer.dataset.name for answer, _ in spans[key]} for spans in sides]
-    for name in sorted(names[0] & names[1]):
-        given = [[answer for answer, _ in spans[key] if answer.dataset.name == name] for spans in sides]
+    lost: Outcomes = {}
+    for name in sorted({*names_of(yes)} & {*names_of(no)}):
+        given = [claim for claim in (*yes, *no) if claim.answer.dataset.name == name]
         if policies.duplicates == "error":
-            only([*given[0], *given[1]])
-        last = by_time([*given[0], *given[1]])[-1]
-        lost = [spans for spans, answers in zip(sides, given, strict=True) if not any(last is one for one in answers)]
-        for spans in lost:  # none if one answer has both
-            _withdraw(key, spans, name)
+            only([claim.answer for claim in given])
+        last = by_time(claim.answer for claim in given)[-1]
+        latest = next(claim.span for claim in given if claim.answer is last)
+
+        def stay(claims: Claims, name: str = name, last: Answer = last) -> Claims:
+            """Keep the claims of other data sets, and all of them if the latest answer is among them."""
+            others = [claim for claim in claims if claim.answer.dataset.name != name]
+            return claims if any(claim.answer is last for claim in claims) else others
+
+        yes, no = stay(yes), stay(no)
+        kept = {claim.span for claim in (*yes, *no)}
+        lost |= {c.span: SpanOutcome(Reason.SUPERSEDED, "", latest) for c in given if c.span not in kept}
+    return yes, no, lost
 
 
-def _withdraw(key: SpanKey, spans: Spans, name: str) -> None:
-    """Take a data set from those who assert a span; the first that is left has the outcome of all."""
-    said = spans.pop(key)
-    for answer, span in said:
-        span.outcome = "superseded" if answer.dataset.name == name else "duplicate"
-    if left := [(answer, span) for answer, span in said if answer.dataset.name != name]:
-        left[0][1].outcome = ""
-        spans[key] = left
+def _versions(answers: Sequence[Answer]) -> dict[Number, list[str]]:
+    """Find the labels for which each answer is its annotator's latest accepted one, if there are several annotators.
 
-
-def names_of(said: Said) -> list[str]:
-    """Name the data sets that say so."""
-    return [said[0][0].dataset.name] if len(said) == 1 else sorted({answer.dataset.name for answer, _ in said})
+    It is the annotator's own work alone: what another annotator's answer superseded was annotated all the same.
+    """
+    given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
+    for answer in answers if len(answers) > 1 else ():
+        for label in answer.dataset.labels if answer.task.answer == "accept" else ():
+            if label not in answer.task.uncovered:
+                given.setdefault(label, {}).setdefault(answer.who, []).append(answer)
+    versions: dict[Number, list[str]] = {}
+    for label, by in given.items():
+        for group in by.values() if len(by) > 1 else ():
+            versions.setdefault(by_time(group)[-1].number, []).append(label)
+    return versions
 
 
 def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, State]:

@@ -3,8 +3,8 @@
 Those that need tokens, `overlap` and `alignment`, are applied in `to_doc`.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 from spacy.tokens import Doc, Span
@@ -138,7 +138,7 @@ def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
 
 
 def _last(answers: Sequence[Answer]) -> float:
-    return max(answer.task.timestamp or 0.0 for answer in answers)
+    return max(answer.task.when or 0.0 for answer in answers)
 
 
 CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}
@@ -203,16 +203,54 @@ ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
 }
 
 
-def longest_first(labels: Sequence[str]) -> Callable[[SpanKey], tuple[int, ...]]:
-    """Rank spans by length in characters, then by label in the order of declaration, then by start."""
+Tokens = tuple[int, int]  # the first of a span, and the one behind it
+Rank = Callable[[SpanKey], tuple[int, ...]]
+
+
+class Flat(NamedTuple):
+    """Spans that don't overlap, and each other one with one of these that it overlaps."""
+
+    kept: list[SpanKey]
+    lost: list[tuple[SpanKey, SpanKey]]
+
+
+def flatten(spans: Mapping[SpanKey, Tokens], rank: Rank) -> Flat:
+    """Keep, in order of rank, the spans that share no token with a span kept before."""
+    owner: dict[int, SpanKey] = {}
+    kept, lost = [], []
+    for key in sorted(spans, key=rank):
+        tokens = range(*spans[key])
+        if owner.keys().isdisjoint(tokens):
+            owner.update(dict.fromkeys(tokens, key))
+            kept.append(key)
+        else:
+            lost.append((key, next(owner[token] for token in tokens if token in owner)))
+    return Flat(kept, sorted(lost))
+
+
+def keep_longest(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
+    """Keep the span that is longest in characters; then by label, in the order of declaration, then by start."""
     rank = {label: number for number, label in enumerate(labels)}
-    return lambda key: (key[0] - key[1], rank[key[2]], key[0])
+    return flatten(spans, lambda key: (key[0] - key[1], rank[key[2]], key[0]))
 
 
-def declared_first(labels: Sequence[str]) -> Callable[[SpanKey], tuple[int, ...]]:
-    """Rank spans by label in the order of declaration, then by start, then by length in characters."""
+def keep_declared_first(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
+    """Keep the span whose label is declared first; then by start, then the longest in characters."""
     rank = {label: number for number, label in enumerate(labels)}
-    return lambda key: (rank[key[2]], key[0], key[0] - key[1])
+    return flatten(spans, lambda key: (rank[key[2]], key[0], key[0] - key[1]))
 
 
-OVERLAP = {"longest": longest_first, "first": declared_first, "error": longest_first}
+def allow_no_overlap(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
+    """Keep all spans.
+
+    RAISES (InputError): two overlap.
+    """
+    flat = keep_longest(spans, labels)
+    if flat.lost:
+        loser, winner = flat.lost[0]
+        raise InputError(f"{winner} and {loser} overlap; set overlap to longest or first")
+    return flat
+
+
+# For accepted spans that overlap.
+OVERLAP = {"longest": keep_longest, "first": keep_declared_first, "error": allow_no_overlap}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.merge.rules.answers import Answer, why_not
+from labelwise.merge.rules.answers import Answer, left_out
 from labelwise.merge.rules.settings import Settings
 
 
@@ -18,14 +18,13 @@ class SplitGroup(NamedTuple):
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
     """Return the split that a text's data sets declare, test before dev before train; some answers don't count."""
-    declared = {answer.dataset.split for answer in answers if not why_not(answer)}
+    declared = {answer.dataset.split for answer in answers if not left_out(answer)}
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
 def value_of_meta(answers: Sequence[Answer], key: str) -> str | None:
     """Return a text's value for a key of its tasks' `meta`: the least, if it has several; None if it has none."""
-    metas = [answer.task.meta for answer in answers if isinstance(answer.task.meta, dict)]
-    return min((str(meta[key]) for meta in metas if key in meta), default=None)
+    return min((answer.task.meta[key] for answer in answers if key in answer.task.meta), default=None)
 
 
 def hashed_split(unit: str, settings: Settings) -> Split:

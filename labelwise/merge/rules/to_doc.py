@@ -10,31 +10,29 @@ import numpy as np
 from spacy.attrs import IDX, LENGTH, ORTH, SPACY
 from spacy.tokens import Doc
 
-from labelwise.base.errors import InputError
+from labelwise.annotations import Reason
 from labelwise.base.text import SpanKey
 from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import BEGIN, INSIDE, MISSING, OUTSIDE, StoredDoc
-from labelwise.merge.rules.lost_spans import Claim, LostSpan
-from labelwise.merge.rules.one_text import Merged, missing_labels, names_of
-from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Unmarked
+from labelwise.merge.rules.claims import SpanOutcome, SpanRef, names_of
+from labelwise.merge.rules.one_text import Merged, missing_labels
+from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Tokens, Unmarked
 
-Tokens = tuple[int, int]  # the first of a span, and the one behind it
 Aligned = Mapping[SpanKey, Tokens]  # by the offsets that were annotated
+AN_ENTITY, NO_BOUNDARY = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.NO_BOUNDARY)
 
 
 class Projection(NamedTuple):
-    """A Doc as it is stored, and the spans that aren't among its entities.
+    """A Doc as it is stored, and what became of the spans that count.
 
     starts, ends (list[int]): of its tokens, in characters.
-    lost (list[LostSpan]): accepted spans that aren't entities.
-    realigned (list[str]): the labels of the spans that were expanded or contracted.
+    spans (dict): the outcome of the first claim of each accepted and each rejected span.
     """
 
     doc: StoredDoc
     starts: list[int]
     ends: list[int]
-    lost: list[LostSpan]
-    realigned: list[str]
+    spans: dict[SpanRef, SpanOutcome]
 
 
 def to_doc(
@@ -53,33 +51,23 @@ def to_doc(
     first = dict(zip(starts, range(len(doc)), strict=True))
     last = dict(zip(ends, range(1, len(doc) + 1), strict=True))
     aligned: dict[SpanKey, Tokens] = {}
-    for key in merged.accepted:
+    for key in merged.gold:
         start, end = first.get(key[0]), last.get(key[1])
         if start is not None and end is not None:
             aligned[key] = start, end
         elif span := ALIGNMENT[policies.alignment](doc, key):
             aligned[key] = span.start, span.end
     rejected = {key: (first[key[0]], last[key[1]]) for key in merged.rejected if key[0] in first and key[1] in last}
-    kept, losers = flatten(aligned, OVERLAP[policies.overlap](labels))
-    if losers and policies.overlap == "error":
-        loser, winner = losers[0]
-        raise InputError(f"{winner} and {loser} overlap in {merged.text[:60]!r}...; set overlap to longest or first")
-    lost = _lost_spans(merged, aligned, losers)
-    for said in merged.accepted.values():
-        said[0][1].outcome = "entity"
-    for one in lost:
-        merged.accepted[one.lost.span][0][1].outcome = one.reason
-    for key, said in merged.rejected.items():
-        said[0][1].outcome = "rejected" if key in rejected else "rejected, no token boundary"
+    flat = OVERLAP[policies.overlap](aligned, labels)
 
     strings: Any = doc.vocab.strings
     names = {label: strings.add(label) for label in labels}
     iob = np.full(len(doc), OUTSIDE if unmarked == "outside" else MISSING, np.uint64)
     types = np.zeros(len(doc), np.uint64)
-    for key in merged.accepted.keys() - aligned.keys():  # tokens that it touches aren't known to be outside
+    for key in merged.gold.keys() - aligned.keys():  # tokens that it touches aren't known to be outside
         for token in doc.char_span(*key, alignment_mode="expand") or ():
             iob[token.i] = MISSING
-    for key in kept:
+    for key in flat.kept:
         start, end = aligned[key]
         iob[start:end] = INSIDE
         iob[start] = BEGIN
@@ -94,53 +82,45 @@ def to_doc(
         strings=strings,
         merged=_annotation(merged, labels),
     )
-    realigned = [key[2] for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]]
-    return Projection(stored, starts, ends, lost, realigned)
+    moved = {key for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]}
+    return Projection(stored, starts, ends, _outcomes(merged, aligned, dict(flat.lost), moved, rejected))
 
 
-def _lost_spans(merged: Merged, aligned: Aligned, losers: Sequence[tuple[SpanKey, SpanKey]]) -> list[LostSpan]:
-    """List the accepted spans that aren't entities: those without token boundaries, and those that overlap others."""
-    claims = {key: Claim(key, "accept", names_of(merged.accepted[key])) for pair in losers for key in pair}
-    learnt = learnt_by_heads(aligned, dict(losers)) if losers else set()
-    unaligned = [key for key in merged.accepted if key not in aligned]
-    return [
-        *(
-            LostSpan("no token boundary", Claim(key, "accept", names_of(merged.accepted[key])), None)
-            for key in unaligned
-        ),
-        *(LostSpan(overlap_kind(one, by), claims[one], claims[by], one in learnt) for one, by in losers),
-    ]
+def _outcomes(
+    merged: Merged,
+    aligned: Aligned,
+    winners: Mapping[SpanKey, SpanKey],
+    moved: Collection[SpanKey],
+    rejected: Collection[SpanKey],
+) -> dict[SpanRef, SpanOutcome]:
+    """Say what became of each accepted and each rejected span.
+
+    winners (Mapping): of each span that overlaps an entity, that entity.
+    moved, rejected (Collection): spans that were realigned, and rejected ones that have token boundaries.
+    """
+    learnt = learnt_by_heads(aligned, winners) if winners else set()
+    found: dict[SpanRef, SpanOutcome] = {}
+    for key, claims in merged.gold.items():
+        outcome = AN_ENTITY if key in aligned else NO_BOUNDARY
+        if by := winners.get(key):
+            outcome = SpanOutcome(overlap_kind(key, by), "", merged.gold[by][0].span, learnt=key in learnt)
+        found[claims[0].span] = outcome._replace(realigned=True) if key in moved else outcome
+    for key, claims in merged.rejected.items():
+        reason = Reason.REJECTED if key in rejected else Reason.REJECTED_NO_BOUNDARY
+        found[claims[0].span] = SpanOutcome(reason)
+    return found
 
 
 def _annotation(merged: Merged, labels: Sequence[str]) -> Annotation:
     """Put down what the Doc's tokens and spans can't say."""
     uncovered = missing_labels(merged.coverage, labels)
     return Annotation(
-        gold=[(*key, names_of(said)) for key, said in merged.accepted.items()],
+        gold=[(*key, names_of(claims)) for key, claims in merged.gold.items()],
         rejected=list(merged.rejected),
         uncovered=dict(sorted(uncovered.items())),
         datasets=merged.datasets if uncovered else [],
-        doc=merged.name,
+        doc=merged.doc,
     )
-
-
-def flatten(
-    spans: Aligned, rank: Callable[[SpanKey], tuple[int, ...]]
-) -> tuple[list[SpanKey], list[tuple[SpanKey, SpanKey]]]:
-    """Keep, in order of rank, the spans that share no token with a span kept before.
-
-    RETURNS (tuple): the kept spans, and each other one with a kept span that it overlaps.
-    """
-    owner: dict[int, SpanKey] = {}
-    kept, lost = [], []
-    for key in sorted(spans, key=rank):
-        tokens = range(*spans[key])
-        if owner.keys().isdisjoint(tokens):
-            owner.update(dict.fromkeys(tokens, key))
-            kept.append(key)
-        else:
-            lost.append((key, next(owner[token] for token in tokens if token in owner)))
-    return kept, sorted(lost)
 
 
 def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
@@ -166,10 +146,10 @@ def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]
     return learnt
 
 
-def overlap_kind(one: SpanKey, other: SpanKey) -> str:
-    """Name the way two spans overlap: "same span" (two labels), "nested" or "crossing"."""
+def overlap_kind(one: SpanKey, other: SpanKey) -> Reason:
+    """Name the way two spans overlap: the same span (with two labels), nested, or crossing."""
     if one[:2] == other[:2]:
-        return "same span"
+        return Reason.SAME_SPAN
     (start, end, _), (other_start, other_end, _) = one, other
     inside = start >= other_start and end <= other_end
-    return "nested" if inside or (start <= other_start and end >= other_end) else "crossing"
+    return Reason.NESTED if inside or (start <= other_start and end >= other_end) else Reason.CROSSING

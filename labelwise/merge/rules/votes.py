@@ -13,31 +13,28 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from labelwise.base.text import SpanKey, overlapping_groups
-from labelwise.merge.rules.answers import Answer, by_time
+from labelwise.merge.rules.answers import Answer, Offsets, by_time
+from labelwise.merge.rules.claims import Claims
 from labelwise.merge.rules.policies import ANNOTATORS, half, names_in
 
-Offsets = tuple[int, int]
 
-
-def outvoted(
-    voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Sequence[tuple[Answer, object]]], policy: str
-) -> list[SpanKey]:
+def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
     """List the accepted spans that don't stand: all who accepted them have a vote, and too few others agree.
 
     voting (Mapping): for each label the accepted complete answers that count.
-    accepted (Mapping): the spans of these, with those who accept each.
+    accepted (Mapping): the spans of these.
     policy (str): see `policies.Policies.annotators`.
     """
     lost: list[SpanKey] = []
     for label, answers in voting.items():
-        deciding = _deciding(answers, policy) if len(answers) > 1 else ()
+        deciding = _ballots(answers, policy) if len(answers) > 1 else ()
         if not deciding:
             continue
-        spans = {key: {id(answer) for answer, _ in said} for key, said in accepted.items() if key[2] == label}
-        ballots = [{id(answer) for answer in given} for given in deciding]
+        spans = {key: {claim.answer.number for claim in claims} for key, claims in accepted.items() if key[2] == label}
+        ballots = [{answer.number for answer in given} for given in deciding]
         marked = [{key[:2] for key, given in spans.items() if given & ballot} for ballot in ballots]
         kept = standing(marked, ANNOTATORS.get(policy, half)(len(marked)))
-        everybody = {id(answer) for answer in answers}
+        everybody = {answer.number for answer in answers}
         lost += [key for key, given in spans.items() if key[:2] not in kept and given <= everybody]
     return sorted(lost)
 
@@ -68,14 +65,17 @@ def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
     return chosen
 
 
-def _deciding(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
-    """Choose whose answers decide: an adjudication, the first annotator who is named, or all; none if there is one."""
+def _ballots(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
+    """Return the ballots: the adjudication alone, else the first listed annotator's, else everyone's.
+
+    There are none with a single annotator.
+    """
     voters: dict[tuple[str, str], list[Answer]] = {}
     for answer in voting:
         voters.setdefault(answer.who, []).append(answer)
     if len(voters) < 2:
         return ()
-    if reviews := [answer for answer in voting if answer.task.view_id == "review"]:
+    if reviews := [answer for answer in voting if answer.task.review]:
         return (by_time(reviews)[-1:],)
     for name in names_in(policy):
         for (one, _), given in voters.items():

@@ -1,20 +1,44 @@
-"""Read a file that is one JSON array, an element at a time: only one of them, and a chunk of the file, are held."""
+"""JSON as it is written: the mark before it, a key that is there twice, and the elements of an array one by one."""
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from labelwise.base.errors import InputError
 from labelwise.sources.files import open_file
-from labelwise.sources.jsonl import BOM
 
+BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
 # A string, or a quote that begins one whose end isn't read yet, or what begins, separates and ends elements.
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
+def find_repeated(content: bytes) -> str:
+    """Find a key that an object in JSON has twice, of which decoders take the last; empty if there is none."""
+
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Make an object of its keys and values."""
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise KeyError(next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1))
+        return found
+
+    try:
+        json.loads(content, object_pairs_hook=check)
+    except KeyError as error:
+        return str(error.args[0])
+    except (ValueError, RecursionError):
+        return ""
+    return ""
+
+
 def read_elements(path: Path) -> Iterator[bytes]:
-    """Yield the elements of an array as they are written; what is wrong inside one is found when it is decoded.
+    """Yield the elements of a file that is one array, as they are written, holding one and a chunk of the file.
+
+    What is wrong inside an element is found when it is decoded.
 
     RAISES (InputError): the file isn't one array.
     """

@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from labelwise.base.errors import InputError
-from labelwise.datasets.declarations import Declaration, load_datasets, read_entries, write_entries
-from labelwise.datasets.undeclared import Undeclared, declare_folder
+from labelwise.datasets.declarations import load_datasets
+from labelwise.datasets.declare import Undeclared, declare_folder
+from labelwise.datasets.entries import Entry, read_entries, write_entries
 from labelwise.sources.files import has_data
 from scripts.merge import merge_cli
 from tests.conftest import ROOT, call, task, write_jsonl
@@ -36,6 +37,14 @@ def folder(tmp_path) -> Path:
     (root / "README.md").write_text("text")
     make_database(root / "prodigy.db", {"drug": [marked("Aspirin", "DRUG")], "none": []})
     return root
+
+
+def test_a_label_that_is_a_word_of_yaml_is_declared_and_read(tmp_path):
+    """NO is a country, and false in YAML 1.1."""
+    write_jsonl(tmp_path / "country.jsonl", [marked("Ann is here", "NO", "SE", "1")])
+    declare_folder(tmp_path)
+    assert load_datasets([tmp_path])[0].labels == ("1", "NO", "SE")
+    assert declared(tmp_path)[0]["labels"] == ["1", "NO", "SE"], "to PyYAML, too"
 
 
 def problems(found: list[Undeclared]) -> dict[str, str]:
@@ -109,7 +118,7 @@ def test_the_example_has_all_keys_and_no_other():
     entries = read_entries(ROOT / "assets/prodigy/datasets.yml.example")
     written = {key for entry in yaml.safe_load(write_entries(entries)) for key in entry}
     defaults = {"kind", "split"}  # which the example says
-    assert written | defaults == set(Declaration.__struct_fields__)
+    assert written | defaults == set(Entry.__struct_fields__)
 
 
 def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):

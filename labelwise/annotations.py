@@ -1,0 +1,184 @@
+"""What annotators said of a text: Task and Span, whichever tool they used; and what becomes of each.
+
+Readers make them of raw values, by `sources.clean`; from there on they never change, and their types hold.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Literal, TypeVar
+
+import msgspec
+
+from labelwise.base.text import State
+
+Verdict = Literal["accept", "reject", "ignore"]
+Kind = Literal["complete", "binary", "other"]  # asked for all spans, for yes or no on some, or for something else
+
+
+class Reason(StrEnum):
+    """What became of a row or of a span, in the words of all pages (docs/accounting.md)."""
+
+    # rows
+    MERGED = "merged"
+    SUPERSEDED = "superseded"  # a span, too
+    SAME_ANSWER = "same answer"
+    REJECTED = "rejected"  # a span, too
+    IGNORED = "ignored"  # a span, too
+    PREDICTION = "prediction"
+    UNKNOWN_ANSWER = "unknown answer"
+    OTHER_INTERFACE = "other interface"
+    OTHER_SPLIT = "other split"
+    NOT_ANNOTATED = "not annotated"
+    BAD_JSON = "bad JSON"
+    NO_TEXT = "no text"
+    MALFORMED = "malformed"
+    MISCOUNTED = "miscounted"  # a file, or a row, has more than was read of it
+    OTHER_FORMAT = "other format"
+    # rows that are decisions
+    CORRECTED = "corrected"
+    CONFIRMED = "confirmed"
+    POLICY_QUESTION = "policy question"
+    DECIDED_AGAIN = "decided again"
+    SUPERSEDED_DECISION = "superseded decision"
+    # spans
+    ENTITY = "entity"
+    SAME_SPAN = "same span"
+    NESTED = "nested"
+    CROSSING = "crossing"
+    NO_BOUNDARY = "no token boundary"
+    OUTVOTED = "outvoted"
+    ACCEPT_REJECT = "accept/reject"
+    REMOVED = "removed by a decision"
+    REJECTED_NO_BOUNDARY = "rejected, no token boundary"
+    NOT_COVERED = "text not covered"
+    DUPLICATE = "duplicate"
+    UNDECLARED = "undeclared label"
+    INVALID = "invalid"
+    NOT_A_SPAN = "not a span"  # an annotation of another kind, such as a relation
+    IN_SUPERSEDED = "in superseded task"
+    IN_SAME_ANSWER = "in same answer task"
+    IN_REJECTED = "in rejected task"
+    IN_IGNORED = "in ignored task"
+    IN_PREDICTION = "in prediction task"
+    IN_UNKNOWN_ANSWER = "in unknown answer task"
+    IN_OTHER_INTERFACE = "in other interface task"
+    IN_OTHER_SPLIT = "in other split task"
+
+
+# Rows and spans that can't be used: `--strict` fails on them.
+ROW_PROBLEMS = (Reason.BAD_JSON, Reason.NO_TEXT, Reason.MALFORMED, Reason.MISCOUNTED, Reason.OTHER_FORMAT)
+SPAN_PROBLEMS = (Reason.INVALID, Reason.UNDECLARED)
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """A span of a text: start and end in code points, the end exclusive, without white space at its edges.
+
+    verdict (str | None): on this span alone; None where the task's answer holds.
+    file, line: its own place, such as a line of brat's annotation file; empty where the task's holds.
+    renamed (str): its label in the source, if the data set's declaration renames that.
+    """
+
+    start: int
+    end: int
+    label: str
+    verdict: Verdict | None = None
+    file: str = ""
+    line: int = 0
+    renamed: str = ""
+
+
+class Unusable(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """A span that can't be used: its label, and what is wrong with it. It costs nothing but itself.
+
+    verdict, file, line, renamed: see Span.
+    """
+
+    label: str
+    detail: str
+    verdict: Verdict | None = None
+    renamed: str = ""
+    file: str = ""
+    line: int = 0
+
+
+class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """One answer to one question about one text.
+
+    line (int): its place in its source, from 1.
+    answer (str): "accept", "reject" or "ignore"; another value can't be used.
+    kind (str): what was asked for, as the row itself says.
+    who (str): the annotator, or the session, as the source names them; empty if it names nobody.
+    when (float | None): seconds since 1970.
+    review (bool): it decides between several annotators.
+    predicted (bool): a pipeline's spans, if `when` is None: nobody has saved them.
+    doc (str): the name of the document that the text is; empty if it has none.
+    uncovered (dict): the labels that the text isn't complete for, as an earlier merge says.
+    meta (dict): what else is known of the text, as strings.
+    """
+
+    line: int
+    text: str
+    spans: tuple[Span, ...] = ()
+    unusable: tuple[Unusable, ...] = ()
+    answer: str = "accept"
+    kind: Kind = "complete"
+    who: str = ""
+    when: float | None = None
+    review: bool = False
+    predicted: bool = False
+    doc: str = ""
+    uncovered: dict[str, State] = {}
+    meta: dict[str, str] = {}
+
+
+class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A row, or an annotation of no row, that can't be used.
+
+    line (int): its place in its source, from 1; 0 if that isn't known.
+    """
+
+    line: int
+    reason: Reason
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Say why."""
+        return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
+
+
+Found = Task | Problem  # what a reader yields
+AnySpan = TypeVar("AnySpan", Span, Unusable)
+
+
+def miscounted(line: int, there: int, what: str, read: int) -> Problem:
+    """Make the problem of a file, or a row, that has more than was read of it.
+
+    line (int): where the first of it that wasn't read is; 0 if that isn't known.
+    there (int): how many there are, by a count of its own, straight from the file's content.
+    what (str): what was counted, such as "sentences".
+    """
+    return Problem(line, Reason.MISCOUNTED, f"{there:,} {what}, of which {read:,} were read")
+
+
+def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:
+    """Return a task whose labels have their new names, each renamed once, so that two can be exchanged."""
+    if not rename:
+        return task
+    return msgspec.structs.replace(
+        task,
+        spans=tuple(_renamed(task.spans, rename)),
+        unusable=tuple(_renamed(task.unusable, rename)),
+        uncovered={rename.get(label, label): state for label, state in task.uncovered.items()},
+    )
+
+
+def _renamed(spans: Iterable[AnySpan], rename: Mapping[str, str]) -> Iterator[AnySpan]:
+    for span in spans:
+        new = rename.get(span.label)
+        yield span if new is None else msgspec.structs.replace(span, label=new, renamed=span.label)
+
+
+def answer_digest(spans: Iterable[tuple[int, int]]) -> str:
+    """Digest an answer for one label: start and end of its accepted spans, which tell it from what it was before."""
+    return hashlib.blake2b(msgspec.json.encode(sorted(spans)), digest_size=6).hexdigest()

@@ -1,0 +1,74 @@
+"""Where the answers about each text are, who gave them, and what they say: a query of the merge's account."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelwise.annotations import Reason, answer_digest
+from labelwise.corpus.tables import read_groups
+
+
+class AnswerPlace(msgspec.Struct):
+    """Where an answer that counts is.
+
+    annotator (str): empty if nobody is named.
+    judged (list | None): of single judged spans start and end; None if the answer is about all of the text.
+    lines (list): of spans that have a line of their own: start, end, file and line.
+    digests (dict): see `answer_digest`, by label, without those that have no span.
+    """
+
+    dataset: str
+    file: str
+    line: int
+    annotator: str = ""
+    judged: list[tuple[int, int]] | None = None
+    lines: list[tuple[int, int, str, int]] = []
+    digests: dict[str, str] = {}
+
+    def of(self, span: tuple[int, int] | None) -> str:
+        """Name file and line: of a span that has a line of its own, or else of the answer; a document has no line."""
+        own = [(file, line) for start, end, file, line in self.lines if (start, end) == span]
+        others = [(file, 0) for _, _, file, _ in self.lines]
+        file, line = (*own, *others, (self.file, self.line))[0]
+        return f"{file}:{line}" if line else file
+
+
+def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, list[AnswerPlace]]]:
+    """Yield texts of a corpus, each with the answers that count, in the order of keys.
+
+    texts (Collection[str]): the keys of the texts.
+    RAISES (InputError): a merge hasn't written the tables.
+    """
+    for group in read_groups(corpus):
+        wanted = pa.array([key for key in group.texts["text"].to_pylist() if key in texts], pa.string())
+        if not len(wanted):
+            continue
+        inside = group.spans.filter(pc.is_in(group.spans["text"], wanted)).to_pylist()
+        spans = {of: [*given] for of, given in groupby(inside, lambda span: (span["text"], span["row"]))}
+        rows = group.rows.filter(pc.is_in(group.rows["text"], wanted)).to_pylist()
+        found: dict[str, list[AnswerPlace]] = {key: [] for key in wanted.to_pylist()}
+        for row in rows:
+            if row["reason"] == Reason.MERGED and (row["kind"] == "complete" or row["covered"]):
+                found[row["text"]].append(_place(row, spans.get((row["text"], row["row"]), [])))
+        yield from found.items()
+
+
+def _place(row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> AnswerPlace:
+    """Make the place of an answer of its row and its spans in the tables."""
+    place = AnswerPlace(row["dataset"], row["file"], row["line"], row["who"] or "")
+    usable = [span for span in spans if span["start"] is not None]
+    if row["kind"] == "binary":
+        place.judged = [(span["start"], span["end"]) for span in usable]
+    own = (span for span in usable if (span["file"], span["line"]) != (row["file"], row["line"]))
+    place.lines = [(span["start"], span["end"], span["file"], span["line"]) for span in own]
+    marked: dict[str, list[tuple[int, int]]] = {}
+    for span in usable:
+        if span["verdict"] == "accept":
+            marked.setdefault(span["label"], []).append((span["start"], span["end"]))
+    place.digests = {label: answer_digest({*offsets}) for label, offsets in marked.items()}
+    return place

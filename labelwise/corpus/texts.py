@@ -1,0 +1,52 @@
+"""The Docs of a corpus beside the tables of its merge: both are in the order of the keys of texts."""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from itertools import chain
+from pathlib import Path
+
+from labelwise.base.text import text_key
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.corpus.manifest import SPLITS, Partition, partitions_of
+from labelwise.corpus.tables import Group, read_groups
+
+
+def key_of(doc: StoredDoc) -> str:
+    """Return the key of a text, in hexadecimal."""
+    return text_key(doc.text.encode("utf8", "surrogatepass")).hex()
+
+
+def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
+    """Find the Doc of a text: the partitions of a split are in the order of keys, so few are read.
+
+    RAISES (InputError): the files aren't those that the merge lists.
+    """
+
+    def first_key(partition: Partition) -> str:
+        """Return the key of a partition's first text; none is empty."""
+        return key_of(next(read_stored_docs(partition)))
+
+    partitions = partitions_of(corpus, split)
+    number = bisect_right(partitions, key, key=first_key) - 1
+    docs = read_stored_docs(partitions[number]) if number >= 0 else iter(())
+    return next((doc for doc in docs if key_of(doc) == key), None)
+
+
+def read_groups_with_docs(corpus: Path) -> Iterator[tuple[Group, Iterator[tuple[str, StoredDoc]]]]:
+    """Yield the row groups of the tables, each with the Docs of its texts that are in the corpus, by key.
+
+    A group's Docs are read as they are consumed, one partition of each split at a time.
+
+    RAISES (InputError): a merge hasn't written the tables, or the files aren't those that it lists.
+    """
+    docs = {split: _read_docs(partitions_of(corpus, split)) for split in SPLITS}
+    for group in read_groups(corpus):
+        columns = (group.texts[name].to_pylist() for name in ("text", "split"))
+        of_group = ((key, next(docs[split])) for key, split in zip(*columns, strict=True) if split)
+        yield group, of_group
+        for _ in of_group:  # those that nobody wanted
+            pass
+
+
+def _read_docs(partitions: Collection[Partition]) -> Iterator[StoredDoc]:
+    return chain.from_iterable(map(read_stored_docs, partitions))

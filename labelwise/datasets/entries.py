@@ -1,0 +1,140 @@
+"""The entries of `datasets.yml` files, each of which declares a data set.
+
+- name: person            # also the data set's name inside Prodigy
+  path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
+                          # of these, from the oldest export to the newest; a pattern's files are in natural order
+  labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
+  kind: auto              # auto | complete | binary
+  split: auto             # auto | train | dev | test   (auto: by hash)
+  absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
+  rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
+  annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
+  text: body              # of Label Studio's tasks: the key of their text among their data; by default text
+  spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
+- name: place
+  db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
+  dataset: place-2        # its name inside the database, if that is another
+  labels: [PLACE]
+  skip: true              # leave it out of the merge; its files count as declared
+
+What `path` may be: see `formats`, and `declarations.find_sources`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from labelwise.base.errors import InputError
+from labelwise.base.settings import decode_yaml, encode_yaml
+from labelwise.corpus.tasks import DATASETS
+from labelwise.sources.files import read_file
+
+AnySplit = Literal["auto", "train", "dev", "test"]
+AnyKind = Literal["auto", "complete", "binary"]
+
+SYNTAX = (
+    "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
+    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
+    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `skip: true`, for a database `dataset: its_name_there`, for "
+    ".spacy files `spans: sc`, for Label Studio's `text: body`"
+)
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """One entry; its fields are explained above."""
+
+    name: str
+    path: str | list[str] | None = None
+    db: str | None = None
+    dataset: str = ""
+    labels: tuple[str, ...] = ()
+    kind: AnyKind = "auto"
+    split: AnySplit = "auto"
+    absent: tuple[str, ...] = ()
+    rename: dict[str, str] = {}
+    annotator: str | dict[str, str] = ""
+    spans: str = ""
+    text: str = ""
+    skip: bool = False
+
+    @property
+    def database(self) -> str:
+        """Its name in the Prodigy database that holds it; empty if it is in files of its own."""
+        return (self.dataset or self.name) if self.db else ""
+
+    @property
+    def paths(self) -> list[str]:
+        """Its path or paths, or its database."""
+        return self.path if isinstance(self.path, list) else [self.path or self.db or ""]
+
+    @property
+    def key(self) -> str:
+        """The key of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared."""
+        return self.spans or self.text
+
+
+def write_entries(entries: Iterable[Entry]) -> str:
+    """Write entries as a `datasets.yml` has them."""
+    return encode_yaml(msgspec.to_builtins(list(entries)))
+
+
+def read_entries(file: Path) -> list[Entry]:
+    """Read the entries of a `datasets.yml`.
+
+    RAISES (InputError): there is no such file, or it isn't a list of entries.
+    """
+    try:
+        content = read_file(file)
+    except FileNotFoundError as error:
+        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/formats.md") from error
+    return decode_entries(content, file)
+
+
+def decode_entries(content: bytes, file: Path) -> list[Entry]:
+    """Decode the content of a `datasets.yml`.
+
+    RAISES (InputError): it isn't a list of entries.
+    """
+    return decode_yaml(content, list[Entry], str(file), SYNTAX, words=True)
+
+
+def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry]]:
+    """Yield the entries of files, of folders that have a `datasets.yml`, and of what patterns match, with their files.
+
+    Entries that are to be skipped aren't among them.
+
+    RAISES (InputError): see `read_entries`.
+    """
+    for file in sorted(_expand(declarations)):
+        yield from ((file, entry) for entry in read_entries(file) if not entry.skip)
+
+
+def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that declare: those given, those that patterns match, and those of folders that have one."""
+    for path in declarations:
+        pattern = str(path)
+        found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
+        if not found:
+            raise InputError(f"{path}: no file matches; name a datasets.yml, or a folder that has one")
+        for file in found:
+            if not file.is_dir():
+                yield file
+            elif (file / DATASETS).exists():
+                yield file / DATASETS
+
+
+def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
+    """Check new names of labels.
+
+    labels (Iterable[str]): the labels, by their new names.
+    where (str): the place of the renaming, for the error.
+    RAISES (InputError): a new name is empty, or one of the labels is called by its old one.
+    """
+    for old, new in rename.items():
+        if not new.strip():
+            raise InputError(f"{where}: `rename` gives {old!r} an empty name; give it another")
+        if old in labels and old not in rename.values():
+            raise InputError(f"{where}: {old!r} is renamed to {new!r}, and listed as a label; list {new!r}")

@@ -1,0 +1,140 @@
+"""Tasks for Prodigy to look at: spans that lost, each with its winner, and what several people marked differently.
+
+A line of lost_spans.jsonl:
+
+    {"text": "Add 5 mL", "spans": [{"start": 4, "end": 8, "label": "Amount", "claim": "accept", "datasets": ["amount"],
+     "lost": true}, …], "_input_hash": …, "_task_hash": …,
+     "meta": {"reason": "nested", "learnt": true, "doc": "p1.txt", "from": "amount.jsonl:7, device.jsonl:7"}}
+
+A line of disagreements.jsonl:
+
+    {"text": …, "spans": [{"start": 4, "end": 8, "label": "Amount", "annotators": ["ann"]}, …], …
+     "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from labelwise.base.errors import InputError
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.queries import LostSpan, Version, find_lost, find_versions
+from labelwise.corpus.tables import Group
+from labelwise.corpus.tasks import input_hash, task_hash
+from labelwise.corpus.texts import read_groups_with_docs
+
+LOST, DISAGREEMENTS = "lost_spans.jsonl", "disagreements.jsonl"
+
+
+class Reviewed(NamedTuple):
+    """Count what was written: the tasks of each file, and the texts that aren't in the corpus, and so have no task."""
+
+    tasks: Mapping[str, int]
+    without_text: int
+
+
+def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Collection[str]) -> Reviewed:
+    """Write files of tasks, in the order of the keys of texts.
+
+    files (Collection[str]): LOST, DISAGREEMENTS, or both.
+    splits (Collection[str]): those whose texts are looked at.
+    RAISES (InputError): it isn't a merged corpus.
+    """
+    if not is_corpus(corpus):
+        raise InputError(f"{corpus}: not a merged corpus, so no span has lost there; leave out --lost, --disagreements")
+    tasks, without_text = dict.fromkeys(files, 0), set[str]()
+    for name in files:
+        (folder / name).touch()
+    for group, docs in read_groups_with_docs(corpus):
+        found = {name: dict(FINDERS[name](group)) for name in files}
+        columns = (group.texts[name].to_pylist() for name in ("text", "split"))
+        split_of = dict(zip(*columns, strict=True))
+        without_text |= {key for texts in found.values() for key in texts if not split_of[key]}
+        for key, doc in docs:
+            for name, texts in found.items():
+                if key in texts and split_of[key] in splits:
+                    lines = [*texts[key](doc)]
+                    tasks[name] += len(lines)
+                    with (folder / name).open("ab") as file:
+                        file.writelines(lines)
+    return Reviewed(tasks, len(without_text))
+
+
+Tasks = Callable[[StoredDoc], Iterator[bytes]]  # makes the tasks of a text, given that
+
+
+def _find_lost(group: Group) -> Iterator[tuple[str, Tasks]]:
+    """Yield the keys of texts in which spans lost."""
+    for key, lost in groupby(find_lost(group), attrgetter("text")):
+        spans = [*lost]
+        yield key, lambda doc, spans=spans: lost_span_tasks(doc, spans)  # type: ignore[misc]
+
+
+def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
+    """Yield the keys of texts that people marked differently."""
+    for key, labels in find_versions(group):
+        differing = {
+            label: versions
+            for label, versions in labels.items()
+            if any(one.marked != versions[0].marked for one in versions)
+        }
+        if differing:
+            yield key, lambda doc, differing=differing: disagreement_tasks(doc, differing)  # type: ignore[misc]
+
+
+FINDERS: Mapping[str, Callable[[Group], Iterator[tuple[str, Tasks]]]] = {
+    LOST: _find_lost,
+    DISAGREEMENTS: _find_disagreements,
+}
+
+
+def lost_span_tasks(doc: StoredDoc, lost: Iterable[LostSpan]) -> Iterator[bytes]:
+    """Yield a line of JSON for each span that lost, with its winner."""
+    for one in lost:
+        asserted = [span for span in (one.lost, one.kept) if span]
+        spans = [
+            {
+                "start": span.span[0],
+                "end": span.span[1],
+                "label": span.span[2],
+                "claim": span.verdict,
+                "datasets": span.datasets,
+                "lost": span is one.lost,
+            }
+            for span in asserted
+        ]
+        places = [place for span in asserted for place in span.places]
+        yield review_task(doc, spans, {"reason": one.reason, "learnt": one.learnt}, places)
+
+
+def disagreement_tasks(doc: StoredDoc, versions: Mapping[str, Sequence[Version]]) -> Iterator[bytes]:
+    """Yield a line of JSON for each label that several people marked differently."""
+    for label, group in versions.items():
+        marked = sorted({offsets for version in group for offsets in version.marked})
+        spans = [
+            {"start": start, "end": end, "label": label}
+            | {"annotators": [version.who for version in group if (start, end) in version.marked]}
+            for start, end in marked
+        ]
+        who = ", ".join(version.who for version in group)
+        yield review_task(doc, spans, {"label": label, "annotators": who}, [version.place for version in group])
+
+
+def review_task(
+    doc: StoredDoc, spans: list[dict[str, Any]], meta: Mapping[str, str | bool], places: Iterable[str]
+) -> bytes:
+    """Make a line of JSON, a task that Prodigy can show.
+
+    places (Iterable[str]): files and lines, which become `meta.from`; an empty value isn't written.
+    """
+    text, name = doc.text, doc.annotation.doc
+    more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))))
+    meta = {key: value for key, value in (*meta.items(), *more) if value}
+    text_hash = input_hash(text)
+    hashes = {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
+    return msgspec.json.encode({"text": text, **hashes, "spans": spans, "meta": meta}) + b"\n"

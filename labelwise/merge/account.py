@@ -1,0 +1,164 @@
+"""Write down what became of a text, of all that was said of it, and of the rows that can't be used.
+
+Jobs write columns of the three tables as MessagePack, and the tables are made of these when all jobs are done: pyarrow
+would take 40 MB in each worker.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from labelwise.annotations import SPAN_PROBLEMS, Problem, Reason
+from labelwise.base.text import trim
+from labelwise.corpus.manifest import Split
+from labelwise.merge.rules.answers import Answer
+from labelwise.merge.rules.claims import SpanOutcome, SpanRef
+from labelwise.merge.rules.decisions import Judged
+from labelwise.merge.rules.one_text import Merged
+
+SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)  # of problems that aren't a whole row's
+STATES = ("complete", "partial")
+BATCH_ROWS = 2**12  # that a job holds before it writes them
+SIZE = struct.Struct("<Q")  # the bytes of a batch
+NOBODY = (None, False, None)  # who, anonymous, when
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder().decode
+
+
+class AccountWriter:
+    """Writes a part of the account: batches of the three tables, cut at texts, column by column."""
+
+    def __init__(self, file: Path) -> None:
+        """Open a new file."""
+        self.texts: list[tuple[Any, ...]] = []
+        self.rows: list[tuple[Any, ...]] = []
+        self.spans: list[tuple[Any, ...]] = []
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._file = file.open("xb")
+
+    def __enter__(self) -> "AccountWriter":
+        """Begin to write."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Write the last batch, and close the file."""
+        self.flush()
+        self._file.close()
+
+    def end_text(self) -> None:
+        """Write a batch if there is enough for one."""
+        if len(self.rows) + len(self.spans) >= BATCH_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held as a batch."""
+        if self.texts or self.rows or self.spans:
+            batch = encode([[*zip(*rows, strict=True)] for rows in (self.texts, self.rows, self.spans)])
+            self._file.write(SIZE.pack(len(batch)) + batch)
+            self.texts, self.rows, self.spans = [], [], []
+
+
+def read_batches(file: Path) -> Iterator[Sequence[Sequence[Sequence[Any]]]]:
+    """Yield the batches of a part of the account: of each table its columns, or none if it has no rows."""
+    with file.open("rb") as batches:
+        while head := batches.read(SIZE.size):
+            yield decode(batches.read(*SIZE.unpack(head)))
+
+
+def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
+    """Add a row, or a span of no row, that can't be used.
+
+    file (str): its name, as declared.
+    kind (str | None): "decision" if it is one.
+    """
+    place = (dataset, file, problem.line)
+    why = (problem.reason, problem.detail or None, None)
+    if problem.reason in SPAN_REASONS:
+        account.spans.append((None, None, None, *place, *[None] * 6, *why, False, False))
+    else:
+        account.rows.append((None, None, *place, *NOBODY, kind, None, *why, [], [], [], [], False))
+
+
+def add_decision(account: AccountWriter, judged: Judged, text: str, row: int | None) -> None:
+    """Add a decision.
+
+    text (str): the key of its text.
+    row (int | None): its number among the rows of the text; None if there is no such text.
+    """
+    decision = judged.decision
+    place = (decision.dataset, judged.row.file, judged.row.line)
+    why = (judged.reason, judged.detail or None, None)
+    account.rows.append((text, row, *place, *NOBODY, "decision", decision.verdict, *why, [], [], [], [], False))
+
+
+def add_text(
+    account: AccountWriter,
+    key: str,
+    answers: Sequence[Answer],
+    merged: Merged,
+    outcomes: Mapping[SpanRef, SpanOutcome],
+    *,
+    split: Split | None,
+    why_not: str | None,
+    chosen_by: str,
+    words: int | None,
+) -> None:
+    """Add a text, its rows and its spans.
+
+    outcomes (Mapping): those of all spans.
+    split (str | None): None if the text is left out of the corpus, for the reason `why_not`.
+    RAISES (RuntimeError): a row or a span has no outcome, which is a bug in this program.
+    """
+    states = [sorted(label for label, state in merged.coverage.items() if state == name) for name in STATES]
+    account.texts.append((key, split, why_not, chosen_by, words, merged.doc or None, *states))
+    numbers = {ref: number for number, ref in enumerate(_refs(answers, merged, outcomes))}
+    if numbers.keys() != outcomes.keys():
+        lost = min(numbers.keys() ^ outcomes.keys())
+        raise RuntimeError(f"{answers[0].place}: the span {lost} of the text has no outcome; please report this")
+    for answer in answers:
+        row, task = merged.rows[answer.number], answer.task
+        place = (answer.dataset.name, answer.file.name, task.line)
+        who = (answer.who[0] or None, bool(answer.who[1]), task.when)
+        versions = merged.versions.get(answer.number, [])
+        labels = (list(row.covered), list(row.superseded), list(row.superseded.values()), versions)
+        why = (row.reason, None, row.winner)
+        out_of_order = answer.number in merged.out_of_order
+        account.rows.append((key, answer.number, *place, *who, answer.kind, task.answer, *why, *labels, out_of_order))
+        shown = "" if row.reason == Reason.IGNORED else merged.text
+        for position, span in enumerate(task.spans):
+            own = (answer.dataset.name, span.file or answer.file.name, span.line if span.file else task.line)
+            what = (span.start, span.end, span.label, span.renamed or None, shown[span.start : span.end] or None)
+            ref = (answer.number, position)
+            ends = _ends(outcomes[ref], numbers)
+            account.spans.append((key, answer.number, numbers[ref], *own, *what, answer.verdict(position), *ends))
+        for position, bad in enumerate(task.unusable, len(task.spans)):
+            ref = (answer.number, position)
+            own = (answer.dataset.name, bad.file or answer.file.name, bad.line if bad.file else task.line)
+            said = (None, None, bad.label, bad.renamed or None, None, bad.verdict)
+            account.spans.append((key, answer.number, numbers[ref], *own, *said, *_ends(outcomes[ref], numbers)))
+    for number, judged in enumerate(merged.judged, len(answers)):
+        add_decision(account, judged, key, number)
+        if (outcome := outcomes.get((number, 0))) and (added := judged.decision.added):
+            start, end = trim(merged.text, *added)
+            place = (judged.decision.dataset, judged.row.file, judged.row.line)
+            what = (start, end, judged.decision.label, None, merged.text[start:end])
+            account.spans.append((key, number, numbers[number, 0], *place, *what, "accept", *_ends(outcome, numbers)))
+
+
+def _refs(answers: Sequence[Answer], merged: Merged, outcomes: Mapping[SpanRef, SpanOutcome]) -> Iterator[SpanRef]:
+    """Yield the spans of a text in the order in which they are numbered: by row, those of decisions last."""
+    for answer in answers:
+        yield from product([answer.number], range(len(answer.task.spans) + len(answer.task.unusable)))
+    yield from ((row, 0) for row in range(len(answers), len(answers) + len(merged.judged)) if (row, 0) in outcomes)
+
+
+def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:
+    """Return the columns that say what became of a span."""
+    winner = None if outcome.winner is None else numbers[outcome.winner]
+    return outcome.reason, outcome.detail or None, winner, outcome.realigned, outcome.learnt

@@ -1,0 +1,67 @@
+"""Check that the account has everything that was read: all rows and spans of each source, each once."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelwise.corpus import queries
+from labelwise.corpus.tables import Group, read_groups
+from labelwise.merge.buckets import read_bucket
+from labelwise.merge.read import ReadCounts, Source
+
+
+def check_balance(
+    corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Path, bits: int
+) -> None:
+    """Check that the rows and spans that the readers counted equal those of the tables, by source.
+
+    buckets, bits: the folder of all buckets, and how many bits of a key number one.
+    RAISES (RuntimeError): they differ, which is a bug in this program; the first line that lacks a row is named.
+    """
+    rows: queries.Figures = Counter()
+    spans: queries.Figures = Counter()
+    for group in read_groups(corpus, merged=False):
+        rows += queries.count(_of_sources(group.rows), "dataset", "file")
+        spans += count_spans(group)
+    for source, seen in zip(sources, read, strict=True):
+        name = (source.dataset.name, source.file.name)
+        if (seen.rows, seen.spans) != (rows[name], spans[name]):
+            line = _first_missing(corpus, source, buckets, bits)
+            raise RuntimeError(
+                f"{source.file.path}{line}: {seen.rows} rows and {seen.spans} spans were read, and {rows[name]} and "
+                f"{spans[name]} have an outcome; please report this"
+            )
+
+
+def count_spans(group: Group) -> queries.Figures:
+    """Count the spans of sources by the data set and the file of their rows."""
+    alone = group.spans.filter(pc.is_null(group.spans["row"]))
+    inside = group.spans.filter(pc.is_valid(group.spans["row"]))
+    places = pc.add(pc.index_in(inside["text"], group.rows["text"]), inside["row"])
+    rows = _of_sources(group.rows.take(places))
+    return queries.count(rows, "dataset", "file") + queries.count(alone, "dataset", "file")
+
+
+def _of_sources(rows: pa.Table) -> pa.Table:
+    """Keep the rows of data sets: decisions are none of theirs."""
+    return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
+
+
+def _first_missing(corpus: Path, source: Source, buckets: Path, bits: int) -> str:
+    """Name the first line of a source that has a task and no row; empty if all have one."""
+    name, file = source.dataset.name, source.file.name
+    lines: set[int] = set()
+    for group in read_groups(corpus, merged=False):
+        own = pc.and_(pc.equal(group.rows["dataset"], name), pc.equal(group.rows["file"], file))
+        lines.update(group.rows.filter(own)["line"].to_pylist())
+    read = {
+        task.line
+        for number in range(1 << bits)
+        for text in read_bucket(buckets / f"{number:03d}", bits)
+        for of, task in text.tasks()
+        if of == source.number
+    }
+    return f":{min(read - lines)}" if read - lines else ""

@@ -1,0 +1,155 @@
+"""Tasks on disk, in buckets by the keys of their texts, so that a merge holds the tasks of few texts at a time.
+
+A bucket is a folder with a file for each source that has tasks in it. A record is a HEAD, the task as MessagePack, and
+its text. Buckets are in the order of keys, and cut again where one is large: they don't decide what a partition is.
+"""
+
+import struct
+from collections.abc import Iterator
+from os import SEEK_CUR
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from labelwise.annotations import Task
+from labelwise.base.files import remove
+from labelwise.base.text import KEY_BYTES, text_key
+
+HEAD = struct.Struct(f"<{KEY_BYTES}sII")  # the key, the bytes of the task, and those of the text
+SOURCE_BYTES = 2**25  # of sources, for each bucket
+LEAST_BITS, MOST_BITS, MOST_FILES = 3, 8, 2**15
+WAITING_BYTES = 2**23  # that wait to be written
+LARGE = 2**25  # bytes of a bucket that is cut again, by CUT_BITS
+CUT_BITS = 4
+COUNTED = 2**15  # tasks
+
+encode_task = msgspec.msgpack.Encoder().encode
+decode_task = msgspec.msgpack.Decoder(Task).decode
+
+
+class Text(NamedTuple):
+    """A text with its tasks.
+
+    records (list): its tasks, each with the number of its source, in the order of sources and lines.
+    """
+
+    key: bytes
+    text: str
+    records: list[tuple[int, bytes]]
+
+    def tasks(self) -> Iterator[tuple[int, Task]]:
+        """Yield the tasks, each with the number of its source."""
+        for source, record in self.records:
+            _, size, _ = HEAD.unpack_from(record)
+            yield source, decode_task(memoryview(record)[HEAD.size : HEAD.size + size])
+
+
+def count_bits(size: int, sources: int) -> int:
+    """Choose how many bits of a key number its bucket.
+
+    size (int): bytes of all sources.
+    """
+    bits = min(MOST_BITS, max(LEAST_BITS, (size // SOURCE_BYTES).bit_length()))
+    while bits and sources << bits > MOST_FILES:
+        bits -= 1
+    return bits
+
+
+def range_of(key: bytes, bits: int) -> int:
+    """Return the number of the range that a key is in, of the 2**bits equal ranges that all keys are cut into."""
+    return int.from_bytes(key[:8], "big") >> (64 - bits)
+
+
+class BucketWriter:
+    """Appends the tasks of one source to the buckets that they belong to, many at a time.
+
+    bits, skip (int): how many bits of a key number a bucket, behind those that are equal in all keys.
+    """
+
+    def __init__(self, folder: Path, source: int, bits: int, skip: int = 0) -> None:
+        """Take the folder of all buckets."""
+        self.folder, self.source, self.bits, self.skip = folder, source, bits, skip
+        self._waiting: dict[int, list[bytes]] = {}
+        self._size = 0
+
+    def add_task(self, task: Task) -> None:
+        """Add a task."""
+        text = task.text.encode("utf8", "surrogatepass")
+        key, encoded = text_key(text), encode_task(msgspec.structs.replace(task, text=""))
+        self.add(key, HEAD.pack(key, len(encoded), len(text)) + encoded + text)
+
+    def add(self, key: bytes, record: bytes) -> None:
+        """Add a record."""
+        number = range_of(key, self.skip + self.bits) & ((1 << self.bits) - 1)
+        self._waiting.setdefault(number, []).append(record)
+        self._size += len(record) + 100
+        if self._size > WAITING_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        for number, records in self._waiting.items():
+            bucket = self.folder / f"{number:03d}"
+            bucket.mkdir(parents=True, exist_ok=True)
+            with (bucket / f"{self.source:06d}").open("ab") as file:
+                file.writelines(records)
+        self._waiting, self._size = {}, 0
+
+
+def read_records(file: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the records of a file, each with its key."""
+    with file.open("rb", buffering=2**16) as records:
+        while head := records.read(HEAD.size):
+            key, task, text = HEAD.unpack(head)
+            yield key, head + records.read(task + text)
+
+
+def count_texts(folder: Path, bits: int, tasks: int) -> tuple[int, int]:
+    """Count the distinct texts in all buckets, and their bytes.
+
+    Those of more than COUNTED tasks are estimated from a share of the keys: the estimate depends on the texts alone.
+
+    tasks (int): those in all buckets.
+    """
+    shift = 0
+    while tasks >> shift > COUNTED:
+        shift += 1
+    found: dict[bytes, int] = {}
+    for number in range(max(1, 1 << bits >> shift)):
+        bucket = folder / f"{number:03d}"
+        for file in bucket.iterdir() if bucket.is_dir() else ():
+            with file.open("rb", buffering=2**16) as records:
+                while head := records.read(HEAD.size):
+                    key, task, text = HEAD.unpack(head)
+                    records.seek(task + text, SEEK_CUR)
+                    if not range_of(key, shift):
+                        found[key] = text
+    return len(found) << shift, sum(found.values()) << shift
+
+
+def read_bucket(folder: Path, skip: int) -> Iterator[Text]:
+    """Yield the texts of a bucket, in the order of their keys.
+
+    skip (int): how many bits of its keys are equal.
+    """
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    if sum(file.stat().st_size for file in files) > LARGE and skip + CUT_BITS <= 64:
+        cut = folder.with_name(f"{folder.name}-cut")
+        for file in files:
+            writer = BucketWriter(cut, int(file.name), CUT_BITS, skip)
+            for key, record in read_records(file):
+                writer.add(key, record)
+            writer.flush()
+        for part in sorted(cut.iterdir()):
+            yield from read_bucket(part, skip + CUT_BITS)
+        remove(cut)
+        return
+    found: dict[bytes, list[tuple[int, bytes]]] = {}
+    for file in files:
+        for key, record in read_records(file):
+            found.setdefault(key, []).append((int(file.name), record))
+    for key in sorted(found):
+        records = found.pop(key)
+        _, size, _ = HEAD.unpack_from(records[0][1])
+        yield Text(key, records[0][1][HEAD.size + size :].decode("utf8", "surrogatepass"), records)

@@ -1,0 +1,43 @@
+"""What a merge writes to the folder for the corpus, and what it may replace there."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from labelwise.base.errors import InputError
+from labelwise.corpus.manifest import MANIFEST, SPLITS, TABLES, is_corpus
+from labelwise.merge.read import Source
+
+NEAR_DUPLICATES = "near_duplicates.jsonl"
+# All that a merge writes to the folder for the corpus, and so replaces there.
+OUTPUTS = (*SPLITS, "labels", "tokenizer.json", *TABLES, NEAR_DUPLICATES, MANIFEST)
+
+
+def check_out(out: Path, sources: Sequence[Source], *, interrupted: bool) -> None:
+    """Check that the files to be replaced come from a merge, and aren't read by this one.
+
+    interrupted (bool): a merge to the folder was killed, so what is in it may lack a manifest.
+    RAISES (InputError): some don't, or are.
+    """
+    folder = out.resolve()
+    for source in sources:
+        path = source.file.path.resolve()
+        if any(path.is_relative_to(folder / name) for name in OUTPUTS) or folder.is_relative_to(path):
+            raise InputError(
+                f"data set {source.dataset.name!r}: {path} is an input, so {out} can't be written there; write "
+                "elsewhere, or declare a path or a pattern that leaves it out"
+            )
+    for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "*.json")]:
+        other = [file for file in (out / name).glob("*") if not file.match(ours)]
+        if other:
+            raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
+    found = [name for name in OUTPUTS if os.path.lexists(out / name)]
+    if found and not (interrupted or is_corpus(out) or _has_account(out)):
+        raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
+
+
+def _has_account(folder: Path) -> bool:
+    """Tell whether a folder has the account of a merge, which may have been replacing it when it was killed."""
+    from labelwise.corpus.tables import has_tables  # it imports pyarrow, 40 MB that workers don't need
+
+    return has_tables(folder)

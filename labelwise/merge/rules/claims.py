@@ -1,0 +1,68 @@
+"""Claims: who asserts a span, and what becomes of each span that was read."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from labelwise.annotations import Reason
+from labelwise.base.text import SpanKey
+from labelwise.merge.rules.answers import Answer, Number
+
+SpanRef = tuple[Number, int]  # the answer, or the decision, and the position of the span in it
+
+
+class Claim(NamedTuple):
+    """An answer that asserts a span, or rejects it."""
+
+    answer: Answer
+    span: SpanRef
+    verdict: str
+
+
+Claims = Sequence[Claim]  # of one span: the first carries the outcome, the rest are duplicates
+Spans = dict[SpanKey, Claims]
+
+
+class SpanOutcome(NamedTuple):
+    """What became of a span.
+
+    winner (SpanRef | None): the one that counts instead.
+    realigned (bool): it was expanded or contracted to whole tokens.
+    learnt (bool): it isn't an entity, but a head for its label learns it as well: it overlaps other labels alone.
+    """
+
+    reason: Reason
+    detail: str = ""
+    winner: SpanRef | None = None
+    realigned: bool = False
+    learnt: bool = False
+
+
+class RowOutcome(NamedTuple):
+    """What became of a row.
+
+    winner (Number | None): the answer that counts instead.
+    covered (Sequence[str]): the labels for which it counts.
+    superseded (dict): the labels for which another answer counts, each with that; None if it isn't just one.
+    """
+
+    reason: Reason
+    winner: Number | None = None
+    covered: Sequence[str] = ()
+    superseded: dict[str, Number | None] = {}
+
+
+def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:
+    """Give the first claim its outcome; the others repeat it."""
+    return {claims[0].span: first} | duplicates_of(claims)
+
+
+def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
+    """Give all claims but the first their outcome: they repeat it."""
+    return {claim.span: SpanOutcome(Reason.DUPLICATE, "", claims[0].span) for claim in claims[1:]}
+
+
+def names_of(claims: Claims) -> list[str]:
+    """Name the data sets that assert a span."""
+    if len(claims) == 1:  # as nearly all are
+        return [claims[0].answer.dataset.name]
+    return sorted({claim.answer.dataset.name for claim in claims})

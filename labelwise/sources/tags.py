@@ -1,0 +1,47 @@
+"""Tags of tokens, and the tasks that they make.
+
+Tags are read as conlleval reads them (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt), so that all of
+BIO (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), and labels alone mean what they say: B, U and S begin a span,
+and so does any tag after another label or outside; L, E, U and S end it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from labelwise.annotations import Found, Problem, Reason
+from labelwise.sources.clean import RawSpan, clean
+
+PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
+BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, whatever is before it
+OUTSIDE = ("O", "_", "-", "")
+
+
+def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> Found:
+    """Make a task of tokens and their tags: the text has one space between them; or say that there is no text."""
+    text = " ".join(words)
+    if not text.strip():
+        return Problem(line, Reason.NO_TEXT)
+    starts = [0, *accumulate(len(word) + 1 for word in words)]
+    spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags)]
+    return clean(line, text, spans, meta=meta)
+
+
+def decode_tags(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the spans that tags stand for, in tokens.
+
+    >>> list(decode_tags(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "ORG"]))
+    [(0, 2, 'PER'), (2, 3, 'PER'), (4, 5, 'LOC'), (5, 6, 'ORG')]
+    """
+    start, within = 0, ""  # the label of the span that tokens are in
+    for place, tag in enumerate([*tags, "O"]):
+        found = PREFIXED.fullmatch(tag)
+        prefix, label = (found[1], found[2]) if found else ("I", "" if tag in OUTSIDE else tag)
+        if within and (label != within or prefix in "BUS"):
+            yield start, place, within
+            within = ""
+        if label and not within:
+            start, within = place, label
+        if within and prefix in "LEUS":
+            yield start, place + 1, within
+            within = ""

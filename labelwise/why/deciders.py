@@ -1,0 +1,92 @@
+"""Which setting decides what becomes of a row or a span: a sentence for each reason, with the value that was merged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from labelwise.annotations import Reason
+
+# Where a setting decides, the sentence begins with it. `{duplicates}` and so on stand for values of the section merge,
+# as they were when the corpus was merged, and `{dataset}` for the name of the data set.
+ROWS: Mapping[Reason, str] = {
+    Reason.MERGED: "",
+    Reason.SUPERSEDED: "`duplicates: {duplicates}` in project.yml",
+    Reason.SAME_ANSWER: "a copy of an answer, with the same time and annotator, adds no vote",
+    Reason.REJECTED: "it is what the annotator answered",
+    Reason.IGNORED: "it is what the annotator answered",
+    Reason.PREDICTION: "nobody has saved or changed it since it was exported",
+    Reason.UNKNOWN_ANSWER: "its `answer` isn't accept, reject or ignore",
+    Reason.OTHER_INTERFACE: "`kind` of {dataset} in datasets.yml, or the row's `_view_id` if that is auto",
+    Reason.OTHER_SPLIT: "`split` of the entries in datasets.yml: test before dev before train",
+    Reason.NOT_ANNOTATED: "the tool exported the text without an annotation",
+    Reason.BAD_JSON: "correct the line",
+    Reason.NO_TEXT: "correct the row, or name the key of its text, `text`, in datasets.yml",
+    Reason.MALFORMED: "correct the row",
+    Reason.MISCOUNTED: "the file has more than could be read of it; correct the file",
+    Reason.OTHER_FORMAT: "correct the row; for .spacy files, declare `spans` of {dataset} in datasets.yml",
+    Reason.CORRECTED: "gold was changed so",
+    Reason.CONFIRMED: "gold stays as it is",
+    Reason.POLICY_QUESTION: "decide again when the annotation policy has an answer",
+    Reason.DECIDED_AGAIN: "a later decision is about the same span",
+    Reason.SUPERSEDED_DECISION: "the answer that it was made from has changed since; decide again in a new report",
+}
+SPANS: Mapping[Reason, str] = {
+    Reason.ENTITY: "",
+    Reason.SAME_SPAN: "`overlap: {overlap}` in project.yml",
+    Reason.NESTED: "`overlap: {overlap}` in project.yml",
+    Reason.CROSSING: "`overlap: {overlap}` in project.yml",
+    Reason.NO_BOUNDARY: "`alignment: {alignment}`, and `infixes` of the section tokenizer, in project.yml",
+    Reason.OUTVOTED: "`annotators: {annotators}` in project.yml",
+    Reason.ACCEPT_REJECT: "`conflicts: {conflicts}` in project.yml, unless somebody decided about the span",
+    Reason.REMOVED: "a decision in assets/decisions says so",
+    Reason.REJECTED_NO_BOUNDARY: "`infixes` of the section tokenizer in project.yml",
+    Reason.NOT_COVERED: "`coverage: {coverage}` in project.yml",
+    Reason.DUPLICATE: "an equal span of another answer counts, once",
+    Reason.UNDECLARED: "`labels` of {dataset} in datasets.yml",
+    Reason.INVALID: "correct the span",
+    Reason.NOT_A_SPAN: "the annotation marks no part of the text",
+    **{reason: "" for reason in Reason if reason.startswith("in ")},  # its row says it
+}
+DECIDERS: Mapping[Reason, str] = {**ROWS, **SPANS}
+# Of texts that are in no split, by why they aren't.
+TEXTS: Mapping[str, str] = {
+    "no usable answer": "",
+    "not covered": "`coverage: {coverage}` in project.yml",
+}
+# Of what chose a split.
+SPLITS: Mapping[str, str] = {
+    "declared": "declared by an entry in datasets.yml",
+    "group": "with a nearly equal text, by `near_duplicates: {near_duplicates}`",
+    "split_by": "by `split_by: {split_by}`",
+    "hash": "by a hash of the text and `split_salt`",
+}
+# Of lines that convert-brat couldn't use.
+BRAT: Mapping[str, str] = {
+    "discontinuous": "`discontinuous` in the section brat of project.yml",
+    "mention differs": "`shifted` in the section brat of project.yml",
+    "no annotation file": "`missing_ann` in the section brat of project.yml",
+    "other label": "`labels` in the section brat of project.yml",
+    "not decodable": "`encoding` in the section brat of project.yml",
+}
+
+
+def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
+    """Say which setting decides, with its value, or what else does; empty where there was nothing to decide.
+
+    settings (Mapping): those of the corpus, as its manifest has them.
+    dataset (str): the name of the data set.
+    """
+    return _say(DECIDERS[Reason(reason)].format(**{**settings, "dataset": repr(dataset)}))
+
+
+def decider_of_text(reason: str, settings: Mapping[str, Any]) -> str:
+    """Say which setting decides that a text is left out of the corpus; empty if none does."""
+    return _say(TEXTS[reason].format(**settings))
+
+
+def decider_of_brat(reason: str) -> str:
+    """Say which setting decides that a line of brat isn't converted, or what to do."""
+    return _say(BRAT.get(reason, "correct the line"))
+
+
+def _say(what: str) -> str:
+    return f"decided by {what}" if what.startswith("`") else what

@@ -1,0 +1,277 @@
+"""Find rows and spans in the tables of a merge: those of a file's line, of a document, or of words.
+
+1. A place or the name of a document is looked up in the tables. A user writes a path, and the tables have it as its
+   entry in `datasets.yml` does: one has to end with the other.
+2. Words are looked up in the texts of the corpus, and in the spans of the texts that aren't in it.
+3. If these have none, words are looked up in the sources that `datasets.yml` declares.
+4. What `convert-brat` couldn't use is in the folder of tasks, beside its `datasets.yml`.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelwise.annotations import Reason, Task
+from labelwise.base.errors import InputError
+from labelwise.base.text import text_key
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.tables import Group, read_groups
+from labelwise.corpus.tasks import DATASETS
+from labelwise.corpus.texts import find_doc, read_groups_with_docs
+from labelwise.datasets.convert_brat import PROBLEMS, REPORT
+from labelwise.datasets.declarations import load_datasets
+from labelwise.sources.brat import BratProblem
+from labelwise.sources.formats import read_items
+from labelwise.sources.normalize import normalize_task
+
+Row = Mapping[str, Any]  # of a table
+LOCATED = re.compile(r"(.+):([0-9]+)")
+
+
+class Account(NamedTuple):
+    """What became of a text, with all of its rows and spans, and which of them were asked for.
+
+    text (Mapping | None): its row in the table of texts; None of rows that have no usable text.
+    shown (str): what is known of the words; empty if nothing is.
+    doc (StoredDoc | None): None if the text isn't in the corpus.
+    wanted_rows, wanted_spans (Collection[int]): positions in `rows` and `spans`.
+    """
+
+    text: Row | None
+    shown: str
+    doc: StoredDoc | None
+    rows: Sequence[Row]
+    spans: Sequence[Row]
+    wanted_rows: Collection[int]
+    wanted_spans: Collection[int]
+
+    @property
+    def key(self) -> str:
+        """The key of the text; empty if there is none."""
+        return self.text["text"] if self.text else ""
+
+    def winner_of_row(self, row: Row) -> Row | None:
+        """Return the row that counts instead of another one."""
+        return None if row["winner"] is None or not self.text else self.rows[row["winner"]]
+
+    def row_of(self, span: Row) -> Row | None:
+        """Return the row that a span is in."""
+        return next((row for row in self.rows if row["row"] == span["row"]), None)
+
+    def winner_of_span(self, span: Row) -> Row | None:
+        """Return the span, or else the row, that counts instead of a span."""
+        if span["winner"] is not None:
+            return self.spans[span["winner"]]
+        row = self.row_of(span)
+        if not row or not self.text:
+            return None
+        if span["reason"] == Reason.SUPERSEDED and span["label"] in (row["superseded"] or ()):
+            number = row["superseded_by"][row["superseded"].index(span["label"])]
+            return None if number is None else self.rows[number]
+        return None
+
+
+def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account | BratProblem]:
+    """Yield what is found, and the lines of brat that weren't converted.
+
+    asked (str): a file, with a line or without, the name of a document, or words.
+    declarations (Sequence[Path]): `datasets.yml` files, or folders with one.
+    RAISES (InputError): nothing is found, or there is no corpus.
+    """
+    read_manifest(corpus)
+    ways: tuple[Iterator[Account | BratProblem], ...] = (
+        chain(_find_brat(asked, declarations), _find_places(corpus, asked)),
+        _find_words(corpus, asked),
+        _find_in_sources(corpus, asked, declarations),
+    )
+    for way in ways:
+        found = False
+        for one in way:
+            found = True
+            yield one
+        if found:
+            return
+    raise InputError(_not_found(corpus, asked, declarations))
+
+
+def _find_brat(asked: str, declarations: Sequence[Path]) -> Iterator[BratProblem]:
+    """Yield the lines of a brat corpus that weren't converted."""
+    file, line = _split(asked)
+    for problems in _brat_problems(declarations):
+        with problems.open("rb") as lines:
+            for problem in (BratProblem(**msgspec.json.decode(one)) for one in lines):
+                if _is_named(problem.file, file) and line in (None, problem.line):
+                    yield problem
+
+
+def _brat_problems(declarations: Sequence[Path]) -> list[Path]:
+    """List the files of problems of conversions, beside the declarations."""
+    folders = dict.fromkeys(path.parent if path.name == DATASETS else path for path in declarations)
+    return [folder / PROBLEMS for folder in folders if (folder / REPORT).is_file() and (folder / PROBLEMS).is_file()]
+
+
+def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
+    """Yield what is at a place, or in a document."""
+    file, line = _split(asked)
+    for group in read_groups(corpus):
+        rows, spans = (_at(table, file, line) for table in (group.rows, group.spans))
+        documents = _named(group.texts, "doc", file) if line is None else group.texts.slice(0, 0)
+        whole = {*documents["text"].to_pylist()}
+        keys = {key for table in (rows, spans, documents) for key in pc.unique(table["text"]).drop_null().to_pylist()}
+
+        def wanted_row(row: Row, whole: Collection[str] = whole) -> bool:
+            """Tell whether a row is asked for."""
+            return row["text"] in whole or (_is_named(row["file"], file) and line in (None, row["line"]))
+
+        def wanted_span(span: Row, row: Row | None, whole: Collection[str] = whole) -> bool:
+            """Tell whether a span is asked for: by its own line, or its row's."""
+            return wanted_row(span, whole) or bool(row and wanted_row(row, whole))
+
+        for account in _accounts(group, keys):
+            yield _choose(_look(account, corpus), wanted_row, wanted_span)
+        for row in rows.filter(pc.is_null(rows["text"])).to_pylist():
+            yield Account(None, "", None, [row], [], [0], [])
+        for span in spans.filter(pc.is_null(spans["text"])).to_pylist():
+            yield Account(None, "", None, [], [span], [], [0])
+
+
+def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
+    """Yield the texts that have some words: those in the corpus, and others if a span has them."""
+    pattern = _pattern(asked)
+    for group, docs in read_groups_with_docs(corpus):
+        found = {key: doc for key, doc in docs if pattern.search(doc.text)}
+        words = group.spans.filter(pc.is_valid(group.spans["words"]))
+        words = words.filter(pc.match_substring_regex(words["words"], r"\s+".join(map(_escape, asked.split()))))
+        outside = group.texts.filter(pc.is_null(group.texts["split"]))["text"]
+        keys = {*found, *words.filter(pc.is_in(words["text"], outside))["text"].to_pylist()}
+        for account in _accounts(group, keys):
+            doc = found.get(account.key)
+            yield _choose_words(account._replace(doc=doc, shown=doc.text if doc else ""), pattern)
+
+
+def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
+    """Yield the texts of the sources that have some words; they aren't in the corpus."""
+    pattern, texts = _pattern(asked), dict[str, str]()
+    normalize = read_manifest(corpus).settings.get("normalize")
+    for dataset in load_datasets(declarations) if declarations else ():
+        for file in dataset.files:
+            for item in read_items(file.path, dataset.database, dataset.key):
+                if isinstance(item, Task) and pattern.search(item.text):
+                    text = (normalize_task(item) if normalize else item).text
+                    texts[text_key(text.encode("utf8", "surrogatepass")).hex()] = text
+    for group in read_groups(corpus) if texts else ():
+        for account in _accounts(group, texts.keys()):
+            yield _choose_words(account._replace(shown=texts[account.key]), pattern)
+
+
+def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:
+    """Yield the texts of a group that have some keys."""
+    if not keys:
+        return
+    wanted = pa.array(sorted(keys), pa.string())
+    texts, rows, spans = (table.filter(pc.is_in(table["text"], wanted)).to_pylist() for table in group)
+    by_text = [{key: [*found] for key, found in groupby(table, lambda one: one["text"])} for table in (rows, spans)]
+    for text in texts:
+        own_rows, own_spans = (table.get(text["text"], []) for table in by_text)
+        yield Account(text, "", None, own_rows, own_spans, (), ())
+
+
+def _look(account: Account, corpus: Path) -> Account:
+    """Look up the Doc of a text."""
+    text = account.text
+    doc = find_doc(corpus, text["split"], text["text"]) if text and text["split"] else None
+    return account._replace(doc=doc, shown=doc.text if doc else "")
+
+
+def _choose(
+    account: Account, wanted_row: Callable[[Row], bool], wanted_span: Callable[[Row, Row | None], bool]
+) -> Account:
+    """Choose the rows and the spans that are asked for."""
+    rows = {row["row"]: row for row in account.rows}
+    return account._replace(
+        wanted_rows=[n for n, row in enumerate(account.rows) if wanted_row(row)],
+        wanted_spans=[n for n, span in enumerate(account.spans) if wanted_span(span, rows.get(span["row"]))],
+    )
+
+
+def _choose_words(account: Account, pattern: re.Pattern[str]) -> Account:
+    """Choose all rows, and the spans that have some of the words, or whose offsets couldn't be read."""
+    inside = [found.span() for found in pattern.finditer(account.shown)]
+
+    def wanted(span: Row, row: Row | None) -> bool:
+        """Tell whether a span touches the words."""
+        if span["start"] is None or not account.shown:
+            return span["start"] is None or bool(pattern.search(span["words"] or ""))
+        return any(start < span["end"] and span["start"] < end for start, end in inside)
+
+    return _choose(account, lambda row: True, wanted)
+
+
+def _split(asked: str) -> tuple[str, int | None]:
+    """Split a place into file and line."""
+    located = LOCATED.fullmatch(asked)
+    file, line = (located[1], int(located[2])) if located else (asked, None)
+    return file.removeprefix("./"), line
+
+
+def _is_named(name: str, asked: str) -> bool:
+    """Tell whether a path that somebody wrote may be a file's name, as declared, or the other way round.
+
+    >>> _is_named("org.jsonl", "assets/prodigy/org.jsonl"), _is_named("assets/org.jsonl", "org.jsonl")
+    (True, True)
+    >>> _is_named("org.jsonl", "my-org.jsonl")
+    False
+    """
+    one, other = sorted((name, asked), key=len)
+    return one == other or other.endswith(f"/{one}")
+
+
+def _named(table: pa.Table, column: str, asked: str) -> pa.Table:
+    """Keep the rows in whose column a name is that somebody may have written so."""
+    names = [name for name in pc.unique(table[column]).drop_null().to_pylist() if _is_named(name, asked)]
+    return table.filter(pc.is_in(table[column], pa.array(names, pa.string())))
+
+
+def _at(table: pa.Table, file: str, line: int | None) -> pa.Table:
+    """Keep the rows that are at a place."""
+    named = _named(table, "file", file)
+    return named if line is None else named.filter(pc.equal(named["line"], line))
+
+
+def _pattern(asked: str) -> re.Pattern[str]:
+    """Make a pattern for words, whatever white space is between them."""
+    return re.compile(r"\s+".join(map(re.escape, asked.split())))
+
+
+def _escape(word: str) -> str:
+    """Escape a word for the regular expressions of Arrow, which have another syntax than Python's."""
+    return "".join(char if char.isalnum() else f"\\x{{{ord(char):x}}}" for char in word)
+
+
+def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
+    """Say what was searched."""
+    declared = ", ".join(map(str, declarations))
+    sources = f"the sources that {declared} declare" if declared else "no source, as none is declared: give --datasets"
+    where = f"the files, documents and texts of {corpus}, and {sources}"
+    remedy = "give a path as datasets.yml has it, with a line, a document's name, or words as they are in the text"
+    file, line = _split(asked)
+    if line is not None and (last := _last_line(corpus, file)):
+        return f"{asked}: {corpus} has no row or span there; the last one of {file} is at line {last}"
+    return f"{asked!r}: not found in {where}; {remedy}; if it is new, run the merge"
+
+
+def _last_line(corpus: Path, file: str) -> int:
+    """Find the last line of a file that has a row or a span; 0 if none has."""
+    lines = (
+        pc.max(_at(table, file, None)["line"]).as_py() or 0
+        for group in read_groups(corpus)
+        for table in (group.rows, group.spans)
+    )
+    return max(lines, default=0)

@@ -1,0 +1,23 @@
+"""List the rows and the spans that can't be used, and those that somebody has to look at."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS, Reason
+from labelwise.corpus import queries
+from labelwise.corpus.tables import read_groups
+
+ROWS = (*ROW_PROBLEMS, Reason.NOT_ANNOTATED, Reason.POLICY_QUESTION, Reason.SUPERSEDED_DECISION)
+SPANS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)
+
+
+def find_problems(corpus: Path) -> Iterator[str]:
+    """Yield a line for each: data set, file, line, reason and details.
+
+    RAISES (InputError): a merge hasn't written the tables.
+    """
+    for group in read_groups(corpus):
+        for table, reasons in ((group.rows, ROWS), (group.spans, SPANS)):
+            for one in queries.where(table, "reason", reasons).to_pylist():
+                name = f"{one['dataset']}\t" if one["dataset"] else ""
+                yield f"{name}{one['file']}:{one['line']}\t{queries.describe(one)}"

@@ -1,0 +1,130 @@
+"""Say what was found, line by line: what became of each row and each span, what won instead, and what decided."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from labelwise.annotations import Reason
+from labelwise.corpus import queries
+from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.sources.brat import BratProblem
+from labelwise.why.deciders import SPLITS, decider, decider_of_brat, decider_of_text
+from labelwise.why.find import Account, Row
+
+AROUND = 150  # characters of a text that are shown
+
+
+def tell(found: Account | BratProblem, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines of text about what was found.
+
+    settings (Mapping): those of the corpus, as its manifest has them.
+    """
+    if isinstance(found, BratProblem):
+        yield from tell_brat(found)
+        return
+    yield from tell_text(found, settings)
+    for number, row in enumerate(found.rows):
+        spans = [found.spans[n] for n in found.wanted_spans if found.spans[n]["row"] == row["row"]]
+        if number in found.wanted_rows or spans:
+            yield from tell_row(found, row, settings)
+            for span in spans:
+                yield from tell_span(found, span, settings)
+            if not spans and number in found.wanted_rows and row["reason"] == Reason.MERGED:
+                yield "    no span here"
+    if not found.rows:
+        for number in found.wanted_spans:
+            yield from tell_span(found, found.spans[number], settings)
+
+
+def tell_brat(problem: BratProblem) -> Iterator[str]:
+    """Tell why a line of brat, or a file, wasn't converted."""
+    yield f"{problem.file}{f':{problem.line}' if problem.line else ''}, not converted: {problem.reason}"
+    if problem.row:
+        yield f"    {problem.row!r}"
+    yield f"    {decider_of_brat(problem.reason)}"
+
+
+def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Tell which text it is, and in which split."""
+    if not (text := found.text):
+        return
+    name = f"document {text['doc']}, " if text["doc"] else ""
+    if text["split"]:
+        where = f"in {text['split']}, {SPLITS[text['chosen_by']].format(**settings)}"
+    else:
+        why = decider_of_text(text["reason"], settings)
+        where = f"not in the corpus: {text['reason']}{f', {why}' if why else ''}"
+    words = f": {_shorten(found)!r}" if found.shown else ""
+    yield f"Text {text['text']}, {name}{where}{words}"
+
+
+def _shorten(found: Account) -> str:
+    """Cut a text out around the first span that is asked for."""
+    starts = [found.spans[n]["start"] for n in found.wanted_spans if found.spans[n]["start"] is not None]
+    start = max(0, min(starts, default=0) - AROUND // 3)
+    end = start + AROUND
+    text = " ".join(found.shown[start:end].split())
+    return f"{'… ' * bool(start)}{text}{' …' * (end < len(found.shown))}"
+
+
+def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Tell what became of a row."""
+    said = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
+    yield f"  {_place(row)}{f', {said}' if said else ''}: {queries.describe(row)}"
+    if winner := found.winner_of_row(row):
+        yield f"    instead: {_place(winner)}{_by(winner)}"
+    if said := decider(row["reason"], settings, row["dataset"]):
+        yield f"    {said}"
+    if row["reason"] == Reason.MERGED:
+        for label, number in zip(row["superseded"] or (), row["superseded_by"] or (), strict=True):
+            by = "" if number is None else f" by {_place(found.rows[number])}{_by(found.rows[number])}"
+            yield f"    superseded for {label}{by}, {decider(Reason.SUPERSEDED, settings, row['dataset'])}"
+
+
+def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Tell what became of a span."""
+    row = found.row_of(span)
+    own = (
+        "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "
+    )
+    notes = [f"renamed from {span['renamed']}"] * bool(span["renamed"])
+    notes += ["moved to whole tokens by `alignment`"] * bool(span["realigned"])
+    notes += ["learnt by `recognizer: per-label`"] * bool(span["learnt"])
+    if found.doc and span["reason"] in (Reason.NO_BOUNDARY, Reason.REJECTED_NO_BOUNDARY):
+        notes.append(f"inside of {_tokens(found.doc, span)}")
+    said = "; ".join((queries.describe(span), *notes))
+    yield f"    {own}{_span(span)}: {said}"
+    if winner := found.winner_of_span(span):
+        of = found.row_of(winner)
+        yield f"      instead: {_span(winner) + ', ' if 'label' in winner else ''}{_place(winner)}{_by(of)}"
+    if by := decider(span["reason"], settings, span["dataset"]):
+        yield f"      {by}"
+
+
+def _span(span: Row) -> str:
+    """Write a span: its label, its words and offsets, and the verdict, unless that is accept."""
+    words = f" {span['words']!r}" if span["words"] else ""
+    where = "" if span["start"] is None else f" [{span['start']}, {span['end']}]"
+    verdict = f"{span['verdict']} " if span["verdict"] not in (None, "accept") else ""
+    return f"{verdict}{span['label'] or 'a span'}{words}{where}"
+
+
+def _tokens(doc: StoredDoc, span: Row) -> str:
+    """Name the tokens inside of which a span begins or ends."""
+    starts, ends = (offsets.tolist() for offsets in doc.offsets())
+    edges = [edge for edge in (span["start"], span["end"]) if edge not in starts and edge not in ends]
+    cut = [
+        doc.text[start:end]
+        for start, end in zip(starts, ends, strict=True)
+        if any(start < edge < end for edge in edges)
+    ]
+    return " and ".join(map(repr, cut))
+
+
+def _place(one: Row) -> str:
+    """Name file, line and data set; a decision about a text that isn't there has no data set's name."""
+    line = f":{one['line']}" if one["line"] else ""
+    return f"{one['file']}{line}" + (f", data set {one['dataset']}" if one["dataset"] else "")
+
+
+def _by(row: Row | None) -> str:
+    return f", {row['who']}" if row and row["who"] else ""

@@ -1,0 +1,61 @@
+"""Say of a file's line, a document or words what became of each annotation there, and why."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelwise.base.console import msg, run, user_errors
+from labelwise.base.errors import InputError
+from labelwise.base.text import counted
+from labelwise.corpus.manifest import read_manifest
+from labelwise.why.find import find
+from labelwise.why.problems import find_problems
+from labelwise.why.tell import tell
+
+MOST = 20  # texts that are told of
+DATASETS = ("corpus/tasks", "assets/prodigy", "assets/demo/prodigy")  # as in project.yml
+
+
+def why_cli(
+    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    asked: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PLACE|WORDS]...",
+            help="A file with a line, such as assets/prodigy/org.jsonl:17, a document's name, or words of a text",
+            show_default=False,
+        ),
+    ] = None,
+    datasets: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help=f"Declarations, or folders with one, whose sources are searched for words; else {', '.join(DATASETS)}",
+            show_default=False,
+        ),
+    ] = None,
+    problems: Annotated[bool, typer.Option("--problems", help="List each row and span that can't be used")] = False,
+) -> None:
+    """Say of a file's line, a document or words what became of each annotation there, and why."""
+    with user_errors("Nothing was found"):
+        words = " ".join(asked or ()).strip()
+        if bool(words) == problems:
+            raise InputError("give a file and line, a document or words, or else --problems")
+        if problems:
+            listed = 0
+            for line in find_problems(corpus):
+                typer.echo(line)
+                listed += 1
+            msg.good(counted(listed, "row or span", "rows or spans"))
+            return
+        settings = read_manifest(corpus).settings
+        found = find(corpus, words, datasets or [path for path in map(Path, DATASETS) if path.is_dir()])
+        for one in islice(found, MOST):
+            typer.echo("\n".join(tell(one, settings)))
+        if next(found, None):
+            msg.info(f"There are more than {MOST} texts; give a line, or more words")
+
+
+if __name__ == "__main__":
+    run(why_cli)

@@ -1,0 +1,97 @@
+"""What people open in Prodigy: spans that lost, each with its winner, and what annotators marked differently."""
+
+import pytest
+
+from labelwise.base.errors import InputError
+from labelwise.corpus.tasks import input_hash, task_hash
+from labelwise.export.run import export_review
+from labelwise.merge.rules.policies import Policies
+from scripts.export import export_cli
+from tests.conftest import Merging, call, read_jsonl, task
+
+ANN, BOB = {"_annotator_id": "ann"}, {"_annotator_id": "bob"}
+TEXT = "Add 5 mL now"
+
+
+@pytest.fixture
+def merged(merging) -> Merging:
+    """One text with a span that is nested in one of two data sets, and one that two people marked differently."""
+    doc = {"meta": {"doc": "p1.txt"}}
+    merging.add("device", ["Device"], [task("Wait"), task(TEXT, (4, 8, "Device"), **doc)])
+    merging.add("volume", ["Volume"], [task(TEXT, (6, 8, "Volume"), (9, 11, "Volume"), **ANN)])
+    merging.add("copy", ["Device"], [task(TEXT, (4, 8, "Device"), **ANN)])
+    merging.add("two", ["Cat"], [task("big cat", (4, 7, "Cat"), **ANN), task("big cat", (0, 7, "Cat"), **BOB)])
+    merging.add("same", ["Cat"], [task("old cat", (4, 7, "Cat"), **one) for one in (ANN, BOB)])
+    return merging
+
+
+def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_path):
+    merged.run(dev_ratio=0, test_ratio=0, docs_per_partition=1, policies=Policies(annotators="union"))
+    done = export_review(tmp_path / "corpus", tmp_path / "out", lost=True)
+    assert (done.tasks, done.without_text) == ({"lost_spans.jsonl": 3}, 0)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"export.json", "lost_spans.jsonl"}
+    tasks = {(one["text"], one["meta"]["reason"]): one for one in read_jsonl(tmp_path / "out/lost_spans.jsonl")}
+    nested = tasks[TEXT, "nested"]
+    lost = {"start": 6, "end": 8, "label": "Volume", "claim": "accept", "datasets": ["volume"], "lost": True}
+    kept = {"start": 4, "end": 8, "label": "Device", "claim": "accept", "datasets": ["copy", "device"], "lost": False}
+    assert nested == {
+        "text": TEXT,
+        "_input_hash": input_hash(TEXT),
+        "_task_hash": task_hash(input_hash(TEXT), [lost, kept]),
+        "spans": [lost, kept],
+        "meta": {
+            "reason": "nested",
+            "learnt": True,
+            "doc": "p1.txt",
+            "from": "volume.jsonl:1, device.jsonl:2, copy.jsonl:1",
+        },
+    }
+    cut = tasks[TEXT, "no token boundary"]
+    assert [one["lost"] for one in cut["spans"]] == [True]
+    assert cut["meta"] == {"reason": "no token boundary", "doc": "p1.txt", "from": "volume.jsonl:1"}
+
+
+def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_path):
+    merged.run(dev_ratio=0, test_ratio=0)
+    done = export_review(tmp_path / "corpus", tmp_path / "out", disagreements=True)
+    assert done.tasks == {"disagreements.jsonl": 1}
+    [one] = read_jsonl(tmp_path / "out/disagreements.jsonl")
+    assert one["text"] == "big cat"
+    assert [(span["start"], span["label"], span["annotators"]) for span in one["spans"]] == [
+        (0, "Cat", ["bob"]),
+        (4, "Cat", ["ann"]),
+    ]
+    assert one["meta"] == {"label": "Cat", "annotators": "ann, bob", "from": "two.jsonl:1, two.jsonl:2"}
+    assert one["_task_hash"] == task_hash(one["_input_hash"], one["spans"])
+
+
+def test_the_command_writes_both_of_a_split_and_says_what_has_no_text(merged, tmp_path):
+    """`coverage: drop` leaves a text out of train in which a span was outvoted."""
+    merged.add("three", ["Cat"], [task("big cat", (0, 3, "Cat"), _annotator_id="cy")])
+    merged.run(dev_ratio=0, test_ratio=0, policies=Policies(coverage="drop"))
+    options = [merged.root / "corpus", merged.root / "out", "--format", "prodigy", "--lost", "--disagreements"]
+    printed = call(export_cli, *options)
+    assert printed.count("0 tasks:") == 2
+    assert "1 text left out, not being in the corpus" in printed
+    merged.run(dev_ratio=0, test_ratio=0)
+    call(export_cli, *options, "--splits", "test,dev")
+    assert [(merged.root / "out" / name).read_bytes() for name in ("lost_spans.jsonl", "disagreements.jsonl")] == [
+        b""
+    ] * 2
+    call(export_cli, *options, "--splits", "train,dev")
+    assert len(read_jsonl(merged.root / "out/lost_spans.jsonl")) == 4
+
+
+def test_another_source_and_another_format_are_errors_that_say_what_to_do(merged, tmp_path):
+    merged.run()
+    corpus = tmp_path / "corpus"
+    for options in (["--lost"], ["--disagreements", "--format", "doccano"]):
+        assert "give --format prodigy" in " ".join(
+            call(export_cli, corpus, tmp_path / "out", *options, status=1).split()
+        )
+    with pytest.raises(InputError, match="tasks: not a merged corpus"):
+        export_review(tmp_path / "tasks", tmp_path / "out", lost=True)
+    with pytest.raises(InputError, match="there is no split 'tests'"):
+        export_review(corpus, tmp_path / "out", ["tests"], lost=True)
+    with pytest.raises(InputError, match="export"):
+        export_review(corpus, tmp_path, lost=True)

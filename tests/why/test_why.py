@@ -1,0 +1,241 @@
+"""What became of an annotation, and why: the command answers as a reader of the tables would."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from labelwise.annotations import Reason
+from labelwise.corpus.tables import read_groups
+from labelwise.corpus.texts import find_doc, key_of, read_groups_with_docs
+from labelwise.datasets.convert_brat import convert_brat
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.run import merge_data
+from labelwise.sources.brat import NOT_CONVERTED
+from labelwise.why.deciders import BRAT, DECIDERS
+from labelwise.why.find import find
+from labelwise.why.tell import tell
+from scripts.why import why_cli
+from tests.conftest import Merging, call, task
+
+TEXT = "Acme Corp Ltd sells 60degC ovens to Bob\nSmith in Rome"
+ANN, BOB, CY = ({"_annotator_id": name} for name in ("ann", "bob", "cy"))
+
+
+def span(words: str, label: str) -> tuple[int, int, str]:
+    start = TEXT.index(words)
+    return start, start + len(words), label
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory) -> Merging:
+    """Answers of several people, data sets and splits, and rows that can't be used."""
+    merging = Merging(tmp_path_factory.mktemp("merged"))
+    org = [
+        task(TEXT, span("Acme Corp", "ORG"), span("Rome", "ORG"), _timestamp=1, **ANN),
+        task(TEXT, span("Acme Corp Ltd", "ORG"), span("Rome", "PLACE"), _timestamp=2, **ANN),
+        task(TEXT, span("Acme Corp", "ORG"), _timestamp=3, **BOB),
+        task(TEXT, span("Acme Corp", "ORG"), _timestamp=4, **CY),
+        task("Nobody knows Ada", (13, 16, "ORG"), answer="ignore"),
+        "{oops",
+        task("(Ada again", (0, 4, "ORG"), _view_id="classification"),
+        task("too long", (0, 300, "ORG")),
+    ]
+    merging.add("org", ["ORG"], org)
+    product = [span(words, "PRODUCT") for words in ("60degC ovens", "Acme Corp", "degC ovens", "degC ovens to")]
+    merging.add("product", ["PRODUCT"], [task(TEXT, *product, **BOB, meta={"doc": "news/1.txt"})])
+    person = {"_view_id": "ner", **ANN}
+    merging.add("person", ["PERSON"], [task(TEXT, span("Bob\nSmith", "PERSON"), answer="reject", **person)])
+    merging.add("more", ["PERSON"], [task(TEXT, span("Bob\nSmith", "PERSON"), **person)])
+    merging.add("exam", ["ORG"], [task("An exam")], split="test")
+    merging.add("lesson", ["ORG"], [task("An exam", (3, 7, "ORG"))], split="train")
+    merging.run(dev_ratio=0, test_ratio=0)
+    return merging
+
+
+def ask(merging: Merging, *asked: str, status: int = 0) -> list[str]:
+    """The lines that the command prints."""
+    printed = call(why_cli, merging.root / "corpus", *asked, "--datasets", merging.root / "tasks", status=status)
+    return [line for line in printed.splitlines() if line]
+
+
+def test_a_row_was_superseded_by_another_one_of_the_same_person(merged):
+    head, *lines = ask(merged, "assets/prodigy/org.jsonl:1")
+    assert head.endswith(f", document news/1.txt, in train, by a hash of the text and `split_salt`: {flat(TEXT)!r}")
+    assert lines == [
+        "  org.jsonl:1, data set org, ann, complete, accept: superseded",
+        "    instead: org.jsonl:2, data set org, ann",
+        "    decided by `duplicates: latest` in project.yml",
+        "    ORG 'Acme Corp' [0, 9]: in superseded task",
+        "    ORG 'Rome' [49, 53]: in superseded task",
+    ]
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            2,
+            [
+                "    ORG 'Acme Corp Ltd' [0, 13]: outvoted",
+                "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
+                "      decided by `annotators: half` in project.yml",
+                "    PLACE 'Rome' [49, 53]: undeclared label: PLACE",
+                "      decided by `labels` of 'org' in datasets.yml",
+            ],
+        ),
+        (
+            4,
+            [
+                "    ORG 'Acme Corp' [0, 9]: duplicate",
+                "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
+                "      an equal span of another answer counts, once",
+            ],
+        ),
+        (6, ["  org.jsonl:6, data set org: bad JSON", "    correct the line"]),
+        (7, ["    decided by `kind` of 'org' in datasets.yml, or the row's `_view_id` if that is auto"]),
+    ],
+)
+def test_a_line_of_a_file_has_the_winner_and_what_decides(line, expected, merged):
+    lines = ask(merged, f"tasks/org.jsonl:{line}")
+    start = lines.index(expected[0])
+    assert lines[start : start + len(expected)] == expected
+    assert not [one for one in lines if one.startswith("  org.jsonl:") and f":{line}," not in one.replace(": ", ":, ")]
+
+
+def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merged):
+    lines = ask(merged, "news/1.txt")
+    rows = [line.split(",")[0].strip() for line in lines if line.startswith("  ") and line[2] != " "]
+    assert rows == [f"org.jsonl:{n}" for n in range(1, 5)] + [
+        f"{name}.jsonl:1" for name in ("product", "person", "more")
+    ]
+    start = lines.index("    PRODUCT 'Acme Corp' [0, 9]: same span; learnt by `recognizer: per-label`")
+    assert lines[start + 1 : start + 6] == [
+        "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
+        "      decided by `overlap: longest` in project.yml",
+        "    PRODUCT 'degC ovens' [22, 32]: no token boundary; inside of '60degC'",
+        "      decided by `alignment: drop`, and `infixes` of the section tokenizer, in project.yml",
+        "    PRODUCT 'degC ovens to' [22, 35]: no token boundary; inside of '60degC'",
+    ]
+
+
+def test_words_have_the_spans_that_touch_them_and_the_answers_that_have_none(merged):
+    lines = ask(merged, "Bob", "Smith")
+    assert lines[-6:] == [
+        "  person.jsonl:1, data set person, ann, binary, reject: merged",
+        "    reject PERSON 'Bob\\nSmith' [36, 45]: accept/reject",
+        "      instead: PERSON 'Bob\\nSmith' [36, 45], more.jsonl:1, data set more, ann",
+        "      decided by `conflicts: accept-wins` in project.yml, unless somebody decided about the span",
+        "  more.jsonl:1, data set more, ann, binary, accept: merged",
+        "    PERSON 'Bob\\nSmith' [36, 45]: entity",
+    ]
+    assert lines.count("    no span here") == 4
+    assert not [line for line in lines[1:] if "Acme" in line]
+
+
+def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(merged):
+    head, *lines = ask(merged, "Nobody knows")
+    assert head.endswith(", not in the corpus: no usable answer: 'Nobody knows Ada'")
+    row = "  org.jsonl:5, data set org, complete, ignore: ignored"
+    assert lines == [row, "    it is what the annotator answered"]
+    assert ask(merged, "knows Ada")[-1] == "    ORG [13, 16]: in ignored task", "the merge keeps no words of it"
+    for word in ("Ada", "(Ada"):  # a span in the tables has it, so no source is read
+        assert [one.rows[0]["line"] for one in find(merged.root / "corpus", word, [])] == [7]
+
+
+def test_the_split_is_that_of_the_data_set_which_declares_it(merged):
+    lines = ask(merged, "An exam")
+    assert lines[-3:] == [
+        "    instead: exam.jsonl:1, data set exam",
+        "    decided by `split` of the entries in datasets.yml: test before dev before train",
+        "    ORG 'exam' [3, 7]: in other split task",
+    ]
+
+
+def test_what_brat_has_and_was_not_converted_is_told_with_its_line(tmp_path):
+    (tmp_path / "brat/b").mkdir(parents=True)
+    (tmp_path / "brat/b/a.txt").write_text("Ann saw Bob")
+    (tmp_path / "brat/b/a.ann").write_text("T1\tA 0 3;8 11\tAnn Bob\nT2\tA 0 3\tAnn\n")
+    convert_brat(tmp_path / "brat", tmp_path / "tasks")
+    merging = Merging(tmp_path)
+    merge_data([tmp_path / "tasks/datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0, test_ratio=0))
+    assert ask(merging, "assets/brat/b/a.ann:1") == [
+        "b/a.ann:1, not converted: discontinuous",
+        "    'T1\\tA 0 3;8 11\\tAnn Bob'",
+        "    decided by `discontinuous` in the section brat of project.yml",
+    ]
+    own = ["  auto.jsonl:1, data set brat, complete, accept: merged", "    b/a.ann:2, A 'Ann' [0, 3]: entity"]
+    assert ask(merging, "b/a.ann:2")[1:] == own
+    assert ask(merging, "b/a.txt")[1:] == own
+    assert BRAT.keys() <= {"no annotation file", *NOT_CONVERTED}
+
+
+def test_problems_are_listed_with_data_set_place_reason_and_details(merged):
+    printed = call(why_cli, merged.root / "corpus", "--problems")
+    *lines, last = printed.splitlines()
+    assert last == "✔ 3 rows or spans"
+    assert sorted(lines) == [
+        "org\torg.jsonl:2\tundeclared label: PLACE",
+        "org\torg.jsonl:6\tbad JSON",
+        "org\torg.jsonl:8\tinvalid: ORG 0 300",
+    ]
+
+
+def test_every_reason_says_what_decides():
+    """Of nothing to decide, and of spans whose row says it, it is empty."""
+    assert DECIDERS.keys() == {*Reason}
+    inside = {reason for reason in Reason if reason.startswith("in ")}
+    assert {reason for reason, said in DECIDERS.items() if not said} == {Reason.MERGED, Reason.ENTITY, *inside}
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (
+            ["org.jsonl:99"],
+            r"org\.jsonl:99: .*corpus has no row or span there; the last one of org\.jsonl is at line 8",
+        ),
+        (
+            ["nowhere"],
+            "'nowhere': not found in the files, documents and texts of .*, and the sources that .* declare; give",
+        ),
+        ([], "give a file and line, a document or words, or else --problems"),
+        (["org.jsonl", "--problems"], "give a file and line, a document or words, or else --problems"),
+    ],
+)
+def test_what_is_not_there_is_an_error_that_says_what_was_searched(asked, error, merged):
+    assert re.search(error, flat(" ".join(ask(merged, *asked, status=1))))
+
+
+def test_without_a_merge_the_error_says_to_run_it(tmp_path):
+    assert "run the merge" in flat(call(why_cli, tmp_path, "words", status=1))
+
+
+def test_a_text_is_found_in_its_partition_and_beside_the_tables(demo_corpus):
+    """The corpus has several partitions of each split."""
+    assert len([*demo_corpus.glob("train/*.spacy")]) > 2
+    seen = 0
+    for group, docs in read_groups_with_docs(demo_corpus):
+        keys = zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True)
+        for (key, split), (other, doc) in zip(keys, docs, strict=True):
+            assert key == other == key_of(doc)
+            assert find_doc(demo_corpus, split, key).text == doc.text
+            assert find_doc(demo_corpus, split, f"{int(key, 16) ^ 1:024x}") is None
+            seen += 1
+    assert seen == len(pq.read_table(demo_corpus / "texts.parquet")) == 30
+
+
+def test_each_span_of_a_corpus_can_be_told_of(merged):
+    """Whatever became of a row or span, its place finds it."""
+    corpus: Path = merged.root / "corpus"
+    settings = msgspec.to_builtins(Settings())
+    for group in read_groups(corpus):
+        for row in group.rows.to_pylist():
+            said = [line for one in find(corpus, f"{row['file']}:{row['line']}", []) for line in tell(one, settings)]
+            assert any(row["reason"] in line for line in said)
