@@ -39,7 +39,7 @@ def make_heads(
 
 
 def set_labels(model: Model, count: int) -> None:
-    """Give so many labels a head each, in place of those before; `model.initialize` draws their weights."""
+    """Give so many labels a head each, in place of those before; `Model.initialize` draws their weights."""
     heads = model.get_ref("output")
     model.replace_node(heads, Linear(nO=TAGS * count, nI=heads.get_dim("nI")))
 

@@ -69,3 +69,37 @@ def test_readers_are_siblings():
     readers = {PACKAGE / f"sources/{name}.py" for name in names}
     assert readers <= MODULES
     assert {file.name: imported(file) & readers for file in readers if imported(file) & readers} == {}
+
+
+def names_of(file: Path) -> set[str]:
+    """The names that a module defines, or imports, and those of the members of its classes."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or node.name)
+    return found
+
+
+def test_what_a_docstring_or_a_comment_refers_to_is_there():
+    """A reference is a module, or a name in one, in backticks: `votes.standing`, `merge.rules.votes`."""
+    files = [*MODULES, *(ROOT / "scripts").glob("*.py"), *(ROOT / "spacy_per_label").glob("*.py")]
+    modules: dict[str, set[str]] = {}
+    for file in files:
+        modules.setdefault(file.stem, set()).update(names_of(file))
+        modules.setdefault(file.parent.name, set()).add(file.stem)
+        modules.setdefault(file.parent.parent.name, set()).add(file.parent.name)
+    stale = []
+    for file in files:
+        for first, rest in re.findall(r"`([a-z_]+)\.([\w.]+)(?:\(\))?`", file.read_text(encoding="utf8")):
+            names = [first, *rest.split(".")]
+            pairs = [*zip(names, names[1:], strict=False)]
+            if first in modules and rest not in SUFFIXES and any(b not in modules.get(a, {b}) for a, b in pairs):
+                stale.append(f"{file.relative_to(ROOT)}: {first}.{rest}")
+    assert stale == []
+
+
+SUFFIXES = ("py", "cfg", "yml", "json", "jsonl", "parquet", "spacy")  # of files that are called as a module is
