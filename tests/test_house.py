@@ -4,6 +4,7 @@ import ast
 import re
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,8 +97,8 @@ def test_what_a_docstring_or_a_comment_refers_to_is_there():
     for file in files:
         for first, rest in re.findall(r"`([a-z_]+)\.([\w.]+)(?:\(\))?`", file.read_text(encoding="utf8")):
             names = [first, *rest.split(".")]
-            pairs = [*zip(names, names[1:], strict=False)]
-            if first in modules and rest not in SUFFIXES and any(b not in modules.get(a, {b}) for a, b in pairs):
+            missing = any(name not in modules.get(of, {name}) for of, name in pairwise(names))
+            if first in modules and rest not in SUFFIXES and missing:
                 stale.append(f"{file.relative_to(ROOT)}: {first}.{rest}")
     assert stale == []
 
