@@ -1,9 +1,11 @@
 """Texts and the spans of characters in them: a text's key, trimmed spans, groups that overlap; counts in words.
 
-A key is the digest of a text's bytes, by which tasks are merged and Docs are sorted.
+A key is the digest of a text's bytes, by which tasks are merged and Docs are sorted. Texts that differ only in white
+space or Unicode composition have one form; they are one text, with the key of the first of them.
 """
 
 import hashlib
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeGuard, TypeVar
@@ -22,6 +24,15 @@ def text_key(text: bytes) -> bytes:
     """Digest a text in UTF-8; 95 bits vary, so the chance that two of a million texts share a key is 1 in 10^17."""
     digest = hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
     return digest[:-1] + bytes([digest[-1] | 1])
+
+
+def form_of(text: str) -> str:
+    """Compose a text's characters (Unicode NFC), and make one space of each run of white space, and none at the edges.
+
+    >>> form_of("  New  York ")
+    'New York'
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:

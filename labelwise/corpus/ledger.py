@@ -30,6 +30,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     labels (Table): of each label the accepted spans ("gold"), what became of them, the rejected spans, and the texts
         on which it is complete, partial or none. "learnt as well" isn't an outcome; see `split_gold`.
     datasets (Table): of each data set, what it has and what became of it; see `queries.count_datasets`.
+    same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
     undeclared (Table): spans whose label the data set doesn't declare, by data set and label.
     lost_spans (dict): by reason, by the label that lost, and by the one that it lost to; empty if there is none.
@@ -57,6 +58,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     words: Counts = _counts()
     labels: Table = _table()
     datasets: Table = _table()
+    same_texts: int = 0
     partly: Counts = _counts()
     undeclared: Table = _table()
     lost_spans: dict[str, Table] = {}

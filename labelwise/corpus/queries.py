@@ -183,6 +183,11 @@ def count_hashed(group: Group) -> int:
     return count(group.texts, "chosen_by")["hash"]
 
 
+def count_same(group: Group) -> int:
+    """Count the texts that differ from another one only in white space or Unicode composition."""
+    return len(pc.list_flatten(group.texts["same"]))
+
+
 def names_of_annotators(group: Group) -> set[str]:
     """List who answered."""
     return set(pc.unique(group.rows["who"]).drop_null().to_pylist())
@@ -343,6 +348,7 @@ def make_ledger(
             own.update(more)
         ledger.texts.update(count_texts(group))
         ledger.words.update(count_words(group))
+        ledger.same_texts += count_same(group)
         ledger.partly.update(count_partly(group, labels))
         ledger.out_of_order.update(count_out_of_order(group))
         ledger.without_split_by += count_hashed(group)

@@ -1,13 +1,14 @@
 """The account of a merge, as three tables: what became of each text, each row and each span that was read.
 
-    texts.parquet   text, split, reason, chosen_by, words, doc, complete, partial
+    texts.parquet   text, split, reason, chosen_by, words, doc, complete, partial, same
     rows.parquet    text, row, dataset, file, line, who, when, kind, answer, reason, detail, winner, ...
     spans.parquet   text, row, span, dataset, file, line, start, end, label, words, verdict, reason, detail, winner, ...
 
-A text is known by its key, in hexadecimal. `row` and `span` number the rows and the spans of a text from 0; `winner` is
-the one of the same text that counts instead. Texts are in the order of their keys, their rows in that of data sets,
-files and lines, decisions last. The row groups of the three files correspond: each has the same texts in all three. The
-last ones have the rows without a usable text, and the decisions about texts that aren't there.
+A text is known by its key, in hexadecimal; it has the rows of those in `same`, too. `row` and `span` number the rows
+and the spans of a text from 0; `winner` is the one of the same text that counts instead. Texts are in the order of
+their keys, their rows in that of data sets, files and lines, decisions last. The row groups of the three files
+correspond: each has the same texts in all three. The last ones have the rows without a usable text, and the decisions
+about texts that aren't there.
 
 Everything that a merge says is a query of these: see `queries`.
 """
@@ -36,6 +37,7 @@ TEXTS = pa.schema(
         "doc": pa.string(),
         "complete": _labels,
         "partial": _labels,
+        "same": pa.list_(pa.string()),  # keys of texts that differ only in white space or Unicode composition
     }
 )
 ROWS = pa.schema(

@@ -108,15 +108,17 @@ def add_text(
     why_not: str | None,
     chosen_by: str,
     words: int | None,
+    same: Sequence[str] = (),
 ) -> None:
     """Add a text, its rows and its spans.
 
     outcomes (Mapping): those of all spans.
     split (str | None): None if the text is left out of the corpus, for the reason `why_not`.
+    same (Sequence[str]): the keys of texts that differ from it only in white space or Unicode composition.
     RAISES (RuntimeError): a row or a span has no outcome, which is a bug in this program.
     """
     states = [sorted(label for label, state in merged.coverage.items() if state == name) for name in STATES]
-    account.texts.append((key, split, why_not, chosen_by, words, merged.doc or None, *states))
+    account.texts.append((key, split, why_not, chosen_by, words, merged.doc or None, *states, same))
     numbers = {ref: number for number, ref in enumerate(_refs(answers, merged, outcomes))}
     if numbers.keys() != outcomes.keys():
         lost = min(numbers.keys() ^ outcomes.keys())

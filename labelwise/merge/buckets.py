@@ -2,6 +2,7 @@
 
 A bucket is a folder with a file for each source that has tasks in it. A record is a HEAD, the task as MessagePack, and
 its text. Buckets are in the order of keys, and cut again where one is large: they don't decide what a partition is.
+Texts that differ only in white space or Unicode composition come to one key in `same_texts`.
 """
 
 import struct
@@ -15,8 +16,10 @@ import msgspec
 from labelwise.annotations import Task
 from labelwise.base.files import remove
 from labelwise.base.text import KEY_BYTES, text_key
+from labelwise.sources.normalize import Move
 
-HEAD = struct.Struct(f"<{KEY_BYTES}sII")  # the key, the bytes of the task, and those of the text
+# The key, the number of the task in its source, the bytes of the task, and those of the text.
+HEAD = struct.Struct(f"<{KEY_BYTES}sIII")
 SOURCE_BYTES = 2**25  # of sources, for each bucket
 LEAST_BITS, MOST_BITS, MOST_FILES = 3, 8, 2**15
 WAITING_BYTES = 2**23  # that wait to be written
@@ -31,6 +34,7 @@ decode_task = msgspec.msgpack.Decoder(Task).decode
 class Text(NamedTuple):
     """A text with its tasks.
 
+    text (str): as the first task has it.
     records (list): its tasks, each with the number of its source, in the order of sources and lines.
     """
 
@@ -38,11 +42,37 @@ class Text(NamedTuple):
     text: str
     records: list[tuple[int, bytes]]
 
-    def tasks(self) -> Iterator[tuple[int, Task]]:
-        """Yield the tasks, each with the number of its source."""
+    def read(self) -> Iterator[tuple[int, str, Task]]:
+        """Yield the tasks as they were read, without their texts: the number of the source, the text, the task."""
         for source, record in self.records:
-            _, size, _ = HEAD.unpack_from(record)
-            yield source, decode_task(memoryview(record)[HEAD.size : HEAD.size + size])
+            _, _, size, _ = HEAD.unpack_from(record)
+            task = decode_task(memoryview(record)[HEAD.size : HEAD.size + size])
+            yield source, _text_of(record), task
+
+    def tasks(self) -> Iterator[tuple[int, Task]]:
+        """Yield the tasks, each with the number of its source; the spans of all have their offsets in the text."""
+        moves: dict[str, Move] = {}
+        for source, text, task in self.read():
+            if text == self.text:
+                yield source, task
+            else:
+                move = moves.get(text) or moves.setdefault(text, Move(text, self.text))
+                yield source, move.task(task)
+
+    def variants(self) -> dict[bytes, str]:
+        """Return the texts that differ from this one only in white space or Unicode composition, by their keys."""
+        texts = {_text_of(record): None for _, record in self.records}
+        return {text_key(text.encode("utf8", "surrogatepass")): text for text in texts if text != self.text}
+
+
+def _number_of(record: bytes) -> int:
+    _, number, _, _ = HEAD.unpack_from(record)
+    return int(number)
+
+
+def _text_of(record: bytes) -> str:
+    _, _, size, _ = HEAD.unpack_from(record)
+    return record[HEAD.size + size :].decode("utf8", "surrogatepass")
 
 
 def count_bits(size: int, sources: int) -> int:
@@ -62,22 +92,23 @@ def range_of(key: bytes, bits: int) -> int:
 
 
 class BucketWriter:
-    """Appends the tasks of one source to the buckets that they belong to, many at a time.
+    """Appends records to the buckets that they belong to, many at a time.
 
+    name (str): of the file in each bucket, which begins with the number of the source; see `file_of`.
     bits, skip (int): how many bits of a key number a bucket, behind those that are equal in all keys.
     """
 
-    def __init__(self, folder: Path, source: int, bits: int, skip: int = 0) -> None:
+    def __init__(self, folder: Path, name: str, bits: int, skip: int = 0) -> None:
         """Take the folder of all buckets."""
-        self.folder, self.source, self.bits, self.skip = folder, source, bits, skip
+        self.folder, self.name, self.bits, self.skip = folder, name, bits, skip
         self._waiting: dict[int, list[bytes]] = {}
         self._size = 0
 
-    def add_task(self, task: Task) -> None:
-        """Add a task."""
+    def add_task(self, task: Task, number: int) -> None:
+        """Add a task, with its number in its source."""
         text = task.text.encode("utf8", "surrogatepass")
         key, encoded = text_key(text), encode_task(msgspec.structs.replace(task, text=""))
-        self.add(key, HEAD.pack(key, len(encoded), len(text)) + encoded + text)
+        self.add(key, HEAD.pack(key, number, len(encoded), len(text)) + encoded + text)
 
     def add(self, key: bytes, record: bytes) -> None:
         """Add a record."""
@@ -92,7 +123,7 @@ class BucketWriter:
         for number, records in self._waiting.items():
             bucket = self.folder / f"{number:03d}"
             bucket.mkdir(parents=True, exist_ok=True)
-            with (bucket / f"{self.source:06d}").open("ab") as file:
+            with (bucket / self.name).open("ab") as file:
                 file.writelines(records)
         self._waiting, self._size = {}, 0
 
@@ -101,8 +132,17 @@ def read_records(file: Path) -> Iterator[tuple[bytes, bytes]]:
     """Yield the records of a file, each with its key."""
     with file.open("rb", buffering=2**16) as records:
         while head := records.read(HEAD.size):
-            key, task, text = HEAD.unpack(head)
+            key, _, task, text = HEAD.unpack(head)
             yield key, head + records.read(task + text)
+
+
+def read_heads(file: Path) -> Iterator[tuple[bytes, int, int]]:
+    """Yield of each record of a file its key, the number of the task in its source, and the bytes of the text."""
+    with file.open("rb", buffering=2**16) as records:
+        while head := records.read(HEAD.size):
+            key, number, task, text = HEAD.unpack(head)
+            records.seek(task + text, SEEK_CUR)
+            yield key, number, text
 
 
 def count_texts(folder: Path, bits: int, tasks: int) -> tuple[int, int]:
@@ -119,12 +159,7 @@ def count_texts(folder: Path, bits: int, tasks: int) -> tuple[int, int]:
     for number in range(max(1, 1 << bits >> shift)):
         bucket = folder / f"{number:03d}"
         for file in bucket.iterdir() if bucket.is_dir() else ():
-            with file.open("rb", buffering=2**16) as records:
-                while head := records.read(HEAD.size):
-                    key, task, text = HEAD.unpack(head)
-                    records.seek(task + text, SEEK_CUR)
-                    if not range_of(key, shift):
-                        found[key] = text
+            found.update((key, size) for key, _, size in read_heads(file) if not range_of(key, shift))
     return len(found) << shift, sum(found.values()) << shift
 
 
@@ -137,7 +172,7 @@ def read_bucket(folder: Path, skip: int) -> Iterator[Text]:
     if sum(file.stat().st_size for file in files) > LARGE and skip + CUT_BITS <= 64:
         cut = folder.with_name(f"{folder.name}-cut")
         for file in files:
-            writer = BucketWriter(cut, int(file.name), CUT_BITS, skip)
+            writer = BucketWriter(cut, file.name, CUT_BITS, skip)
             for key, record in read_records(file):
                 writer.add(key, record)
             writer.flush()
@@ -148,8 +183,17 @@ def read_bucket(folder: Path, skip: int) -> Iterator[Text]:
     found: dict[bytes, list[tuple[int, bytes]]] = {}
     for file in files:
         for key, record in read_records(file):
-            found.setdefault(key, []).append((int(file.name), record))
+            found.setdefault(key, []).append((source_of(file), record))
     for key in sorted(found):
-        records = found.pop(key)
-        _, size, _ = HEAD.unpack_from(records[0][1])
-        yield Text(key, records[0][1][HEAD.size + size :].decode("utf8", "surrogatepass"), records)
+        records = sorted(found.pop(key), key=lambda one: (one[0], _number_of(one[1])))
+        yield Text(key, _text_of(records[0][1]), records)
+
+
+def file_of(source: int) -> str:
+    """Name the file of a source in each bucket, by its number."""
+    return f"{source:06d}"
+
+
+def source_of(file: Path) -> int:
+    """Return the number of the source that the records of a file are from."""
+    return int(file.name.partition("-")[0])

@@ -26,6 +26,7 @@ from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import SplitGroup, declared_split, hashed_split, value_of_meta
 from labelwise.merge.rules.to_doc import Projection, to_doc
+from labelwise.merge.same_texts import move_decisions
 
 
 class MergeJob(msgspec.Struct, frozen=True):
@@ -103,7 +104,7 @@ def merge_range(job: MergeJob) -> MergedRange:
         for number, texts in groupby(job.texts(), lambda text: range_of(text.key, job.partition_bits)):
             docs: dict[Split, DocWriter] = {}
             for text in texts:
-                decisions = left.pop(text.key, [])
+                decisions = move_decisions(left.pop(text.key, []), text)
                 found = merge_one(text, decisions, job, tokenizer)
                 if found.made:
                     docs.setdefault(found.split, DocWriter()).add(found.made.doc, found.made.starts, found.made.ends)
@@ -176,4 +177,5 @@ def _add(account: AccountWriter, text: Text, found: TextResult) -> None:
         why_not=found.why_not,
         chosen_by=found.chosen_by,
         words=len(found.made.doc) if found.made else None,
+        same=[key.hex() for key in sorted(text.variants())],
     )

@@ -11,7 +11,8 @@ from labelwise.base.parallel import give_back
 from labelwise.corpus.tasks import DOCUMENT
 from labelwise.datasets.declarations import DataSet, SourceFile
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
-from labelwise.merge.buckets import BucketWriter
+from labelwise.merge.buckets import BucketWriter, file_of
+from labelwise.merge.same_texts import FormWriter
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, stat_of
 from labelwise.sources.formats import read_items
@@ -32,7 +33,7 @@ class ReadJob(msgspec.Struct, frozen=True):
     """A source to be read.
 
     stat (list[FileStat]): of the source when this was planned.
-    buckets (Path): the folder of all buckets.
+    buckets, forms (Path): the folders of all buckets, and of the forms of texts.
     bits (int): how many bits of a key number a bucket.
     problems (Path): the folder for the part of the account that has the rows that can't be used.
     split_by (str): the key of `meta` that is kept.
@@ -41,6 +42,7 @@ class ReadJob(msgspec.Struct, frozen=True):
     source: Source
     stat: list[FileStat]
     buckets: Path
+    forms: Path
     bits: int
     problems: Path
     normalize: bool
@@ -66,14 +68,17 @@ def read_source(job: ReadJob) -> ReadCounts:
     """
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
-    writer = BucketWriter(job.buckets, job.source.number, job.bits)
+    name = file_of(job.source.number)
+    writer, forms = BucketWriter(job.buckets, name, job.bits), FormWriter(job.forms, name, job.bits)
     with AccountWriter(job.problems) as account:
         for item in map(check_length, read_items(file.path, dataset.database, dataset.key)):
             if isinstance(item, Task):
                 task = rename_labels(item, dataset.rename)
                 task = normalize_task(task) if job.normalize else task
                 value = (task.doc or None) if job.split_by == DOCUMENT else task.meta.get(job.split_by)
-                writer.add_task(msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value}))
+                task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
+                writer.add_task(task, counts["tasks"])
+                forms.add_text(task.text, counts["tasks"])
                 counts["tasks"] += 1
                 counts["spans"] += len(task.spans) + len(task.unusable)
             else:
@@ -81,6 +86,7 @@ def read_source(job: ReadJob) -> ReadCounts:
                 counts["spans" if item.reason in SPAN_REASONS else "rows"] += 1
             account.end_text()
     writer.flush()
+    forms.flush()
     # A query sees a database as it was when it began.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")

@@ -1,6 +1,7 @@
 """Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
 1. Read: each data set is read once; what is needed of it goes to buckets, by the keys of texts (`read`, `buckets`).
+   Texts that differ only in white space or Unicode composition get one key (`same_texts`).
 2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
    partition follows from its key, so it depends neither on the number of workers nor on the order of files.
 3. Merge: ranges of keys are worked on, one by one or side by side (`partition`).
@@ -30,6 +31,7 @@ from labelwise.merge.outputs import OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
 from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.merge.same_texts import join_texts, read_same
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of
 
@@ -78,7 +80,9 @@ def merge_data(
         work = staging.folder / "work"
         with open_workers(workers or count_cores()) as map_jobs:
             read, bits = read_sources(sources, work, settings, map_jobs, progress)
+            join_texts(work, bits, map_jobs, progress)
             decided = read_decisions(Path(decisions) if decisions else None, work / "decisions")
+            decided = gather_decisions(decided, work, bits)
             plan = plan_merging(sources, read, bits, labels, settings, work)
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
@@ -112,7 +116,14 @@ def read_sources(
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     jobs = [
         ReadJob(
-            source, stat, work / "buckets", bits, work / f"read-{source.number}", settings.normalize, settings.split_by
+            source,
+            stat,
+            work / "buckets",
+            work / "forms",
+            bits,
+            work / f"read-{source.number}",
+            settings.normalize,
+            settings.split_by,
         )
         for source, stat in zip(sources, stats, strict=True)
     ]
@@ -129,6 +140,17 @@ def read_decisions(decisions: Path | None, part: Path) -> dict[bytes, list[Decis
             elif row.problem:
                 add_problem(account, row.problem, "", row.file, "decision")
     return found
+
+
+def gather_decisions(
+    decided: Mapping[bytes, list[DecisionRow]], work: Path, bits: int
+) -> dict[bytes, list[DecisionRow]]:
+    """Bring the decisions about all texts that are the same to the first one's key, in the order of their rows."""
+    same = read_same(work, bits, decided)
+    found: dict[bytes, list[DecisionRow]] = {}
+    for key, rows in decided.items():
+        found.setdefault(same.get(key, key), []).extend(rows)
+    return {key: sorted(rows, key=lambda row: (row.file, row.line)) for key, rows in found.items()}
 
 
 def plan_merging(

@@ -21,6 +21,7 @@ def print_ledger(ledger: Ledger, more: str) -> None:
     print_counts(counted(ledger.rows_read, "row read", "rows read"), ledger.rows)
     print_counts(counted(ledger.spans_read, "span read", "spans read"), ledger.spans)
     print_counts("Texts", ledger.texts)
+    print_counts("Texts that differ only in white space or Unicode composition", {"joined": ledger.same_texts})
     labels = {label: counts | Counter(split_gold(counts)) for label, counts in ledger.labels.items()}
     first = sorted(labels, key=lambda label: (-labels[label]["lost"], labels[label]["gold"]))
     columns = [name for name in COLUMNS if any(counts[name] for counts in labels.values())]

@@ -12,7 +12,7 @@ from sys import maxunicode
 
 import msgspec
 
-from labelwise.annotations import Task
+from labelwise.annotations import Task, Unusable
 
 RUNS = re.compile(r"\s+|\S+")
 LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
@@ -28,6 +28,38 @@ def normalize_task(task: Task) -> Task:
         for span in task.spans
     )
     return msgspec.structs.replace(task, text=new, spans=tuple(spans))
+
+
+class Move:
+    """Moves spans from a text to another one that is the same but for white space and Unicode composition."""
+
+    def __init__(self, text: str, other: str) -> None:
+        """Take the text that spans are of, and the other one."""
+        _, self._starts, self._ends = normalize(text)
+        _, self._new_starts, self._new_ends = normalize(other)
+
+    def offsets(self, start: int, end: int) -> tuple[tuple[int, int], bool]:
+        """Return where a span without white space at its edges is in the other text, and whether it is whole letters.
+
+        If it parts one from its accent, its place has both.
+        """
+        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
+        whole = (self._starts[first], self._ends[last]) == (start, end)
+        whole &= self._new_starts[first] not in self._new_starts[first - 1 : first]
+        whole &= self._new_ends[last] not in self._new_ends[last + 1 : last + 2]
+        return (self._new_starts[first], self._new_ends[last]), whole
+
+    def task(self, task: Task) -> Task:
+        """Return a task with its spans in the other text; those that part a letter from its accent can't be used."""
+        spans, unusable = [], [*task.unusable]
+        for span in task.spans:
+            (start, end), whole = self.offsets(span.start, span.end)
+            if whole:
+                spans.append(msgspec.structs.replace(span, start=start, end=end))
+            else:
+                detail = f"[{span.start}, {span.end}] parts a letter from its accent, which another source has as one"
+                unusable.append(Unusable(span.label, detail, span.verdict, span.renamed, span.file, span.line))
+        return msgspec.structs.replace(task, spans=tuple(spans), unusable=tuple(unusable))
 
 
 def normalize(text: str) -> tuple[str, list[int], list[int]]:

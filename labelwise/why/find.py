@@ -167,8 +167,10 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
                     text = (normalize_task(item) if normalize else item).text
                     texts[text_key(text.encode("utf8", "surrogatepass")).hex()] = text
     for group in read_groups(corpus) if texts else ():
-        for account in _accounts(group, texts.keys()):
-            yield _choose_words(account._replace(shown=texts[account.key]), pattern)
+        columns = (group.texts[name].to_pylist() for name in ("text", "same"))
+        found = {text: [one for one in (text, *same) if one in texts] for text, same in zip(*columns, strict=True)}
+        for account in _accounts(group, {text for text, ones in found.items() if ones}):
+            yield _choose_words(account._replace(shown=texts[found[account.key][0]]), pattern)
 
 
 def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:

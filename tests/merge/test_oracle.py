@@ -5,6 +5,7 @@ Every row and every span gets one fate, and the ledger count fates. Where the co
 
 import json
 import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
@@ -65,7 +66,12 @@ class Oracle:
         self.lost_spans: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
         tasks = [task | {"number": n} for n, dataset in enumerate(datasets) for task in self.read(dataset)]
-        for text in {task["text"] for task in tasks}:
+        first: dict[tuple[str, ...], str] = {}
+        for task in tasks:
+            first.setdefault(words_of(task["text"]), task["text"])
+        tasks = [moved(task, first[words_of(task["text"])]) for task in tasks]
+        self.ledger["same_texts"] = len({task["text before"] for task in tasks}) - len(first)
+        for text in first.values():
             self.merge_text(text, [task for task in tasks if task["text"] == text], hashed[text])
         self.ledger["lost_spans"] = {reason.removesuffix(", learnt"): Counter() for _, reason, _ in self.lost_spans}
         for (_, reason, told), count in self.lost_spans.items():
@@ -324,6 +330,35 @@ def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
     return (inside[0], inside[-1] + 1) if inside else None
 
 
+def words_of(text: str) -> tuple[str, ...]:
+    """Give that of a text in which texts that are one are equal: its words, composed."""
+    return tuple(unicodedata.normalize("NFC", text).split())
+
+
+def letters_of(text: str) -> list[tuple[int, int]]:
+    """Give the places of a text's letters, each with its accents; white space is none."""
+    starts = [i for i, char in enumerate(text) if not unicodedata.combining(char)]
+    places = zip(starts, [*starts[1:], len(text)], strict=True)
+    return [(start, end) for start, end in places if not text[start].isspace()]
+
+
+def moved(task: dict, text: str) -> dict:
+    """Put a task's spans into a text that has the same letters, between other white space or composed otherwise."""
+    own = task["text"]
+    before, after = letters_of(own), letters_of(text)
+
+    def place(start: Any, end: Any) -> dict[str, Any]:
+        """Give the offsets of the letters; none where a letter has lost its accent."""
+        if text == own or not (is_number(start, int) and is_number(end, int) and 0 <= start < end <= len(own)):
+            return {}
+        inside = [new for old, new in zip(before, after, strict=True) if start < old[1] and old[0] < end]
+        cut = [old for old in before if old[0] < start < old[1] or old[0] < end < old[1]]
+        return {"start": inside[0][0], "end": inside[-1][1]} if inside and not cut else {"start": None, "end": None}
+
+    spans = [{**span, **place(span.get("start"), span.get("end"))} for span in task["spans"]]
+    return {**task, "text": text, "spans": spans, "text before": own}
+
+
 def unreadable(row: Any) -> str:
     """Name what is wrong with a row as a whole, if something is; those of NO_JSON stand for all that is no JSON."""
     if isinstance(row, str) and row in NO_JSON:
@@ -493,9 +528,10 @@ def prodigys_hash(text: str) -> int:
     return murmurhash.hash("text=" + json.dumps(text), 0)
 
 
-# Equal but for white space or case; marks inside a token; beyond the BMP; combining; of no width; several lines.
+# Equal but for white space, composition or case; marks inside a token; beyond the BMP; of no width; several lines.
 TEXTS = ["big cat sat", "big  cat sat", "Big cat sat", " big cat sat\n", "at 60degC in a 5-L cup.", "x", "\u200b"]
 TEXTS += ["e\u0301te\u0301 \U0001f600\U0001f469\u200d\U0001f52c, \U00010400", "a\tb\r\n\r\nc (d)", "\xa0don't\u2003go"]
+TEXTS += ["\xe9te\u0301\n\U0001f600\U0001f469\u200d\U0001f52c, \U00010400"]
 ABSENT: Any = "absent"
 NO_JSON = ["{oops", '{"text": "x"} x', '{"text": "\\ud800"}']
 NO_TASKS = [*NO_JSON, "", " \t", "[]", "3", "null", {"text": 3}, {"text": None}, {"html": "x"}, {"text": " \u2003\n"}]
@@ -614,7 +650,7 @@ def described(ledger: Ledger) -> dict[str, Any]:
     """Put the ledger as the oracle does: numbers, and counters of what has no zeros."""
     data: dict[str, Any] = {name: +Counter(getattr(ledger, name)) for name in ("rows", "spans", "texts", "words")}
     data |= {name: +Counter(getattr(ledger, name)) for name in ("partly", "out_of_order", "unknown_annotators")}
-    data |= {"rows_read": ledger.rows_read, "spans_read": ledger.spans_read}
+    data |= {"rows_read": ledger.rows_read, "spans_read": ledger.spans_read, "same_texts": ledger.same_texts}
     data |= {"without_split_by": 0, "near_duplicates": Counter()}  # neither is asked for
     data["labels"] = {label: +counts for label, counts in ledger.labels.items()}
     data["gold"] = ledger.gold
@@ -648,9 +684,11 @@ def flat(table: dict[str, Counter[str]], form: str, change: Callable[[str], str]
 @pytest.fixture(scope="module")
 def hashed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The split of each text by its hash: none moves, whatever data there are."""
-    alone = {"name": "a", "labels": ["A"], "rows": [{"text": text} for text in TEXTS]}
-    docs = merge(tmp_path_factory.mktemp("hashed"), [alone], Policies())["docs"]
-    splits = {text: doc["split"] for text, doc in docs.items()}
+    splits = {}
+    for text in TEXTS:
+        alone = {"name": "a", "labels": ["A"], "rows": [{"text": text}]}
+        [doc] = merge(tmp_path_factory.mktemp("hashed"), [alone], Policies())["docs"].values()
+        splits[text] = doc["split"]
     assert set(splits.values()) == {"train", "dev", "test"}
     return splits
 

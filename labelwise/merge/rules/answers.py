@@ -147,11 +147,11 @@ def asked_labels(answer: Answer) -> Sequence[str]:
     return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 
 
-def accepted_offsets(answer: Answer) -> dict[str, set[Offsets]]:
+def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
     """List the spans that an answer accepts, by label."""
     found: dict[str, set[Offsets]] = {}
-    for span in answer.task.spans:
-        if (span.verdict or answer.task.answer) == "accept":
+    for span in task.spans:
+        if (span.verdict or task.answer) == "accept":
             found.setdefault(span.label, set()).add((span.start, span.end))
     return found
 

@@ -55,7 +55,7 @@ def judge(
     none = answer_digest(())
     found: dict[Chain, Answer] = {}
     for answer in answers:
-        spans = accepted_offsets(answer)
+        spans = accepted_offsets(answer.task)
         for label in answer.dataset.labels:
             made_of = answer_digest(spans[label]) if label in spans else none
             found[answer.dataset.name, label, made_of] = answer

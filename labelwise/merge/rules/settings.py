@@ -21,7 +21,7 @@ class Settings(Policies, frozen=True):
     dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
     split_salt (str): another salt gives another split.
     split_by (str): a key of the tasks' `meta`: texts that have the same value there go into the same split.
-    normalize (bool): texts that differ only in Unicode composition or white space are one (see `normalize`).
+    normalize (bool): all texts are changed to their normal form (see `normalize`).
     near_duplicates (str): "report" texts that are nearly equal and in two splits, keep them in one split ("group"), or
         don't look for them ("off").
     near_similarity (float): how similar those are: below 0.5, most pairs are missed (see `near_duplicates`).

@@ -1,0 +1,165 @@
+"""Texts that differ only in white space or Unicode composition are one text: that of the first source that has it.
+
+1. Each text has a form: composed, with single spaces (`base.text.form_of`). While sources are read, the digests of the
+   forms of texts that aren't in it are written to buckets, by these digests. A text that is in its form has its key.
+2. Of each bucket of digests, those of several texts are found. The first one's key becomes the key of all.
+3. In the buckets of tasks, those of the others move to the bucket of the first.
+
+So a text that no source has twice, differently spaced, keeps its key, its split and its bytes.
+"""
+
+import struct
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from labelwise.annotations import Task, answer_digest
+from labelwise.base.parallel import MapJobs, Progress
+from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
+from labelwise.datasets.decisions import Decision, DecisionRow, Offsets
+from labelwise.merge.buckets import BucketWriter, Text, read_heads, read_records, source_of
+from labelwise.merge.rules.answers import accepted_offsets
+from labelwise.sources.normalize import Move
+
+FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sI")  # the key of the form, that of the text, the number of the task
+SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and that of the first one with its form
+
+
+class FormWriter(BucketWriter):
+    """Writes the forms of the texts of one source, but for texts that are in their form."""
+
+    def add_text(self, text: str, number: int) -> None:
+        """Add the form of a text, with the number of its task in its source."""
+        if (form := form_of(text)) != text:
+            key, own = (text_key(one.encode("utf8", "surrogatepass")) for one in (form, text))
+            self.add(key, FORM.pack(key, own, number))
+
+
+class SameJob(msgspec.Struct, frozen=True):
+    """A bucket, by its number, of forms or of tasks.
+
+    folder (Path): with the buckets of tasks ("buckets") and of forms ("forms"); "same" is written beside them.
+    bits (int): how many bits of a key number a bucket.
+    """
+
+    folder: Path
+    number: int
+    bits: int
+
+    def __str__(self) -> str:
+        """Name the bucket."""
+        return f"texts, part {self.number + 1} of {1 << self.bits}"
+
+    def files(self, kind: str) -> list[Path]:
+        """List the files of the bucket of some kind."""
+        bucket = self.folder / kind / f"{self.number:03d}"
+        return sorted(bucket.iterdir()) if bucket.is_dir() else []
+
+
+def join_texts(folder: Path, bits: int, map_jobs: MapJobs, progress: Progress) -> None:
+    """Give all tasks of texts that differ only in white space or Unicode composition the key of the first text.
+
+    folder, bits: see `SameJob`.
+    """
+    jobs = [SameJob(folder, number, bits) for number in range(1 << bits)]
+    for kind, work in (("forms", find_same), ("same", move_tasks)):
+        some = [job for job in jobs if job.files(kind)]
+        if some:
+            list(progress(map_jobs(work, some), "join", len(some)))
+
+
+def find_same(job: SameJob) -> None:
+    """Write which texts are the same, of those with forms in a bucket."""
+    found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # of each form its texts, each with its first place
+    for file in job.files("forms"):
+        for form, key, number in _read(file, FORM):
+            found.setdefault(form, {}).setdefault(key, (source_of(file), number))
+    for file in job.files("buckets"):
+        for key, number, _ in read_heads(file):
+            if texts := found.get(key):
+                texts.setdefault(key, (source_of(file), number))
+    writer = BucketWriter(job.folder / "same", f"{job.number:03d}", job.bits)
+    for same in found.values():
+        first = min(same, key=same.__getitem__)
+        for key in same:
+            if key != first:
+                writer.add(key, SAME.pack(key, first))
+    writer.flush()
+
+
+def move_tasks(job: SameJob) -> None:
+    """Move the tasks of a bucket whose texts have the key of another one to the bucket of that."""
+    same = {key: first for file in job.files("same") for key, first in _read(file, SAME)}
+    for file in job.files("buckets"):
+        if "-" in file.name or not any(key in same for key, _, _ in read_heads(file)):
+            continue  # it was moved here by another job, or stays
+        kept = file.with_name(f"{file.name}.kept")
+        moved = BucketWriter(job.folder / "buckets", f"{file.name}-{job.number:03d}", job.bits)
+        with kept.open("wb") as records:
+            for key, record in read_records(file):
+                first = same.get(key)
+                if first is None:
+                    records.write(record)
+                else:
+                    moved.add(first, first + record[KEY_BYTES:])
+        moved.flush()
+        kept.replace(file)
+
+
+def read_same(folder: Path, bits: int, keys: Collection[bytes]) -> dict[bytes, bytes]:
+    """Read the keys of the first texts that are the same as some others.
+
+    folder, bits: see `SameJob`.
+    keys (Collection[bytes]): of the others.
+    """
+    jobs = (SameJob(folder, number, bits) for number in range(1 << bits))
+    pairs = (pair for job in jobs for file in job.files("same") for pair in _read(file, SAME))
+    return {key: first for key, first in pairs if key in keys}
+
+
+def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[DecisionRow]:
+    """Move decisions to the text, which were made about one that differs only in white space or Unicode composition."""
+    if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
+        return [*decisions]
+    variants = {key.hex(): words for key, words in text.variants().items()}
+    moved = []
+    for row in decisions:
+        decision = row.decision
+        if decision and decision.text in variants:
+            words = variants[decision.text]
+            tasks = (task for _, own, task in text.read() if own == words)
+            decision = _move_decision(decision, words, text.text, text.key.hex(), tasks)
+        moved.append(row._replace(decision=decision))
+    return moved
+
+
+def _move_decision(decision: Decision, words: str, text: str, key: str, tasks: Iterable[Task]) -> Decision:
+    """Move a decision to a text that is the same but for white space and Unicode composition.
+
+    words (str): the text that it was made about.
+    text, key (str): the other one, and its key.
+    tasks (Iterable[Task]): the answers that have `words`, with their offsets there.
+    """
+    move = Move(words, text)
+    answers = {}
+    for task in tasks:
+        before, after = accepted_offsets(task).get(decision.label, ()), accepted_offsets(move.task(task))
+        answers[answer_digest(before)] = answer_digest(after.get(decision.label, ()))
+
+    def moved(span: Offsets | None) -> Offsets | None:
+        """Move a span; one that isn't one of the words goes behind the text, where it isn't one either."""
+        if not span:
+            return None
+        if span[1] > len(words) or not words[slice(*span)].strip():
+            return len(text), len(text) + 1
+        return move.offsets(*trim(words, *span))[0]
+
+    removed, added = moved(decision.removed), moved(decision.added)
+    answer = answers.get(decision.answer, decision.answer)
+    return msgspec.structs.replace(decision, text=key, answer=answer, removed=removed, added=added)
+
+
+def _read(file: Path, record: struct.Struct) -> Iterator[tuple[Any, ...]]:
+    return record.iter_unpack(file.read_bytes())
