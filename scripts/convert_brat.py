@@ -48,7 +48,18 @@ def convert_brat_cli(
     if lost := sum(n for reason, n in report.annotations.items() if reason not in ("converted", "other label")):
         msg.warn(f"{lost:,} can't be converted", f"{out / PROBLEMS} lists the file, line and reason of each")
     for split, kinds in report.lacking.items():
-        msg.warn(f"No text of {split} has a file {', '.join(kinds)}, but texts of other splits do: gold may be missing")
+        msg.warn(
+            f"No text of {split} has a file {', '.join(kinds)}, but texts of other splits do: gold may be missing",
+            "Fetch these files; or, in the section brat of project.yml, list the `labels` that are in the other files, "
+            "such as BioNLP's .a1, alone; or put the texts elsewhere",
+        )
+    if report.disjoint:
+        named = "; ".join(f"{name or 'the top'}: {', '.join(labels)}" for name, labels in report.disjoint.items())
+        msg.warn(
+            "Folders have no label in common, and each text counts as annotated for all labels",
+            "If each folder was annotated for its own labels, set in the section brat of project.yml: folders: labels",
+        )
+        msg.info(named)
     msg.good(f"{out / 'datasets.yml'} declares {counted(len(report.labels), 'label')}")
 
 

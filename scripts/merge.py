@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_warnings, progress, run, user_errors
+from labelwise.base.environment import command_line
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
@@ -16,7 +17,7 @@ from labelwise.datasets.untracked import check_tracked
 from labelwise.merge.advice import warnings, warnings_about_files
 from labelwise.merge.rules.settings import read_settings
 from labelwise.merge.run import merge_data
-from labelwise.merge.summary import print_ledger
+from labelwise.merge.summary import print_doubts, print_ledger
 
 Option = typer.Option
 
@@ -51,10 +52,19 @@ def merge_cli(
                 progress=progress,
             )
         print_ledger(ledger, f"{metrics or out}")
+        print_doubts(ledger.doubts)
+        if any(doubt.stops for doubt in ledger.doubts):
+            msg.fail(
+                f"Nothing can be trained from {out}: data wasn't read as meant",
+                f"Declare what it is, and merge again; `{command_line('why')} {out} PLACE` says what became of a line",
+            )
+            raise typer.Exit(1)
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
         msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
             msg.info(f"{said}. To open those that aren't entities in Prodigy, export them with --lost.")
+        for name, how in ledger.offsets.items():
+            msg.info(f"{name}: doccano's offsets are read as `offsets: {how}`, as most spans end at words then")
         print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out)])
 
 

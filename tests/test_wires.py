@@ -280,6 +280,9 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "discontinuous": ("drop", "cover", DATA),
         "shifted": ("drop", "nearest", DATA),
         "encoding": ("utf-8", "latin-1", DATA),
+        "folders": ("annotators", "labels", DATA, {}, {"brat_dir": "@/copies"}),
+        "duplicates": ("", "union", DATA),
+        "expect_losses": (False, True, DATA),
     },
     ("merge", "merge"): {
         "lang": ("en", "de", CORPUS),
@@ -463,6 +466,9 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     add_brat(root / "brat")
     for path, text in (("other_brat/c.txt", "Eve left"), ("other_brat/c.ann", "T1\tA 0 3\tEve\n")):
         write_text(root / path, text)
+    for name, label in (("ann", "A"), ("bob", "B")):
+        write_text(root / f"copies/{name}/c.txt", "Eve left")
+        write_text(root / f"copies/{name}/c.ann", f"T1\t{label} 0 3\tEve\n")
     (root / "nothing").mkdir()
     (root / "converted").symlink_to(demo_corpus.parent / "tasks")
     # The tokenizer of no language loads in a tenth of the time of English's.

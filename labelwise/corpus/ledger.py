@@ -1,8 +1,8 @@
 """The ledger of a merge: counts of its account. metrics/merge.json has them, and every later stage reads them there."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,7 @@ from labelwise.base.text import counted
 
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
+NOT_METRICS = ("pairs", "doubts")
 
 
 def _counts() -> Any:
@@ -19,6 +20,23 @@ def _counts() -> Any:
 
 def _table() -> Any:
     return msgspec.field(default_factory=lambda: defaultdict(Counter))
+
+
+class Doubt(NamedTuple):
+    """A reason to think that data was misread.
+
+    what (str): what speaks for it.
+    remedy (str): what to do, before the lines to paste.
+    lines (Sequence[str]): these lines.
+    sample (Sequence[str]): places, with the words at the offsets in brackets.
+    stops (bool): nothing may go on.
+    """
+
+    what: str
+    remedy: str = ""
+    lines: Sequence[str] = ()
+    sample: Sequence[str] = ()
+    stops: bool = False
 
 
 class Ledger(msgspec.Struct, kw_only=True):
@@ -32,6 +50,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     datasets (Table): of each data set, what it has and what became of it; see `queries.count_datasets`.
     same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
+    complete (Table): texts that are complete for a label, by split and label.
     undeclared (Table): spans whose label the data set doesn't declare, by data set and label.
     lost_spans (dict): by reason, by the label that lost, and by the one that it lost to; empty if there is none.
     agreement (Table): of each label the "texts" that were annotated twice, over all pairs of versions the spans in
@@ -42,12 +61,14 @@ class Ledger(msgspec.Struct, kw_only=True):
     replaced (Table): answers that the same person's answer in another data set replaces, by both data sets.
     out_of_order (Counter): questions on whose latest answer times and order of files disagree, by data set.
     renamed (dict): spans, by data set, old and new label.
+    offsets (dict): how doccano's are counted, by data set, where that isn't declared, and makes a difference.
     unknown_annotators (list): names in the policy `annotators` that no answer has.
     without_split_by (int): texts that have no value for `split_by`.
     compared (bool): nearly equal texts were looked for.
     digest (str): of the corpus.
     problems (int): the rows and spans that couldn't be used.
     pairs (dict): of each label and two annotators, what `agreement` has; not in the metrics, since it has names.
+    doubts (list): those about the data; not in the metrics, either.
     """
 
     rows_read: int = 0
@@ -60,6 +81,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     datasets: Table = _table()
     same_texts: int = 0
     partly: Counts = _counts()
+    complete: Table = _table()
     undeclared: Table = _table()
     lost_spans: dict[str, Table] = {}
     agreement: Table = _table()
@@ -69,16 +91,18 @@ class Ledger(msgspec.Struct, kw_only=True):
     replaced: Table = _table()
     out_of_order: Counts = _counts()
     renamed: dict[str, Table] = {}
+    offsets: dict[str, str] = {}
     unknown_annotators: list[str] = []
     without_split_by: int = 0
     compared: bool = True
     digest: str = ""
     problems: int = 0
     pairs: dict[tuple[str, str, str], Counts] = {}
+    doubts: list[Doubt] = []
 
     def metrics(self) -> dict[str, Any]:
         """Return what metrics/merge.json has: in alphabetical order, but for labels, so that equal ledgers look so."""
-        content = {name: _sorted(getattr(self, name)) for name in self.__struct_fields__ if name != "pairs"}
+        content = {name: _sorted(getattr(self, name)) for name in self.__struct_fields__ if name not in NOT_METRICS}
         content["labels"] = {label: _sorted(+counts) for label, counts in self.labels.items()}
         for row in content["agreement"].values():
             row["f"] = pairwise_f(row["both"], row["spans"])

@@ -1,6 +1,7 @@
 """The manifest of a merged corpus: its settings, and its content.
 
-A merge deletes the manifest first and writes it last, and readers refuse a corpus without one. A `Partition` carries
+A merge deletes the manifest first and writes it last, and readers refuse a corpus without one. They refuse one whose
+manifest has doubts, too: only `why` reads it, which says what became of everything. A `Partition` carries
 the digest that the manifest had for it when it was listed: whoever reads it gets these bytes or an error, even if a
 merge replaces the corpus meanwhile.
 """
@@ -41,6 +42,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     splits (dict): the size of each split.
     partitions (dict[str, str]): the SHA-256 of every `.spacy` file, by its path in the corpus, such as
         "train/part-00000.spacy".
+    doubts (list[str]): why data sets can't have been read as they were meant.
     """
 
     format: Literal[1] = 1
@@ -50,6 +52,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     declared: dict[str, tuple[str, ...]] = {}
     splits: dict[Split, SplitCounts]
     partitions: dict[str, str]
+    doubts: list[str] = []
 
 
 class Partition(NamedTuple):
@@ -64,27 +67,27 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
-def read_manifest(corpus: Path) -> Manifest:
+def read_manifest(corpus: Path, *, doubted: bool = False) -> Manifest:
     """Read the manifest of a corpus.
 
-    RAISES (InputError): there is none, as a merge is replacing the corpus, or it is another program's or format's.
+    doubted (bool): it may have doubts.
+    RAISES (InputError): there is none, as a merge is replacing the corpus, it is another program's or format's, or it
+        has doubts.
     """
-    check_merged(corpus)
     try:
-        return msgspec.json.decode((corpus / MANIFEST).read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode((corpus / MANIFEST).read_bytes(), type=Manifest)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion") from error
     except DECODE_ERRORS as error:
         raise InputError(
             f"{corpus / MANIFEST}: not what this version's merge writes ({error}); run the merge again"
         ) from error
-
-
-def check_merged(corpus: Path) -> None:
-    """Check that a corpus has a manifest.
-
-    RAISES (InputError): it has none.
-    """
-    if not (corpus / MANIFEST).is_file():
-        raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion")
+    if manifest.doubts and not doubted:
+        raise InputError(
+            f"{corpus}: the merge stopped, as data wasn't read as meant: {'; '.join(manifest.doubts)}; run the merge "
+            "again, which says what to declare"
+        )
+    return manifest
 
 
 def digest_splits(corpus: Path, splits: Sequence[str]) -> str:
@@ -140,13 +143,14 @@ def find_partitions(split: Path) -> list[Partition]:
     return found
 
 
-def partitions_of(corpus: Path, split: str) -> list[Partition]:
+def partitions_of(corpus: Path, split: str, *, doubted: bool = False) -> list[Partition]:
     """List the `.spacy` files of a split of a corpus, sorted, which may have none.
 
+    doubted (bool): the corpus may have doubts.
     RAISES (InputError): they aren't those that the merge lists.
     """
     files = sorted((corpus / split).glob("*.spacy"))
-    listed = _listed(corpus / split)
+    listed = _listed(corpus / split, doubted=doubted)
     if listed is None:
         return [Partition(file) for file in files]
     manifest = (corpus / split).resolve().parent / MANIFEST
@@ -185,17 +189,16 @@ def find_partition(file: Path) -> Partition:
     return Partition(file, listed[file.name] if listed else "")
 
 
-def _listed(split: Path) -> dict[str, str] | None:
+def _listed(split: Path, *, doubted: bool = False) -> dict[str, str] | None:
     """Return the digests of a split's files, by name, that the manifest beside it lists; None if no merge made it.
 
-    RAISES (InputError): a merge was killed while it replaced them.
+    RAISES (InputError): a merge was killed while it replaced them, or it has doubts.
     """
     split = split.resolve()
     corpus = split.parent
-    if any((corpus / name).exists() for name in ("labels", "tokenizer.json")):  # which a merge writes, too
-        check_merged(corpus)
-    if not is_corpus(corpus):
+    made = any((corpus / name).exists() for name in ("labels", "tokenizer.json"))  # which a merge writes, too
+    if not made and not is_corpus(corpus):
         return None
     prefix = f"{split.name}/"
-    listed = read_manifest(corpus).partitions.items()
+    listed = read_manifest(corpus, doubted=doubted).partitions.items()
     return {name.removeprefix(prefix): digest for name, digest in listed if name.startswith(prefix)}

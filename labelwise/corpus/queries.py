@@ -86,6 +86,13 @@ def count_partly(group: Group, labels: Sequence[str]) -> Figures:
     return count(group.texts.filter(pc.and_(partly, pc.is_valid(group.texts["split"]))), "split")
 
 
+def count_complete(group: Group) -> Figures:
+    """Count the texts that are complete for a label, by split and label."""
+    places = pc.list_parent_indices(group.texts["complete"])
+    label, split = pc.list_flatten(group.texts["complete"]), pc.take(group.texts["split"], places)
+    return count(pa.table({"split": split, "label": label}).filter(pc.is_valid(split)), "split", "label")
+
+
 def count_states(group: Group) -> Figures:
     """Count texts by label and state."""
     return Counter(
@@ -356,6 +363,7 @@ def make_ledger(
         for (label, name), n in (by_label + count_states(group)).items():
             ledger.labels[label].update({name: n, "gold": n if name in GOLD else 0})
         _add(ledger.gold, by_split)
+        _add(ledger.complete, count_complete(group))
         _add(ledger.datasets, count_datasets(group))
         _add(ledger.undeclared, count_undeclared(group))
         _add(ledger.other_split, count_other_split(group))

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.manifest import TABLES, check_merged
+from labelwise.corpus.manifest import TABLES, read_manifest
 
 GROUP_ROWS = 2**14  # of a row group, in the table that has the most: with 65,536, a merge takes 55 MB more
 
@@ -57,7 +57,7 @@ ROWS = pa.schema(
         "winner": pa.int32(),
         "covered": _labels,  # those for which the row counts
         "superseded": _labels,  # those for which another row of the same person counts,
-        "superseded_by": pa.list_(pa.int32()),  # which is this one; null with `duplicates: union`
+        "superseded_by": pa.list_(pa.int32()),  # which is this one; null where several count
         "version": _labels,  # those for which it is its annotator's latest work, and others annotated the text, too
         "out_of_order": pa.bool_(),  # the latest by time, though another file is declared as a later export
     }
@@ -139,14 +139,14 @@ def has_tables(folder: Path) -> bool:
         return False
 
 
-def read_groups(corpus: Path, *, merged: bool = True) -> Iterator[Group]:
+def read_groups(corpus: Path, *, merged: bool = True, doubted: bool = False) -> Iterator[Group]:
     """Yield the row groups of the tables of a corpus.
 
-    merged (bool): the corpus has to be complete.
+    merged, doubted (bool): the corpus has to be complete, and may have doubts.
     RAISES (InputError): a merge hasn't written them.
     """
     if merged:
-        check_merged(corpus)
+        read_manifest(corpus, doubted=doubted)
     with ExitStack() as stack:
         files = []
         for name in TABLES:

@@ -19,6 +19,8 @@ def key_of(doc: StoredDoc) -> str:
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
     """Find the Doc of a text: the partitions of a split are in the order of keys, so few are read.
 
+    The corpus may have doubts, and needn't have its manifest yet.
+
     RAISES (InputError): the files aren't those that the merge lists.
     """
 
@@ -26,21 +28,24 @@ def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
         """Return the key of a partition's first text; none is empty."""
         return key_of(next(read_stored_docs(partition)))
 
-    partitions = partitions_of(corpus, split)
+    partitions = partitions_of(corpus, split, doubted=True)
     number = bisect_right(partitions, key, key=first_key) - 1
     docs = read_stored_docs(partitions[number]) if number >= 0 else iter(())
     return next((doc for doc in docs if key_of(doc) == key), None)
 
 
-def read_groups_with_docs(corpus: Path) -> Iterator[tuple[Group, Iterator[tuple[str, StoredDoc]]]]:
+def read_groups_with_docs(
+    corpus: Path, *, merged: bool = True, doubted: bool = False
+) -> Iterator[tuple[Group, Iterator[tuple[str, StoredDoc]]]]:
     """Yield the row groups of the tables, each with the Docs of its texts that are in the corpus, by key.
 
     A group's Docs are read as they are consumed, one partition of each split at a time.
 
+    merged, doubted (bool): the corpus has to be complete, and may have doubts.
     RAISES (InputError): a merge hasn't written the tables, or the files aren't those that it lists.
     """
-    docs = {split: _read_docs(partitions_of(corpus, split)) for split in SPLITS}
-    for group in read_groups(corpus):
+    docs = {split: _read_docs(partitions_of(corpus, split, doubted=doubted)) for split in SPLITS}
+    for group in read_groups(corpus, merged=merged, doubted=doubted):
         columns = (group.texts[name].to_pylist() for name in ("text", "split"))
         of_group = ((key, next(docs[split])) for key, split in zip(*columns, strict=True) if split)
         yield group, of_group

@@ -14,6 +14,7 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
     "test": "test",
 }
 Log = Callable[[str], object]
+USED = "used "  # begins the name of what counts files with labels that are asked for
 NAMED = 6  # folders that a message names
 
 
@@ -62,12 +63,12 @@ def _are_splits(names: Sequence[str]) -> bool:
 
 
 def find_lacking(kinds: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    """Find the splits of which no document has a kind of annotation file that documents of others have.
+    """Find the splits of which no document has a kind of annotation file that others use: it has labels asked for.
 
-    kinds (Mapping): by split, how many "documents" there are, and how many have each kind.
+    kinds (Mapping): by split, how many "documents" there are, how many have each kind, and how many use it (USED).
     """
     lacking: dict[str, dict[str, int]] = {}
     for split, suffix in product(sorted(kinds), SUFFIXES):
-        if not kinds[split][suffix] and any(others[suffix] for others in kinds.values()):
+        if not kinds[split][suffix] and any(others[USED + suffix] for others in kinds.values()):
             lacking.setdefault(split, {})[suffix] = kinds[split]["documents"]
     return lacking

@@ -1,6 +1,7 @@
 """Convert a brat folder to tasks, which replace the earlier conversion: `convert-brat`.
 
-1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split.
+1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split; or
+   for those of its folder, in a file for each of these, too, if they are annotators or labels (`brat_folders`).
 2. Every T line read ends up as one span of a task or as one line, with its reason, in `problems.jsonl`.
 3. Documents are read once, and forgotten when they are written.
 """
@@ -8,8 +9,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
-from typing import get_args
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -18,7 +20,9 @@ from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS, DOCUMENT, make_task
-from labelwise.datasets.brat_splits import Log, find_lacking, split_folders
+from labelwise.datasets.brat_folders import MANY, Folders
+from labelwise.datasets.brat_splits import USED, Log, find_lacking, split_folders
+from labelwise.datasets.declarations import natural_order
 from labelwise.datasets.entries import AnySplit, Entry, check_renaming, write_entries
 from labelwise.sources.brat import (
     DEFAULTS,
@@ -35,6 +39,7 @@ from labelwise.sources.files import stat_of
 
 PROBLEMS, REPORT = "problems.jsonl", "report.json"
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
+SAMPLE = 3
 
 
 class Report(msgspec.Struct):
@@ -46,6 +51,7 @@ class Report(msgspec.Struct):
     notes (dict): converted, but not exactly as written (see brat.Document); these overlap.
     labels (dict): converted spans by label.
     lacking (dict): by split, the documents that have no file of a kind, such as .a2, that other splits have.
+    disjoint (dict): the labels of each folder, if folders have no label in common.
     """
 
     documents: dict[str, int]
@@ -54,6 +60,7 @@ class Report(msgspec.Struct):
     notes: dict[str, int]
     labels: dict[str, int]
     lacking: dict[str, dict[str, int]] = {}
+    disjoint: dict[str, list[str]] = {}
 
 
 COUNTED = ("documents", "lines", "annotations", "notes", "labels")
@@ -92,20 +99,33 @@ def convert_brat(
         predicted = find_predicted(brat_dir)
         folders = split_folders(stems, brat_dir, log) if how.split == "folder" else {}
         others = "auto" if how.split == "folder" else how.split
+        if how.folders == "versions":
+            stems.sort(key=natural_order)
+        found = Folders(stems, brat_dir)
+        apart = how.folders in ("annotators", "labels")
+
+        def file_of(document: Document) -> TaskFile:
+            """Choose the file of a document."""
+            found.add(document)
+            return TaskFile(found.name_of(document.path) * apart, _split_of(document.path, folders, others))
+
         documents = (read_document(stem, brat_dir, how, predicted) for stem in progress(stems, "convert"))
-        counts, lacking, bad = write_tasks(documents, folder, lambda path: _split_of(path, folders, others))
+        counts, lacking, bad, files = write_tasks(documents, folder, file_of)
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
-        labels = choose_labels(how, counts["written"], brat_dir, log) if stems else []
+        labels = choose_labels(how, counts["written"], brat_dir, log, bad) if stems else []
         if strict and bad:
             raise InputError(
                 f"{counted(counts['bad'].total(), 'file or line', 'files or lines')} can't be converted, the first is "
                 f"{bad.file}:{bad.line} ({bad.reason}): {bad.row!r}; fix them, or leave out --strict"
             )
-        declare_tasks(folder, labels, prefix)
+        if how.folders == "ask":
+            found.check()
+        check_losses(counts["annotations"], how, brat_dir, folder / PROBLEMS)
+        declare_tasks(folder, files, labels, found, how, prefix)
         counts["labels"].update(dict.fromkeys(labels, 0))
-        return write_report(counts, lacking, folder)
+        return write_report(counts, lacking, found.disjoint() if how.folders == "ask" else {}, folder)
 
 
 def _split_of(path: str, folders: Mapping[str, AnySplit], others: AnySplit) -> AnySplit:
@@ -123,6 +143,11 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
         if target.is_relative_to(folder) or folder.is_relative_to(target):
             raise InputError(f"{out} would be replaced, and {folder} is an input; write elsewhere")
     check_replaceable(out, (REPORT, PROBLEMS, DATASETS), "conversion")
+
+
+def is_conversion(folder: Path) -> bool:
+    """Tell whether a folder was made by a conversion."""
+    return all((folder / name).is_file() for name in (REPORT, PROBLEMS, DATASETS))
 
 
 def check_encoding(encoding: str) -> None:
@@ -152,14 +177,27 @@ def choose_folder(brat_dir: Path, fallback: Path | None, log: Log) -> tuple[Path
     raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")
 
 
+class TaskFile(NamedTuple):
+    """A file of tasks: those of a folder, if folders are data sets of their own, and of a split."""
+
+    folder: str
+    split: AnySplit
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return "-".join(filter(None, self)) + ".jsonl"
+
+
 def write_tasks(
-    documents: Iterable[Document], out: Path, split_of: Callable[[str], str]
-) -> tuple[dict[str, Counter[str]], dict[str, dict[str, int]], BratProblem | None]:
+    documents: Iterable[Document], out: Path, file_of: Callable[[Document], TaskFile]
+) -> tuple[dict[str, Counter[str]], dict[str, dict[str, int]], BratProblem | None, list[TaskFile]]:
     """Write a file of tasks for each split that has some, SPLIT.jsonl, and `problems.jsonl`, into a new folder.
 
-    split_of (Callable): tells the split of a document by its path.
+    file_of (Callable): chooses the file of a document.
     RETURNS (tuple): the counts of a Report, "written", labels as all well-formed T lines have them, and "bad", files
-        and lines that can't be converted; what splits lack, see `find_lacking`; and the first that can't be converted.
+        and lines that can't be converted; what splits lack, see `find_lacking`; the first that can't be converted; and
+        the files.
     """
     out.mkdir()
     counts: dict[str, Counter[str]] = {field: Counter() for field in (*COUNTED, "written", "bad")}
@@ -167,7 +205,7 @@ def write_tasks(
     first = None
     with ExitStack() as stack:
         problems = stack.enter_context((out / PROBLEMS).open("wb"))
-        files = {}
+        files: dict[TaskFile, BinaryIO] = {}
         for document in documents:
             _count(document, counts)
             for problem in document.problems:
@@ -176,12 +214,14 @@ def write_tasks(
                     first = first or problem
                     counts["bad"][problem.reason] += 1
             if document.text is not None:
-                split = split_of(document.path)
-                kinds[split].update(("documents", *document.suffixes))
-                if split not in files:
-                    files[split] = stack.enter_context((out / f"{split}.jsonl").open("wb"))
-                files[split].write(encode_document(document))
-    return counts, find_lacking(kinds), first
+                file = file_of(document)
+                kinds[file.split].update(
+                    ("documents", *document.suffixes, *(USED + suffix for suffix in document.used))
+                )
+                if file not in files:
+                    files[file] = stack.enter_context((out / file.name).open("wb"))
+                files[file].write(encode_document(document))
+    return counts, find_lacking(kinds), first, sorted(files)
 
 
 def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
@@ -210,19 +250,23 @@ def encode_document(document: Document) -> bytes:
     return msgspec.json.encode(task) + b"\n"
 
 
-def choose_labels(how: BratOptions, written: Counter[str], brat_dir: Path, log: Log) -> list[str]:
+def choose_labels(
+    how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: BratProblem | None = None
+) -> list[str]:
     """Choose the labels to declare: those wanted, once each, or all.
 
     written (Counter): those of all annotations, by the names that these have.
     log (Callable): takes messages: how many spans of each label are renamed.
+    bad (BratProblem | None): the first file or line that can't be converted.
     RAISES (InputError): one that is wanted doesn't occur, or none does.
     """
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
     found = {how.rename.get(label, label) for label in written}
     if not found:
+        first = f"; {bad.file}, line {bad.line}: {bad.reason}: {bad.row!r}" if bad else ""
         raise InputError(
-            f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn"
+            f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn{first}"
         )
     unknown = [label for label in how.labels if label not in found]
     if unknown:
@@ -230,31 +274,59 @@ def choose_labels(how: BratOptions, written: Counter[str], brat_dir: Path, log: 
     return list(dict.fromkeys(how.labels or sorted(found)))
 
 
-def declare_tasks(out: Path, labels: list[str], prefix: str) -> None:
-    """Write `datasets.yml`: each split's file is a data set, brat or brat-SPLIT, complete for all labels.
+def check_losses(annotations: Counter[str], how: BratOptions, brat_dir: Path, problems: Path) -> None:
+    """Check that no more annotations are lost than converted, unless that is expected.
 
+    RAISES (InputError): they are, ten or more.
+    """
+    lost = Counter({reason: n for reason, n in annotations.items() if reason not in ("converted", *CHOSEN)})
+    if how.expect_losses or lost.total() < MANY or lost.total() <= annotations["converted"]:
+        return
+    why = ", ".join(f"{reason} ({n:,})" for reason, n in lost.most_common())
+    rows = (BratProblem(**msgspec.json.decode(line)) for line in problems.read_bytes().splitlines())
+    sample = islice((row for row in rows if row.reason in lost), SAMPLE)
+    raise InputError(
+        f"{brat_dir}: {lost.total():,} of {counted(lost.total() + annotations['converted'], 'annotation')} can't be "
+        f"used: {why}; if it is meant so, add `expect_losses: true` to the section brat of project.yml\n"
+        + "\n".join(f"  {row.file}:{row.line}  {row.reason}: {row.row!r}" for row in sample)
+    )
+
+
+def declare_tasks(
+    out: Path, files: Iterable[TaskFile], labels: list[str], folders: Folders, how: BratOptions, prefix: str
+) -> None:
+    """Write `datasets.yml`: each file is a data set, brat or brat-SPLIT, complete for all labels.
+
+    folders (Folders): those of the documents: if they are annotators or labels, the data sets are brat-FOLDER-SPLIT.
     prefix (str): what the names begin with.
     """
-    splits = [split for split in sorted(get_args(AnySplit)) if (out / f"{split}.jsonl").exists()]
     entries = [
         Entry(
-            name=f"{prefix}brat" if split == "auto" else f"{prefix}brat-{split}",
-            path=f"{split}.jsonl",
-            labels=tuple(labels),
+            name=prefix + "-".join(filter(None, ("brat", file.folder, file.split if file.split != "auto" else ""))),
+            path=file.name,
+            labels=tuple(folders.shown(file.folder, labels, how.rename, own=how.folders == "labels")),
             kind="complete",
-            split=split,
+            split=file.split,
+            annotator=file.folder if how.folders == "annotators" else "",
+            duplicates=how.duplicates,
+            expect_losses=how.expect_losses,
         )
-        for split in splits
+        for file in files
     ]
+    entries = [entry for entry in entries if entry.labels]
     (out / DATASETS).write_text(write_entries(entries), encoding="utf8")
 
 
-def write_report(counts: Mapping[str, Counter[str]], lacking: dict[str, dict[str, int]], out: Path) -> Report:
+def write_report(
+    counts: Mapping[str, Counter[str]], lacking: dict[str, dict[str, int]], disjoint: dict[str, list[str]], out: Path
+) -> Report:
     """Write `report.json`.
 
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
-    report = Report(**{field: dict(sorted(counts[field].items())) for field in COUNTED}, lacking=lacking)
+    report = Report(
+        **{field: dict(sorted(counts[field].items())) for field in COUNTED}, lacking=lacking, disjoint=disjoint
+    )
     (out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
     if report.lines.get("T", 0) != sum(report.annotations.values()):
         raise RuntimeError(

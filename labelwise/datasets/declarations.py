@@ -13,6 +13,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.datasets.entries import SYNTAX, Entry, check_renaming, read_all_entries
 from labelwise.sources.files import find_files, open_file, printable
+from labelwise.sources.formats import DATABASE, JSON
 
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 NUMBERS = re.compile(r"([0-9]+)")
@@ -33,8 +34,10 @@ class DataSet(Entry, frozen=True):
 
     files (tuple[SourceFile, ...]): the sources of its tasks, in order.
     annotators (dict[str, str]): names of annotators by those that answers have; that of answers without one by "".
+    declared (str): the file that declares it.
     """
 
+    declared: str = ""
     files: tuple[SourceFile, ...] = ()
     annotators: dict[str, str] = {}
 
@@ -45,7 +48,7 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
     RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, data
         sets are on a server, or a declared file doesn't exist.
     """
-    datasets = [_make_dataset(entry, find_sources(entry, file)) for file, entry in read_all_entries(declarations)]
+    datasets = [_make_dataset(entry, file, find_sources(entry, file)) for file, entry in read_all_entries(declarations)]
     if not datasets:
         raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
     names: set[str] = set()
@@ -99,15 +102,17 @@ def all_labels(datasets: Sequence[DataSet]) -> list[str]:
     return list(dict.fromkeys(label for dataset in datasets for label in dataset.labels))
 
 
-def _make_dataset(entry: Entry, files: tuple[SourceFile, ...]) -> DataSet:
+def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
         if getattr(entry, key) and not all(file.path.suffix == suffix for file in files):
             raise InputError(f"data set {entry.name!r}: `{key}` is for {suffix} files; leave it out")
+    if entry.offsets and not all(file.path.suffix in (*JSON.suffixes, *DATABASE.suffixes, ".gz") for file in files):
+        raise InputError(f"data set {entry.name!r}: `offsets` is for files of JSON and databases; leave it out")
     if entry.dataset and not entry.db:
         raise InputError(f"data set {entry.name!r}: `dataset` names one of a database, `db`; leave it out")
     named = {"": entry.annotator} if isinstance(entry.annotator, str) else entry.annotator
     annotators = {name: person for name, person in named.items() if person}
-    return DataSet(**msgspec.structs.asdict(entry), files=files, annotators=annotators)
+    return DataSet(**msgspec.structs.asdict(entry), declared=str(declared), files=files, annotators=annotators)
 
 
 def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
@@ -160,7 +165,7 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
     matches = [path]
     if has_magic(declared) and not path.exists():
         matches = [Path(match) for match in glob(str(path), recursive=True) if not Path(match).is_dir()]
-        matches.sort(key=_natural_order)
+        matches.sort(key=natural_order)
     if not matches:
         raise InputError(f"{where}: no file matches {path}; correct its path, or put a file there")
     for match in matches:
@@ -174,7 +179,7 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
     return matches
 
 
-def _natural_order(path: Path) -> list[list[str | int]]:
+def natural_order(path: Path) -> list[list[str | int]]:
     """Order paths as people do: org, org-9, org-10, whatever their suffixes."""
     parts = *path.parent.parts, path.name.partition(".")[0], path.name
     return [[int(piece) if piece.isdecimal() else piece for piece in NUMBERS.split(part)] for part in parts]

@@ -3,11 +3,15 @@
 An entry has a file's name and path, and the labels that are used in it, to be checked: labels nobody used can't be
 inferred. From then on `datasets.yml` is the truth: entries are added to it, and never changed or taken out. Each file
 is a data set of its own, until somebody lists two exports in one entry. `skip: true` leaves one out for good.
+
+A file that is named after a split is declared for it: `dev.spacy`, `food_eval.jsonl`. `train` only counts beside both
+of the others, as there would be no text in these, and the others only where something is left to learn from.
 """
 
 import os
+import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,17 +22,45 @@ from labelwise.base.console import msg, print_table
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.text import counted
+from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
+from labelwise.datasets.brat_splits import SPLIT_FOLDERS
 from labelwise.datasets.declarations import SourceFile, find_sources
 from labelwise.datasets.entries import Entry, decode_entries, read_entries, write_entries
+from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
 from labelwise.sources.files import data_in, find_files, printable, read_file
 from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
 from labelwise.sources.prodigy import find_names
+from labelwise.sources.tags import NO_LABEL
 
 COMMENT = """\
 # Found in this folder, to be checked: list all labels that annotators were shown, as those nobody used can't be
 # inferred, and say `split: test` of a test set. docs/formats.md has all that can be declared.
 """
+# What to do with files that can't be read, by the ends of their names.
+REMEDIES = {
+    (
+        ".zip",
+        ".tar",
+        ".tgz",
+        ".tar.gz",
+        ".7z",
+        ".rar",
+        ".bz2",
+        ".xz",
+        ".zst",
+    ): "unpack it (unzip, tar -x), and delete it",
+    (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
+    (".txt",): "if its lines are tokens with tags, rename it to .conll",
+}
+
+
+# Words of a name that say which split a file is. Evaluation sets are for tests: nothing is chosen by them.
+SPLIT_WORDS: Mapping[str, Split] = {
+    **SPLIT_FOLDERS,
+    "training": "train",
+    **dict.fromkeys(("eval", "evaluation", "testing"), "test"),
+}
 
 
 class Undeclared(NamedTuple):
@@ -48,8 +80,12 @@ def declare(folder: Path) -> list[Undeclared]:
     """Have the files of a folder declared that aren't, and print the entries that were added; return the others."""
     found = declare_folder(folder)
     new = [one for one in found if not one.problem]
-    rows = [[one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}"] for one in new]
-    print_table([f"Added to {folder / DATASETS}", "labels", "texts"], rows)
+    splits = ["split"] * any(one.entry.split != "auto" for one in new)
+    rows = [
+        [one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}", *(one.entry.split for _ in splits)]
+        for one in new
+    ]
+    print_table([f"Added to {folder / DATASETS}", "labels", "texts", *splits], rows)
     if new:
         msg.warn(
             f"Check the {counted(len(new), 'data set')} added to {folder / DATASETS}",
@@ -65,6 +101,8 @@ def print_undeclared(folder: Path, left: Iterable[Undeclared]) -> None:
         msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
         if file.name.endswith(SUFFIXES):
             msg.info(f"To leave it out for good, add an entry with `skip: true` to {folder / DATASETS}.")
+            if Reason.OTHER_FORMAT in one.problem:
+                continue
             msg.info(f"To merge it, add to {folder / DATASETS}, with all labels that annotators were shown:")
             print(write_entries([msgspec.structs.replace(one.entry, labels=one.entry.labels or ("LABEL",))]))
 
@@ -81,7 +119,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     file = folder / DATASETS
     content = read_file(file).decode() if file.is_file() else ""
     entries = read_entries(file) if content else []
-    found = list(_find_undeclared(folder, entries))
+    found = name_splits([*_find_undeclared(folder, entries)], entries)
     new = [one.entry for one in found if not one.problem]
     if not new:
         return found
@@ -97,6 +135,35 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     return found
 
 
+def name_splits(found: Sequence[Undeclared], entries: Sequence[Entry]) -> list[Undeclared]:
+    """Give entries the splits that their files are named after.
+
+    entries (Sequence[Entry]): those that are declared already.
+    """
+    named = [split_in(one.entry.paths[0]) if not one.entry.db else None for one in found]
+    usable = [split for one, split in zip(found, named, strict=True) if not one.problem]
+    splits = {*usable, *(entry.split for entry in entries if not entry.skip)}
+    if not {"dev", "test"} <= splits:
+        named = [None if split == "train" else split for split in named]
+    if splits <= {"dev", "test"}:
+        return [*found]
+    return [
+        one._replace(entry=msgspec.structs.replace(one.entry, split=split)) if split else one
+        for one, split in zip(found, named, strict=True)
+    ]
+
+
+def split_in(name: str) -> Split | None:
+    """Find the split that a file or folder is named after, in a whole word; None if there is none, or two.
+
+    >>> split_in("food_eval.jsonl"), split_in("Train.conll"), split_in("contest.jsonl"), split_in("train-test.jsonl")
+    ('test', 'train', None, None)
+    """
+    words = re.split(r"[^a-z]+", name.lower())
+    found = {SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS}
+    return found.pop() if len(found) == 1 else None
+
+
 def _find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
     """Yield whatever may be a data set in a folder, not below it, and that no entry names, or finds a part of."""
     files = data_in(folder)  # raises where DVC tracks data that aren't here, which entries may name
@@ -104,6 +171,14 @@ def _find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undecla
     sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
     found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
     declared = {path for path, inside in found if not inside}
+    files = data_in(folder)
+    brats = sorted(file for file in files if file.suffix in BRAT_SUFFIXES)
+    if brats:
+        beside = {file.with_suffix(".txt") for file in brats}
+        files = [file for file in files if file not in {*brats, *beside}]
+        name = printable(Path(brats[0].name))
+        problem = f"{counted(len(brats), 'file')} of brat's: put them, with their texts, into brat_dir, assets/brat"
+        yield Undeclared(Entry(name=name, path=name), problem=problem)
     # The names of a database's data sets are given, so they come first.
     for file in sorted(files, key=lambda file: (file.suffix not in DATABASE.suffixes, file)):
         name = printable(Path(file.name))
@@ -161,7 +236,9 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
     if entry.name in names:
         return Undeclared(entry, problem="another data set has this name; change that one's")
     if not file.name.endswith(SUFFIXES):
-        return Undeclared(entry, problem=f"no format has such a name; they end with {', '.join(SUFFIXES)}")
+        remedies = (remedy for ends, remedy in REMEDIES.items() if file.name.lower().endswith(ends))
+        remedy = next(remedies, f"they end with {', '.join(SUFFIXES)}")
+        return Undeclared(entry, problem=f"no format has such a name; {remedy}")
     if printable(file) != file.as_posix():
         return Undeclared(entry, problem="its name isn't UTF-8; rename it")
     try:
@@ -185,6 +262,9 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
         labels.update(span.label for span in found.spans)
         if found.unusable:
             problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].detail})"
+    if NO_LABEL in labels:
+        why = "its tags, such as B and I, have no label; declare the one that they mean"
+        return Undeclared(entry, texts, why)
     labels = {label for label in labels if label.strip()}
     why = "" if labels else f"it has no span with a label{problem}"
     return Undeclared(msgspec.structs.replace(entry, labels=tuple(sorted(labels))), texts, why)

@@ -10,6 +10,10 @@
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
   annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
   text: body              # of Label Studio's tasks: the key of their text among their data; by default text
+  offsets: inclusive      # how offsets count: code-points | inclusive | one-based | utf-16 | graphemes |
+                          # bytes; by default code points, or what most spans of doccano's rows say
+  duplicates: union       # one person answered a text twice: latest | union | error; by default as in project.yml
+  expect_losses: true     # go on, though it seems to be misread
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: place
   db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
@@ -33,13 +37,16 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.sources.files import read_file
 
 AnySplit = Literal["auto", "train", "dev", "test"]
+AnyOffsets = Literal["", "code-points", "inclusive", "one-based", "utf-16", "graphemes", "bytes"]
 AnyKind = Literal["auto", "complete", "binary"]
+OwnDuplicates = Literal["", "latest", "union", "error"]
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
     "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
-    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `skip: true`, for a database `dataset: its_name_there`, for "
-    ".spacy files `spans: sc`, for Label Studio's `text: body`"
+    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `offsets: inclusive`, `duplicates: latest | union | error`, "
+    "`expect_losses: true`, `skip: true`, for a database `dataset: its_name_there`, for .spacy files `spans: sc`, for "
+    "Label Studio's `text: body`"
 )
 
 
@@ -56,8 +63,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     absent: tuple[str, ...] = ()
     rename: dict[str, str] = {}
     annotator: str | dict[str, str] = ""
+    offsets: AnyOffsets = ""
     spans: str = ""
     text: str = ""
+    duplicates: OwnDuplicates = ""
+    expect_losses: bool = False
     skip: bool = False
 
     @property

@@ -13,7 +13,7 @@ import msgspec
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, decode_counter
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import check_merged
+from labelwise.corpus.manifest import read_manifest
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
@@ -48,7 +48,7 @@ def load_results(root: Path, pipeline: str) -> Results:
     """
     evaluate = f"run evaluate-{pipeline} again"
     if (root / "corpus" / "labels").exists():
-        check_merged(root / "corpus")
+        read_manifest(root / "corpus")
     merge = read_merge_counts(root / "metrics" / "merge.json")
     metrics = _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate)
     curve = _read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")

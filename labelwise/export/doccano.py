@@ -1,6 +1,7 @@
 """Write texts with spans as doccano's JSONL: https://doccano.github.io/doccano/"""
 
 import json
+from itertools import accumulate
 from pathlib import Path
 
 from labelwise.corpus.tasks import PREDICTED, REJECTED, UNCOVERED
@@ -12,10 +13,15 @@ def write_doccano(source: Source, folder: Path) -> Exported:
 
     The rows have equal keys, as doccano can't import them otherwise, and are ASCII, whose encoding it can't mistake. It
     keeps all but text and label as data about the text. What is imported is an annotation there, so a prediction has
-    its spans twice: the merge compares them.
+    its spans twice: the merge compares them. Its offsets count UTF-16 code units.
     """
     with (folder / "all.jsonl").open("w", encoding="ascii") as file:
         for doc in source.read():
-            more = {PREDICTED: doc.spans} if doc.predicted else {UNCOVERED: doc.unknown, REJECTED: doc.rejected}
-            file.write(json.dumps({"text": doc.text, "label": doc.spans, "doc": doc.name, **more}) + "\n")
+            units = [0, *accumulate(1 + (char > "\uffff") for char in doc.text)]
+            spans, rejected = (
+                [(units[start], units[end], label) for start, end, label in found]
+                for found in (doc.spans, doc.rejected)
+            )
+            more = {PREDICTED: spans} if doc.predicted else {UNCOVERED: doc.unknown, REJECTED: rejected}
+            file.write(json.dumps({"text": doc.text, "label": spans, "doc": doc.name, **more}) + "\n")
     return Exported(source.texts, source.spans)

@@ -1,5 +1,6 @@
 """Warnings after a merge, before anything is trained."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,14 +112,19 @@ def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path
 
 
 def _simplified(label: str) -> str:
-    """Fold a label's case, Unicode form and plural."""
-    return unicodedata.normalize("NFKC", label).casefold().removesuffix("s")
+    """Fold a label's case, Unicode form and plural, and what is between its words.
+
+    >>> _simplified("Birth Places"), _simplified("BIRTH_PLACE")
+    ('birthplace', 'birthplace')
+    """
+    return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", label).casefold()).removesuffix("s")
 
 
 def _fewest(ledger: Ledger) -> str:
-    """Name the labels that are known on the fewest texts, and the consequence for training."""
-    complete = sorted((counts["complete"], label) for label, counts in ledger.labels.items())
-    fewest = ", ".join(f"{label} {texts:,}" for texts, label in complete[:NAMED])
+    """Name the labels that are known on the fewest texts in train, and the consequence for training."""
+    complete = {label: ledger.complete["train"][label] for label in ledger.labels}
+    least = sorted((n, label) for label, n in complete.items() if n < ledger.texts["train"])
+    fewest = ", ".join(f"{label} {texts:,}" for texts, label in least[:NAMED])
     return (
         f"Each label is learned from the texts that are complete for it; the fewest are {fewest}. If unmarked "
         "words are no entities there, declare absent labels, or set coverage: outside."

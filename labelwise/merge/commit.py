@@ -16,7 +16,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import Staging
 from labelwise.base.text import counted
 from labelwise.corpus import queries
-from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.ledger import Doubt, Ledger
 from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
@@ -59,6 +59,8 @@ def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Sourc
 def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: bool) -> None:
     """Check that what became of everything is something that the caller allows.
 
+    may_be_empty (bool): it is no error if there is no text.
+
     RAISES (InputError): there is no text, or, with `strict`, a problem.
     """
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
@@ -94,6 +96,7 @@ def write_rest(
     ledger: Ledger,
     keys: Mapping[Split, str],
     partitions: Mapping[str, str],
+    doubts: Sequence[Doubt],
 ) -> None:
     """Write all other files, the metrics too, where they are asked for.
 
@@ -114,6 +117,7 @@ def write_rest(
         declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
+        doubts=[doubt.what for doubt in doubts if doubt.stops],
     )
     write_manifest(folder, manifest)
 

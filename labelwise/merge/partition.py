@@ -18,6 +18,7 @@ from labelwise.datasets.decisions import DecisionRow
 from labelwise.merge.account import AccountWriter, add_decision, add_text
 from labelwise.merge.buckets import Text, range_of, read_bucket
 from labelwise.merge.read import Source
+from labelwise.merge.readings import Trials, try_readings
 from labelwise.merge.rules.answers import Answer, left_out, make_answer
 from labelwise.merge.rules.claims import SpanOutcome
 from labelwise.merge.rules.decisions import judge
@@ -74,10 +75,12 @@ class MergedRange(msgspec.Struct):
 
     partitions (dict[str, str]): the `.spacy` files in its folder, such as train/part-00000.spacy, with their SHA-256.
     keys (dict[Split, bytes]): of the texts of each split, in order.
+    trials (dict[str, Trials]): by data set, how its spans fare by other readings of their offsets.
     """
 
     partitions: dict[str, str]
     keys: dict[Split, bytes]
+    trials: dict[str, Trials] = {}
 
 
 class TextResult(NamedTuple):
@@ -107,6 +110,7 @@ def merge_range(job: MergeJob) -> MergedRange:
                 decisions = move_decisions(left.pop(text.key, []), text)
                 found = merge_one(text, decisions, job, tokenizer)
                 if found.made:
+                    _try_readings(found, found.made, result.trials)
                     docs.setdefault(found.split, DocWriter()).add(found.made.doc, found.made.starts, found.made.ends)
                     keys[found.split].append(text.key)
                 _add(account, text, found)
@@ -158,6 +162,15 @@ def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[
     if value is not None:
         return hashed_split(value, job.settings), "split_by"
     return hashed_split(group.unit.hex(), job.settings), "hash"
+
+
+def _try_readings(found: TextResult, made: Projection, trials: dict[str, Trials]) -> None:
+    """Try other readings of the offsets of the accepted spans that count, unless their data set declares one."""
+    starts, ends = frozenset(made.starts), frozenset(made.ends)
+    for answer in found.answers:
+        if found.merged.rows[answer.number].reason == Reason.MERGED and not answer.dataset.offsets:
+            spans = [(s.start, s.end) for n, s in enumerate(answer.task.spans) if answer.verdict(n) == "accept"]
+            try_readings(trials.setdefault(answer.dataset.name, {}), found.merged.text, spans, starts, ends)
 
 
 def _add(account: AccountWriter, text: Text, found: TextResult) -> None:

@@ -15,8 +15,10 @@ from labelwise.merge.buckets import BucketWriter, file_of
 from labelwise.merge.same_texts import FormWriter
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, stat_of
-from labelwise.sources.formats import read_items
+from labelwise.sources.formats import JSON, format_of, read_items
+from labelwise.sources.jsonl import guess_offsets
 from labelwise.sources.normalize import normalize_task
+from labelwise.sources.tags import NO_LABEL
 
 LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
 
@@ -54,11 +56,15 @@ class ReadJob(msgspec.Struct, frozen=True):
 
 
 class ReadCounts(msgspec.Struct):
-    """What a reader saw: rows and spans, and of these rows the tasks that have a text."""
+    """What a reader saw: rows and spans, and of these rows the tasks that have a text.
+
+    offsets (str): how doccano's are counted, if that had to be guessed, and makes a difference.
+    """
 
     rows: int = 0
     spans: int = 0
     tasks: int = 0
+    offsets: str = ""
 
 
 def read_source(job: ReadJob) -> ReadCounts:
@@ -71,9 +77,9 @@ def read_source(job: ReadJob) -> ReadCounts:
     name = file_of(job.source.number)
     writer, forms = BucketWriter(job.buckets, name, job.bits), FormWriter(job.forms, name, job.bits)
     with AccountWriter(job.problems) as account:
-        for item in map(check_length, read_items(file.path, dataset.database, dataset.key)):
+        for item in map(check_length, read_items(file.path, dataset.database, dataset.key, dataset.offsets)):
             if isinstance(item, Task):
-                task = rename_labels(item, dataset.rename)
+                task = give_label(rename_labels(item, dataset.rename), dataset, file)
                 task = normalize_task(task) if job.normalize else task
                 value = (task.doc or None) if job.split_by == DOCUMENT else task.meta.get(job.split_by)
                 task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
@@ -91,7 +97,24 @@ def read_source(job: ReadJob) -> ReadCounts:
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     give_back()
-    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"])
+    guessed = "" if dataset.offsets or dataset.database or format_of(file.path) != JSON else guess_offsets(file.path)
+    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], guessed)
+
+
+def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
+    """Give spans of tags without a label the one that their data set declares.
+
+    RAISES (InputError): it declares several.
+    """
+    if not task.spans or task.spans[0].label != NO_LABEL:
+        return task
+    if len(dataset.labels) > 1:
+        raise InputError(
+            f"{file.path}, line {task.line}: its tags, such as B and I, have no label, and data set {dataset.name!r} "
+            "declares several; declare the one that they mean, such as `labels: [PERSON]`"
+        )
+    spans = (msgspec.structs.replace(span, label=dataset.labels[0]) for span in task.spans)
+    return msgspec.structs.replace(task, spans=tuple(spans))
 
 
 def check_length(item: Task | Problem) -> Task | Problem:

@@ -30,6 +30,7 @@ from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, s
 from labelwise.merge.outputs import OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
+from labelwise.merge.readings import add_trials
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.same_texts import join_texts, read_same
 from labelwise.sources.brat import READ_SUFFIXES
@@ -92,15 +93,23 @@ def merge_data(
         # It imports pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
         from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
+        from labelwise.merge.doubts import find_doubts
 
         partitions = collect_partitions(jobs, merged, staging.folder)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
         parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
         ledger = write_account(parts, staging.folder, datasets, settings)
         check_balance(staging.folder, sources, read, work / "buckets", bits)
+        ledger.offsets = {
+            source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
+        }
         ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
-        check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty)
-        write_rest(staging, datasets, load_tokenizer(settings).nlp, settings, ledger, digest_keys(merged), partitions)
+        trials = add_trials(one.trials for one in merged)
+        ledger.doubts = find_doubts(staging.folder, datasets, settings, trials)
+        doubted = any(doubt.stops for doubt in ledger.doubts)
+        check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
+        nlp = load_tokenizer(settings).nlp
+        write_rest(staging, datasets, nlp, settings, ledger, digest_keys(merged), partitions, ledger.doubts)
     return ledger
 
 

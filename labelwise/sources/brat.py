@@ -8,7 +8,7 @@ that is, an id, a label, one or more `start end` fragments, and the mention as t
 The format: https://brat.nlplab.org/standoff.html
 
 1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions say
-   otherwise, other readings are tried (`offsets.READINGS`): the one that most mentions of the document agree with.
+   otherwise, other readings are tried (`offsets.BRAT_READINGS`): the one that most mentions of the document agree with.
 2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
    A mention that is still in several pieces is for the `discontinuous` policy.
@@ -53,6 +53,7 @@ KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalizati
 Discontinuous = Literal["drop", "first", "cover"]
 Shifted = Literal["drop", "nearest"]
 MissingAnn = Literal["skip", "empty"]
+FoldersAre = Literal["ask", "annotators", "labels", "versions"]
 
 # Why a T line isn't converted.
 NOT_CONVERTED = {
@@ -86,6 +87,10 @@ class BratOptions(msgspec.Struct, frozen=True):
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
     shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
         other is equally near.
+    folders (str): what folders with the same texts are: "annotators", each with all labels; "labels", each annotated
+        for its own; "versions", of which the last counts. By default, "ask" if there are some.
+    duplicates (str): of the data sets that are made; empty for that of the section `merge`.
+    expect_losses (bool): go on, though most annotations can't be used.
     """
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
@@ -95,6 +100,9 @@ class BratOptions(msgspec.Struct, frozen=True):
     discontinuous: Discontinuous = "drop"
     shifted: Shifted = "drop"
     encoding: str = "utf-8"
+    folders: FoldersAre = "ask"
+    duplicates: Literal["", "latest", "union", "error"] = ""
+    expect_losses: bool = False
 
 
 DEFAULTS = BratOptions()
@@ -119,6 +127,7 @@ class Document(msgspec.Struct):
         "reading: NAME" once for a document whose offsets aren't plain code points.
     labels (Counter[str]): those of all well-formed T lines, as they are written, of a document that has a text.
     suffixes (tuple[str, ...]): those of its annotation files.
+    used (set[str]): those of these files that have annotations of labels that are asked for.
     """
 
     path: str
@@ -129,6 +138,7 @@ class Document(msgspec.Struct):
     notes: Counter[str] = msgspec.field(default_factory=Counter)
     labels: Counter[str] = msgspec.field(default_factory=Counter)
     suffixes: tuple[str, ...] = ()
+    used: set[str] = set()
 
 
 def find_documents(root: Path) -> list[Path]:
@@ -195,6 +205,7 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
                 found = failed[1]
             if isinstance(found, _Mention):
                 mentions.append(found)
+                document.used.add(suffix)
             elif found:
                 document.problems.append(place._replace(reason=found))
     if document.text is None:

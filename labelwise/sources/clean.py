@@ -11,6 +11,7 @@ import msgspec
 from labelwise.annotations import Kind, Span, Task, Unusable, Verdict
 from labelwise.base.text import State, trim
 from labelwise.corpus.tasks import DOCUMENT, PREDICTED
+from labelwise.sources.offsets import READINGS, says
 
 ANSWERS: tuple[Verdict, ...] = ("accept", "reject", "ignore")
 UNUSABLE = "unusable"  # in place of an answer that isn't a string
@@ -20,6 +21,7 @@ class RawSpan(msgspec.Struct, gc=False):
     """A span as it is read: of any types, so that one that can't be used doesn't cost its task. A missing key is None.
 
     answer (Any): on this span alone, as old binary data have it.
+    text (Any): the words that it is, as some tools write them beside the offsets.
     place (tuple | None): the annotation file of a brat document, and the line of it, as `convert-brat` writes it.
     """
 
@@ -27,6 +29,7 @@ class RawSpan(msgspec.Struct, gc=False):
     end: Any = None
     label: Any = None
     answer: Any = None
+    text: Any = None
     place: tuple[str, int] | None = msgspec.field(default=None, name="_labelwise_place")
 
 
@@ -42,25 +45,37 @@ def clean(
     review: bool = False,
     meta: Any = None,
     uncovered: Mapping[str, State] | None = None,
+    offsets: str = "",
 ) -> Task:
     """Make a task of raw values. White space is trimmed off the edges of its spans.
 
+    A span that quotes other words than are at its offsets can't be used.
+
+    offsets (str): how they count, by the name of one of READINGS; empty for code points.
     who (Iterable[Any]): names of who answered: the first that is one counts.
     """
     usable, unusable = [], []
     length = len(text)
+    read = READINGS[offsets] if offsets else None
     for span in spans or ():
         start, end, label, verdict = span.start, span.end, span.label, span.answer
+        why = f"{label} {start} {end}"
         if verdict is not None and verdict not in ANSWERS:
             verdict = "ignore"
-        # The types are those of JSON itself: True is no 1.
+        # The types are those of JSON itself: True is no 1. Tables of numbers make 5.0 of 5.
+        if type(start) is float or type(end) is float:
+            start, end = (int(one) if type(one) is float and one.is_integer() else one for one in (start, end))
+        if read and type(start) is int and type(end) is int:
+            start, end = read(text, (start, end)) or (-1, -1)
         if type(start) is int and type(end) is int and 0 <= start < end <= length and type(label) is str:
             if text[start].isspace() or text[end - 1].isspace():
                 start, end = trim(text, start, end)
-            if start < end:
+            if span.text and type(span.text) is str and not says(text, [(start, end)], span.text):
+                why = f"{label} {span.start} {span.end}: {span.text[:40]!r} isn't there"
+            elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
-        unusable.append(Unusable(str(label), f"{label} {span.start} {span.end}", verdict, "", *(span.place or ())))
+        unusable.append(Unusable(str(label), why, verdict, "", *(span.place or ())))
     name = ""
     for one in who:
         if one and isinstance(one, str):

@@ -6,38 +6,65 @@
     official NN I-NP O
     Ekeus NNP I-NP I-PER
 
-Columns are cut at tabs, where a line has any, or else at spaces; all rows of a sentence have as many. The first is the
-token and the last one the tag, unless a comment such as `# global.columns = ID FORM NER` names them (CoNLL-U Plus:
-https://universaldependencies.org/ext-format.html). Where the first one numbers the tokens, the second is the token, and
-the tag is in the last one that has nothing but tags, as Universal NER has it. What tags mean: see `tags`.
+Columns are cut at tabs, where a line has any, or else at spaces; all rows of a sentence have as many. A line may also
+be a `token|tag`, or a whole sentence of these. Which columns are the token and the tag, the first HEAD lines say:
+
+1. A comment such as `# global.columns = ID FORM NER` (CoNLL-U Plus: https://universaldependencies.org/ext-format.html),
+   or a first line of names, such as `Word POS Tag`. In a column `Sentence #`, a value begins a sentence.
+2. The only column that has nothing but tags, chunks such as B-NP aside; of two that share labels, the first. Tags may
+   be spelled B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features, as long as all are; brackets such as `(PER*`
+   are CoNLL-2012's.
+3. The last column, if it may have labels alone.
+
+The token is in the first column, or the second one, if the first numbers the tokens, or has the tags. What tags mean:
+see `tags`. A line that begins with # is a comment wherever it stands, unless its columns are those of a token.
 
 Files don't have the text: it is the tokens with one space between them. After -DOCSTART-, `meta.doc` is the number of
 the document; `split_by: doc` keeps its sentences in one split.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.annotations import Found, Problem, Reason
+from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DOCUMENT
-from labelwise.sources.tags import OUTSIDE, PREFIXED, tagged_task
+from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_task
 
 DOCUMENT_START = "-DOCSTART-"
 WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
 HEAD = 1000  # lines that tell the layout of a file
 NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*([^\t]+)")
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`, unless the columns fit.
-COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|# .*")
-TOKENS, TAGS = ("FORM", "TOKEN", "WORD"), ("NER", "TAG", "NER_TAG", "LABEL")
+COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
+TOKENS = ("FORM", "TOKEN", "TOKENS", "WORD", "WORDS", "TEXT")
+TAGS = ("NE", "NER", "ENTITY", "ENTITIES", "IOB", "IOB2", "BIO", "TAG", "TAGS", "LABEL", "LABELS")  # the best first
 SPACES = re.compile("[ \t]+")
+WORD_ENDS = re.compile("[-_ .]+")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
 FIRST = re.compile(r"[01]($|[-.])")  # the number of a sentence's first token
+CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "PC", "NC", "VC", "AC"}
+# How tags are spelled; where not as in the first two, all tags of a column are, and a label has a B and an I.
+PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.+)", re.DOTALL)
+BARE = re.compile(r"(?P<prefix>[BIUSLE])(?P<label>)")
+FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
+OTHERS = tuple(
+    map(
+        re.compile,
+        (
+            r"(?P<prefix>[BIUSLE])_(?P<label>.+)",
+            r"(?P<label>.+)-(?P<prefix>[BIUSLE])",
+            r"(?P<prefix>[biusle])-(?P<label>.+)",
+        ),
+    )
+)
+BRACKETED = re.compile(r"\*|\((?P<label>[A-Z_]+)\*?\)?|\*\)")
 
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
-Columns = tuple[int, int]  # of the token and of the tag
 Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and how many there are
 
 
@@ -45,20 +72,27 @@ class Layout(NamedTuple):
     """The layout of a file, as its first lines tell it.
 
     shape (Shape | None): of its first token; None if no line is certain to be one.
-    numbered (bool): the first column numbers the tokens, from 1 in each sentence of several.
+    spelled (re.Pattern): how tags are spelled.
+    names (list[str]): the cells of a line of names; empty without.
+    sentence (int): the column in which a value begins a sentence; -1 for none.
     """
 
     shape: Shape | None
-    numbered: bool
+    token: int = 0
+    tag: int = -1
+    spelled: re.Pattern[str] = PLAIN
+    names: list[str] = []
+    sentence: int = -1
 
 
 def read_conll(path: Path) -> Iterator[Found]:
-    """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line."""
-    layout = _layout_of(_lines(path))
-    named: Columns | None = None
+    """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line.
+
+    RAISES (InputError): no column has tags, or it isn't certain which.
+    """
+    layout = _layout_of(path)
     document = 0
-    for blank, block in groupby(enumerate(_lines(path), 1), lambda item: not item[1].strip(WHITE)):
-        lines = [] if blank else list(block)
+    for lines in _blocks(path, layout):
         shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
         rows: list[NumberedRow] = []
         problem = None
@@ -67,20 +101,46 @@ def read_conll(path: Path) -> Iterator[Found]:
                 problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8")
             elif line.startswith(DOCUMENT_START):
                 document += 1
-            elif rows or not _is_comment(line, shape, named[1] if named else -1):
+            elif not _is_comment(line, shape, layout.tag) and cells_of(line) != layout.names:
                 rows.append((number, cells_of(line)))
-            elif found := NAMED_COLUMNS.fullmatch(line):
-                named = _named_columns(found[1].split())
         if problem or rows:
-            columns = named or (_numbered_columns([cells for _, cells in rows]) if layout.numbered else (0, -1))
-            yield problem or _read_sentence(rows, columns, document)
+            yield problem or _read_sentence(rows, layout, document)
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, without their ends, which are LF, CR, or CRLF."""
+def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
+    """Yield the lines of each sentence, with their numbers."""
+    block: list[tuple[int, str]] = []
+    for number, line in _lines(path):
+        blank = not line.strip(WHITE)
+        begins = not blank and layout.sentence >= 0 and bool([*cells_of(line), *[""] * 9][layout.sentence].strip())
+        if (blank or begins) and block:
+            yield block
+            block = []
+        if not blank:
+            block.append((number, line))
+    if block:
+        yield block
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file, without their ends, which are LF, CR, or CRLF, with their numbers.
+
+    Of `token|tag token|tag`, each pair is a line, and a blank one follows; `token|tag` alone is a line as any other.
+    """
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
-        for line in file:
-            yield line.removesuffix("\n")
+        lines = (line.removesuffix("\n") for line in file)
+        head = list(islice(lines, HEAD))
+        marked = [line.split() for line in head if line.strip(WHITE) and not is_marked(line)]
+        piped = bool(marked) and all("|" in pair[1:] for pairs in marked for pair in pairs)
+        whole = piped and any(len(pairs) > 1 for pairs in marked)
+        for number, line in enumerate(chain(head, lines), 1):
+            if not piped or is_marked(line):
+                yield number, line
+                continue
+            for pair in line.split():
+                yield number, "\t".join(pair.rsplit("|", marked[0][0].count("|")))
+            if whole or not line.strip(WHITE):
+                yield number, ""
 
 
 def cells_of(line: str) -> list[str]:
@@ -99,18 +159,128 @@ def is_marked(line: str) -> bool:
     return line.startswith(("#", DOCUMENT_START))
 
 
-def _layout_of(lines: Iterable[str]) -> Layout:
-    """Find out the layout of a file."""
-    shape, numbered = None, None
-    for blank, block in groupby(islice(lines, HEAD), lambda line: not line.strip(WHITE)):
-        tokens = [line for line in block if not blank and not is_marked(line)]
-        shape = shape or (shape_of(tokens[0]) if tokens else None)
-        rows = [cells_of(line) for line in tokens]
+def _layout_of(path: Path) -> Layout:
+    """Find out the layout of a file.
+
+    RAISES (InputError): see `read_conll`.
+    """
+    head = [line for _, line in islice(_lines(path), HEAD)]
+    tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
+    shape = shape_of(tokens[0]) if tokens else None
+    named = next((found[1].split() for line in head if (found := NAMED_COLUMNS.fullmatch(line))), [])
+    first = cells_of(tokens[0]) if tokens else []
+    names = first if not named and _are_names(first) else []
+    rows = [cells_of(line) for line in tokens[bool(names) :]]
+    width = max(map(len, rows), key=Counter(map(len, rows)).__getitem__, default=0)
+    columns = [
+        [cell.strip() for cell in column] for column in zip(*(row for row in rows if len(row) == width), strict=True)
+    ]
+    if named or names:
+        token, tag = _named_columns(named or names)
+        spelling = _spelling_of(columns[tag]) if tag < len(columns) else None
+        sentence = next((place for place, name in enumerate(names) if name.upper().startswith("SENTENCE")), -1)
+        return Layout(shape, token, tag, spelling or PLAIN, names, sentence)
+    tags = {place: spelled for place, column in enumerate(columns) if (spelled := _spelling_of(column))}
+    tag = _choose_column(path, columns, tags)
+    if tags.get(tag) is BRACKETED:
+        return Layout(shape, 3, tag, BRACKETED)
+    numbered = _are_numbered(head) and width > 2
+    return Layout(shape, 1 if numbered or tag == 0 else 0, -1 if tag == width - 1 else tag, tags.get(tag, PLAIN))
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Tell whether a line names its columns: one is called as tags are, and none is a tag: "Tag" is German for day."""
+    named = any(_rank(name) < len(TAGS) for name in cells[1:])
+    return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
+
+
+def _rank(name: str) -> int:
+    """Tell how well the name of a column fits one of tags, from 0; NE-COARSE-LIT and ner_tags fit, too."""
+    first = WORD_ENDS.split(name.upper().rpartition(":")[2].strip())[0]
+    return TAGS.index(first) if first in TAGS else len(TAGS)
+
+
+def _are_numbered(lines: Iterable[str]) -> bool:
+    """Tell whether the first column numbers the tokens, from 1 in each sentence of several."""
+    numbered = None
+    for blank, block in groupby(lines, lambda line: not line.strip(WHITE)):
+        rows = [cells_of(line) for line in block if not blank and not is_marked(line)]
         if len(rows) > 1 and numbered is None:
             numbered = all(len(cells) > 2 and cells[0] == str(place) for place, cells in enumerate(rows, 1))
         elif len(rows) > 1:  # numbers such as 2-3 and 4.1 may follow
             numbered = numbered and bool(FIRST.match(rows[0][0]))
-    return Layout(shape, bool(numbered))
+    return bool(numbered)
+
+
+def _spelling_of(column: Sequence[str]) -> re.Pattern[str] | None:
+    """Find how the tags of a column are spelled; None if it has something else, or no tag."""
+    marked = [cell for cell in column if cell not in (*OUTSIDE, "o")]
+    plain = [found for cell in marked if (found := PLAIN.fullmatch(cell))]
+    if plain and len(plain) >= 0.9 * len(marked):
+        return None if {found["label"] for found in plain} <= CHUNKS else PLAIN
+    if {"B", "I"} <= {*marked} <= {*"BIUSLE"}:
+        return BARE
+    if any(map(FEATURE.fullmatch, marked)) and all("=" in cell for cell in marked):
+        return FEATURE
+    if any(cell.startswith("(") for cell in column) and all(map(BRACKETED.fullmatch, column)):
+        return BRACKETED
+    for spelled in OTHERS:
+        matches = [spelled.fullmatch(cell) for cell in marked]
+        pairs = {(one["label"], one["prefix"].upper() == "B") for one in matches if one}
+        if all(matches) and any((label, not begins) in pairs for label, begins in pairs):
+            return spelled
+    return None
+
+
+def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, re.Pattern[str]]) -> int:
+    """Choose the column of tags, of those that have some; the last column, if none has, and it may have labels alone.
+
+    RAISES (InputError): there are several, and they share no label; or none, and the last one has something else.
+    """
+    labels = [{_label_of(cell, tags[place]) for cell in columns[place]} - {""} for place in tags]
+    shared = all(one.startswith(tuple(labels[0])) for other in labels[1:] for one in list(other)[:1])
+    if tags and (shared or BRACKETED in tags.values()):
+        return next(iter(tags))
+    last = columns[-1] if columns else []
+    marked = [cell for cell in last if cell not in OUTSIDE]
+    odd = len({*marked}) > max(10, len(last) / 4) or any(sign in cell for cell in marked for sign in "=|(*")
+    odd = odd or (not marked and any(sign in cell for column in columns for cell in column for sign in ("(", "=")))
+    if not tags and not odd:
+        return len(columns) - 1
+    samples = "; ".join(
+        f"{place}: {', '.join(list(dict.fromkeys(column))[:4])}" for place, column in enumerate(columns, 1)
+    )
+    names = ["FORM", *["_"] * (len(columns) - 2), "NER"]
+    which = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
+    raise InputError(
+        f"{path}: {which}, as B-PER, I-PER and O are; name the columns in a first line, such as "
+        f"`# global.columns = {' '.join(names)}`. The columns are {samples}"
+    )
+
+
+def _label_of(cell: str, spelled: re.Pattern[str]) -> str:
+    found = spelled.fullmatch(cell)
+    return (found["label"] or "") if found else ""
+
+
+def _plain_tags(tags: Sequence[str], spelled: re.Pattern[str]) -> list[str]:
+    """Spell tags plainly: B-PER."""
+    if spelled is PLAIN:
+        return list(tags)
+    if spelled is BRACKETED:
+        found, label = [], ""
+        for tag in tags:
+            begun = _label_of(tag, spelled)
+            label = begun or label
+            found.append(f"{'B' if begun else 'I'}-{label}" if label else "O")
+            label = "" if tag.endswith(")") else label
+        return found
+    matches = [spelled.fullmatch(tag) for tag in tags]
+    others = ["O" if spelled is FEATURE or tag == "o" else tag for tag in tags]
+    return [
+        f"{match['prefix'].upper()}-{match['label'] or NO_LABEL}" if match else other
+        for match, other in zip(matches, others, strict=True)
+    ]
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
@@ -128,32 +298,23 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
     return label not in OUTSIDE and not PREFIXED.fullmatch(label)
 
 
-def _numbered_columns(rows: Sequence[Sequence[str]]) -> Columns:
-    """Find the tags of a sentence whose tokens are numbered: the last column with nothing else."""
-    width = min(map(len, rows), default=0)
-    tags = [
-        place
-        for place in range(2, width)
-        if all(cells[place] == "O" or PREFIXED.fullmatch(cells[place]) for cells in rows)
-    ]
-    return 1, tags[-1] if tags else -1
-
-
-def _named_columns(names: Sequence[str]) -> Columns:
+def _named_columns(names: Sequence[str]) -> tuple[int, int]:
     """Find token and tag among the names of columns; the first and the last one, if there is none of a known name."""
-    names = [name.upper().rpartition(":")[2] for name in names]
-    token = next((place for place, name in enumerate(names) if name in TOKENS), 0)
-    return token, next((place for place, name in enumerate(names) if name in TAGS), -1)
+    token = next((place for place, name in enumerate(names) if name.upper().rpartition(":")[2] in TOKENS), 0)
+    ranks = [(_rank(name), place) for place, name in enumerate(names) if place != token]
+    best, place = min(ranks, default=(len(TAGS), -1))
+    return token, place if best < len(TAGS) else -1
 
 
-def _read_sentence(rows: Sequence[NumberedRow], columns: Columns, document: int) -> Found:
+def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -> Found:
     """Make a task of a sentence; its line is that of its first token."""
-    token, tag = columns
+    columns = layout.token, layout.tag
     for number, cells in rows:
-        if len(cells) < 2 or len(cells) <= max(token, tag):
+        if len(cells) < 2 or len(cells) <= max(columns):
             return Problem(number, Reason.MALFORMED, "no tag; a line has a token and its tag")
         if len(cells) != len(rows[0][1]):
             first = f"the sentence's first line has {len(rows[0][1])}"
             return Problem(number, Reason.MALFORMED, f"{len(cells)} columns, where {first}")
     words, tags = ([cells[place].strip() for _, cells in rows] for place in columns)
+    tags = _plain_tags(tags, layout.spelled)
     return tagged_task(rows[0][0], words, tags, {DOCUMENT: str(document)} if document else None)

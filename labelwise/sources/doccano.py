@@ -7,24 +7,45 @@
 All else that doccano was given with a text are keys of the row: of our own exports, the document's name, and what was
 predicted. As long as the spans are still these, nobody is known to have looked at them.
 
-Offsets count code points; the very first versions counted UTF-16 code units (doccano pull request 99). An export with
-"annotations" has numbers in place of labels, which only doccano knows.
+Objects may have the keys of others, such as "start" for "start_offset".
+
+doccano's offsets count UTF-16 code units, as its pages do, or, by an option of a project, what readers see as one
+character (doccano issue 2290); others that write its rows count code points. So they are read as most spans of a file
+say by where they end, unless the data set's entry says how. An export with "annotations" has numbers in place of
+labels, which only doccano knows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.base.text import is_integer
 from labelwise.corpus.tasks import PREDICTED
 from labelwise.sources.clean import RawSpan, clean
-from labelwise.sources.keys import LISTS, TEXTS, first_of, marked_lists, name_of, rejected_of, uncovered_of
+from labelwise.sources.keys import (
+    ENDS,
+    LISTS,
+    NAMES,
+    STARTS,
+    TEXTS,
+    first_of,
+    marked_lists,
+    name_of,
+    no_text,
+    rejected_of,
+    uncovered_of,
+)
+from labelwise.sources.offsets import choose_counted
 
 
-def parse_doccano(line: int, row: dict[str, Any]) -> Sequence[Found]:
-    """Make a task of a row, or say why it can't be used, or that it has more spans than were read."""
+def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence[Found]:
+    """Make a task of a row, or say why it can't be used, or that it has more spans than were read.
+
+    offsets (str): see `clean`.
+    """
     text = first_of(row, TEXTS)
     if not isinstance(text, str) or not text.strip():
-        return (Problem(line, Reason.NO_TEXT),)
+        return (no_text(line, row),)
     lists = marked_lists(row) or []
     if not lists and any(key in row for key in LISTS):
         return (Problem(line, Reason.NOT_ANNOTATED, "no list of spans"),)
@@ -33,7 +54,7 @@ def parse_doccano(line: int, row: dict[str, Any]) -> Sequence[Found]:
         return (Problem(line, Reason.MALFORMED, why),)
     filled = [one for one in lists if one] or lists
     spans = [_offsets(one) for one in filled[0]]
-    if any(sorted(map(str, map(_offsets, one))) != sorted(map(str, spans)) for one in filled):
+    if any(_places(map(_offsets, one)) != _places(spans) for one in filled):
         why = f"its {' and '.join(key for key in LISTS if row.get(key))} differ; keep one of them"
         return (Problem(line, Reason.MALFORMED, why),)
     rejected = rejected_of(row)
@@ -44,19 +65,47 @@ def parse_doccano(line: int, row: dict[str, Any]) -> Sequence[Found]:
         who=[row.get("username") or row.get("user")],
         meta=name_of(row, row, text) | ({PREDICTED: "yes"} if _is_unchanged(spans, row.get(PREDICTED)) else {}),
         uncovered=uncovered_of(row),
+        offsets=offsets,
     )
     there = max(len(row[key]) for key in LISTS if isinstance(row.get(key), list))
     read = len(task.spans) + len(task.unusable) - len(rejected)
     return (task,) if there == read else (task, miscounted(line, there, "spans", read))
 
 
+def is_doccanos(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row with lists is doccano's own, and not one that merely looks like it."""
+    objects = [one for one in row.get("entities") or () if isinstance(one, dict)]
+    return "label" in row or "labels" in row or any("start_offset" in one for one in objects)
+
+
+def choose_offsets(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Choose how doccano's offsets in rows count; see `offsets.choose_counted`."""
+
+    def places() -> Iterator[tuple[str, list[tuple[int, int]]]]:
+        """Yield texts with the offsets of their spans."""
+        for row in rows:
+            spans = [_offsets(one)[:2] for marked in marked_lists(row) or () for one in marked]
+            spans += [(span.start, span.end) for span in rejected_of(row)]
+            text = first_of(row, TEXTS)
+            yield text if isinstance(text, str) else "", [span for span in spans if all(map(is_integer, span))]
+
+    return choose_counted(places())
+
+
 def _is_unchanged(spans: Sequence[tuple[Any, ...]], predicted: Any) -> bool:
     """Tell whether a row's spans are the ones that it says were predicted, if it says so."""
-    return isinstance(predicted, list) and sorted(map(str, map(list, spans))) == sorted(map(str, predicted))
+    return isinstance(predicted, list) and _places(spans) == sorted(map(str, predicted))
+
+
+def _places(spans: Iterable[tuple[Any, ...]]) -> list[str]:
+    """List start, end and label of spans, to compare them with others of any types."""
+    return sorted(str([*one[:3]]) for one in spans)
 
 
 def _offsets(one: Any) -> tuple[Any, ...]:
-    """Return start, end and label of a span, in either form; of anything else, nothing, which can't be used."""
+    """Return what a RawSpan has of a span, in either form; of anything else, nothing, which can't be used."""
     if isinstance(one, dict):
-        return one.get("start_offset"), one.get("end_offset"), one.get("label")
+        label = first_of(one, NAMES)
+        label = label[0] if isinstance(label, list) and len(label) == 1 else label
+        return first_of(one, STARTS), first_of(one, ENDS), label, None, one.get("text")
     return tuple(one[:3]) if isinstance(one, list) and len(one) >= 3 else (None, None, None)

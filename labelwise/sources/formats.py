@@ -14,8 +14,7 @@ from labelwise.annotations import Found
 from labelwise.base.errors import InputError
 from labelwise.sources.conll import read_conll
 from labelwise.sources.json_text import BOM
-from labelwise.sources.jsonl import read_jsonl_file
-from labelwise.sources.label_studio import read_label_studio
+from labelwise.sources.jsonl import read_rows
 from labelwise.sources.prodigy import read_database
 from labelwise.sources.tagged_rows import read_parquet
 from labelwise.sources.webanno import read_webanno
@@ -30,17 +29,17 @@ class Format(NamedTuple):
 
     suffixes (tuple[str, ...]): those of its files.
     read (Callable): yields the tasks and problems of a file, given the data set's name in a Prodigy database, or the
-        declared key of a `.spacy` file's spans or of a Label Studio task's text; see `spacy_docs`, `label_studio`.
+        declared key of a `.spacy` file's spans or of a Label Studio task's text; and how offsets count, see `clean`.
     begins (bytes): what its files begin with, if others have its suffixes, too.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[Path, str], Iterator[Found]]
+    read: Callable[[Path, str, str], Iterator[Found]]
     begins: bytes = b""
 
 
-def _read_spacy(path: Path, key: str) -> Iterator[Found]:
+def _read_spacy(path: Path, key: str, _: str) -> Iterator[Found]:
     from labelwise.sources.spacy_docs import read_spacy  # it imports spaCy, which takes seconds
 
     return read_spacy(path, key)
@@ -48,25 +47,24 @@ def _read_spacy(path: Path, key: str) -> Iterator[Found]:
 
 TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
 DATABASE = Format("Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), read_database)
-JSONL = Format("JSONL", (".jsonl", ".jsonl.gz"), lambda path, _: read_jsonl_file(path))
+JSON = Format("JSON", (".jsonl", ".jsonl.gz", ".json"), read_rows)
 # Where several have a file's suffix, the first whose `begins` fits is taken.
 FORMATS = (
     DATABASE,
-    JSONL,
+    JSON,
     Format("`.spacy`", (".spacy",), _read_spacy),
-    Format("WebAnno TSV 3", TABLES, lambda path, _: read_webanno(path), b"#FORMAT=WebAnno TSV"),
-    Format("CoNLL", TABLES, lambda path, _: read_conll(path)),
-    Format("Label Studio", (".json",), read_label_studio),
-    Format("Parquet", (".parquet",), lambda path, _: read_parquet(path)),
+    Format("WebAnno TSV 3", TABLES, lambda path, *_: read_webanno(path), b"#FORMAT=WebAnno TSV"),
+    Format("CoNLL", TABLES, lambda path, *_: read_conll(path)),
+    Format("Parquet", (".parquet",), lambda path, *_: read_parquet(path)),
 )
 SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format.suffixes))
 
 
 def format_of(path: Path) -> Format:
-    """Find the format of a file; one with another suffix is JSONL."""
+    """Find the format of a file; one with another suffix is JSON."""
     named = [one for one in FORMATS[1:] if path.name.endswith(one.suffixes)]
     begin = _begin(path) if len(named) > 1 else b""
-    return next((one for one in named if begin.startswith(one.begins)), JSONL)
+    return next((one for one in named if begin.startswith(one.begins)), JSON)
 
 
 def _begin(path: Path) -> bytes:
@@ -74,15 +72,16 @@ def _begin(path: Path) -> bytes:
         return file.read(100).removeprefix(BOM)
 
 
-def read_items(path: Path, dataset: str = "", key: str = "") -> Iterator[Found]:
+def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:
     """Yield the tasks and problems of a file.
 
     dataset (str): the data set's name, if the file is a Prodigy database.
-    key (str): see `Format`.
+    key, offsets (str): see `Format`.
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """
     try:
-        yield from DATABASE.read(path, dataset) if dataset else format_of(path).read(path, key)
+        format = DATABASE if dataset else format_of(path)
+        yield from format.read(path, dataset or key, offsets)
     except sqlite3.OperationalError as error:
         raise InputError(
             f"{path}: the database can't be read now: {error}; stop what is writing to it, or try again"

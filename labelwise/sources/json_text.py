@@ -16,6 +16,13 @@ CHUNK = 2**20
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
+def why_not_json(error: Exception) -> str:
+    """Say why something isn't JSON."""
+    if "surrogate" in str(error):
+        return "a lone surrogate, such as \\ud83d: half of a character that was cut; delete it"
+    return str(error).removeprefix("JSON is malformed: ")
+
+
 def find_repeated(content: bytes) -> str:
     """Find a key that an object in JSON has twice, of which decoders take the last; empty if there is none."""
 
@@ -70,4 +77,4 @@ def read_elements(path: Path) -> Iterator[bytes]:
 
 
 def _not_an_array(path: Path, why: str) -> InputError:
-    return InputError(f"{path}: it isn't one JSON array ({why}); export it from Label Studio again")
+    return InputError(f"{path}: it isn't one JSON array ({why}); make it again, or write JSONL, a row per line")

@@ -1,22 +1,25 @@
-"""Read JSONL, plain or compressed by gzip: a row per line, each by its own keys (see `keys`).
+"""Read rows of JSON, each by its own keys (see `keys`): JSONL, plain or compressed by gzip, and arrays.
 
-A row whose keys contradict one another is of no format that can be known: it is counted as `other format`.
+A row whose keys contradict one another, or that has spans under one that nobody knows, is counted as `other format`.
 """
 
 import gzip
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
 from labelwise.annotations import Found, Problem, Reason, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
-from labelwise.sources.doccano import parse_doccano
-from labelwise.sources.json_text import BOM, find_repeated
-from labelwise.sources.keys import find_contradiction, shape_of
+from labelwise.sources.doccano import choose_offsets, is_doccanos, parse_doccano
+from labelwise.sources.json_text import BOM, find_repeated, read_elements, why_not_json
+from labelwise.sources.keys import find_contradiction, no_text, shape_of
+from labelwise.sources.label_studio import is_label_studios, read_element
+from labelwise.sources.other_rows import name_other, rewrite
 from labelwise.sources.prodigy import ProdigyRow, parse_prodigy, task_of
 from labelwise.sources.tagged_rows import parse_tagged
 
@@ -28,19 +31,94 @@ HEADERS = {
     b"\xff\xfe": "this is UTF-16; save it as UTF-8",
     b"\xfe\xff": "this is UTF-16; save it as UTF-8",
 }
+KEY = re.compile(rb'"([A-Za-z_]+)"\s*:')
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 
 
-def read_jsonl_file(path: Path) -> Iterator[Found]:
-    """Yield the rows of a file.
+class Offsets(NamedTuple):
+    """How the offsets of rows count: as declared, and those of doccano's rows."""
 
-    RAISES (InputError): it isn't JSONL, but a database, or compressed in a way that its name doesn't tell.
+    declared: str = ""
+    doccanos: str = ""
+
+
+AS_READ = Offsets()
+
+
+def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
+    """Yield the rows of a file, whatever its name: of JSONL, or the elements of an array, whose numbers are lines.
+
+    key (str): see `label_studio.read_element`.
+    offsets (str): see `clean`; empty for code points, or for what doccano's rows say.
+    RAISES (InputError): it isn't JSON, but a database, or compressed in a way that its name doesn't tell.
     """
+    how = Offsets(offsets, offsets or guess_offsets(path))
+    if not is_array(path):
+        with open_jsonl(path) as lines:
+            yield from read_jsonl(lines, how)
+        return
+    for number, raw in enumerate(read_elements(path), 1):
+        try:
+            element = msgspec.json.decode(raw)
+        except DECODE_ERRORS as error:
+            yield Problem(number, Reason.BAD_JSON, why_not_json(error))
+            continue
+        if not isinstance(element, dict | list):
+            yield Problem(number, Reason.MALFORMED, f"a task is an object, not {type(element).__name__}")
+        elif isinstance(element, dict) and not _has_rows_keys(element):
+            repeated = find_repeated(raw)
+            yield from [_repeated(number, repeated)] if repeated else read_element(number, element, key, offsets)
+        else:
+            yield from parse_row(number, raw, how)
+
+
+def is_array(path: Path) -> bool:
+    """Tell whether a file is an array, whatever its name; rows of JSONL may be arrays themselves, of a text and more.
+
+    RAISES (InputError): it is one object, or see `open_jsonl`.
+    """
+    with open_jsonl(path) as file:
+        begin = file.read(2**16).removeprefix(BOM).lstrip()
+    if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
+        keys: dict[str, Any] = {key.decode(): [] for key in KEY.findall(begin)}
+        why = name_other(keys) or "write an array of tasks, or JSONL, a row per line"
+        raise InputError(f"{path}: it is one JSON object; {why}")
+    return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
+
+
+def _has_rows_keys(element: dict[str, Any]) -> bool:
+    """Tell whether an element of an array is a row as JSONL has it, and no task of Label Studio's."""
+    if is_label_studios(element) and shape_of(element) != "prodigy":
+        return False
+    return shape_of(rewrite(element)) is not None or bool(name_other(element))
+
+
+def guess_offsets(path: Path) -> str:
+    """Guess how offsets in doccano's rows count, if the first row of a file is of these; empty if none differs."""
+    if is_array(path):
+        return ""
     with open_jsonl(path) as lines:
-        yield from read_jsonl(lines)
+        try:
+            first = msgspec.json.decode(next((line for line in lines if not line.isspace()), b"0").removeprefix(BOM))
+        except DECODE_ERRORS:
+            return ""
+    if shape_of(first) != "doccano" or not is_doccanos(first):
+        return ""
+    with open_jsonl(path) as lines:
+        return choose_offsets(_beyond_ascii(lines))
 
 
-def read_jsonl(lines: IO[bytes]) -> Iterator[Found]:
+def _beyond_ascii(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield doccano's rows in which characters may be counted differently."""
+    for line in lines:
+        if not line.isascii() or b"\\u" in line:
+            with suppress(*DECODE_ERRORS):
+                row = msgspec.json.decode(line.removeprefix(BOM))
+                if shape_of(row) == "doccano" and is_doccanos(row):
+                    yield row
+
+
+def read_jsonl(lines: IO[bytes], offsets: Offsets = AS_READ) -> Iterator[Found]:
     """Yield the rows of JSONL."""
     position = number = 0
     for line in lines:
@@ -49,7 +127,7 @@ def read_jsonl(lines: IO[bytes]) -> Iterator[Found]:
             number += 1
             content = row.removeprefix(BOM) if position == 0 and number == 1 else row
             if content and not content.isspace():
-                yield from parse_row(number, content)
+                yield from parse_row(number, content, offsets)
         position += len(line)
     if (there := lines.tell()) != position:
         yield miscounted(number, there, "bytes", position)
@@ -58,7 +136,7 @@ def read_jsonl(lines: IO[bytes]) -> Iterator[Found]:
 def open_jsonl(path: Path) -> IO[bytes]:
     """Open a file, which is decompressed as it is read.
 
-    RAISES (InputError): see `read_jsonl_file`.
+    RAISES (InputError): see `read_rows`.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
@@ -90,32 +168,46 @@ class _Row(ProdigyRow, gc=False):
 _decode = msgspec.json.Decoder(_Row).decode
 
 
-def parse_row(line: int, row: bytes) -> Sequence[Found]:
+def parse_row(line: int, row: bytes, offsets: Offsets = AS_READ) -> Sequence[Found]:
     """Decode a row: its task, or why it can't be used, or both."""
     short = without_tokens(row)
     if _may_repeat(short) and (key := find_repeated(row)):
         return (_repeated(line, key),)
     # Nearly all rows have Prodigy's keys alone, and are decoded once, without their tokens.
     try:
-        if (prodigys := _decode(short)).is_plain():
-            return (task_of(line, prodigys),)
+        prodigys = _decode(short)
+        if prodigys.is_plain() and prodigys.text and (prodigys.spans or not _has_lists(short)):
+            return (task_of(line, prodigys, offsets.declared),)
     except msgspec.ValidationError:
         pass
-    except DECODE_ERRORS:
-        return (Problem(line, Reason.BAD_JSON),)
+    except DECODE_ERRORS as error:
+        return (Problem(line, Reason.BAD_JSON, why_not_json(error)),)
     # Others are decoded once more, with all that they have.
     try:
-        content = msgspec.json.decode(row)
-    except DECODE_ERRORS:
-        return (Problem(line, Reason.BAD_JSON),)
+        content = rewrite(msgspec.json.decode(row))
+    except DECODE_ERRORS as error:
+        return (Problem(line, Reason.BAD_JSON, why_not_json(error)),)
     if key := find_repeated(row):
         return (_repeated(line, key),)
-    if contradiction := find_contradiction(content):
-        return (Problem(line, Reason.OTHER_FORMAT, contradiction),)
+    if not isinstance(content, dict):
+        return (Problem(line, Reason.MALFORMED, f"a row is an object, not {type(content).__name__}"),)
+    if other := find_contradiction(content) or name_other(content):
+        return (Problem(line, Reason.OTHER_FORMAT, other),)
     shape = shape_of(content)
+    if isinstance(content.get("data"), dict) and is_label_studios(content):
+        return tuple(read_element(line, content, offsets=offsets.declared))
     if shape == "tags":
         return parse_tagged(line, content)
-    return parse_doccano(line, content) if shape == "doccano" else (parse_prodigy(line, row),)
+    if shape == "doccano":
+        return parse_doccano(line, content, offsets.doccanos if is_doccanos(content) else offsets.declared)
+    if not content.get("text"):
+        return (no_text(line, content),)
+    return (parse_prodigy(line, msgspec.json.encode(content), offsets.declared),)
+
+
+def _has_lists(row: bytes) -> bool:
+    """Tell whether a row may have lists other than an empty one of spans."""
+    return b"[" in row.replace(b'"spans":[]', b"", 1)
 
 
 def without_tokens(row: bytes) -> bytes:

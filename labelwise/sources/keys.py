@@ -10,6 +10,7 @@ One that has none of them, such as `{"text": "Add"}`, is Prodigy's.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
+from labelwise.annotations import Problem, Reason
 from labelwise.base.text import State
 from labelwise.corpus.tasks import DOCUMENT, REJECTED, UNCOVERED
 from labelwise.sources.clean import ANSWERS, RawSpan
@@ -18,7 +19,10 @@ from labelwise.sources.tags import OUTSIDE
 Shape = Literal["prodigy", "doccano", "tags"]
 
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
-LISTS, TEXTS = ("label", "labels", "entities"), ("text", "data")  # of doccano
+# Of doccano, and of others that write as simply: "ents" are of spaCy's `Doc.to_json`.
+LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
+STARTS, ENDS = ("start", "start_offset", "start_char", "begin"), ("end", "end_offset", "end_char", "stop")
+NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "category", "class", "tag")
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 
 
@@ -70,6 +74,12 @@ def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
     """Return the value of the first of some keys that a row has; None if it has none of them."""
     return next((row[key] for key in keys if key in row), None)
+
+
+def no_text(line: int, row: Mapping[str, Any]) -> Problem:
+    """Make the problem of a row without a text: it names the keys that the row has."""
+    there = ", ".join(sorted(row)[:8])
+    return Problem(line, Reason.NO_TEXT, f"its keys are {there}" if there and "text" not in row else "")
 
 
 def name_of(row: Mapping[str, Any], data: Mapping[str, Any], text: str) -> dict[str, str]:

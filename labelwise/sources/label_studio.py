@@ -23,20 +23,18 @@ Exports of Label Studio 1.23, of several annotators and controls, were read: off
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from labelwise.annotations import Found, Problem, Reason, miscounted
-from labelwise.base.text import DECODE_ERRORS, is_integer
+from labelwise.base.text import is_integer
 from labelwise.sources.clean import RawSpan, clean
-from labelwise.sources.json_text import find_repeated, read_elements
-from labelwise.sources.keys import name_of, rejected_of, shape_of, uncovered_of
+from labelwise.sources.keys import name_of, rejected_of, uncovered_of
 from labelwise.sources.offsets import choose_reading, fold, to_code_points
 
 OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
 LABELS = ("labels", "hypertextlabels")
+MARKS = ("annotations", "completions", "annotation_id", "annotator", "predictions")  # of an exported task
+HYPERTEXT = "it marks HTML (HyperText), by paths: export the text without its tags, and label that, as <Text>"
 TIMES = ("created_at", "updated_at")
 ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
 
@@ -50,28 +48,17 @@ class _Mark(NamedTuple):
     quote: str | None
 
 
-def read_label_studio(path: Path, key: str = "") -> Iterator[Found]:
-    """Yield the annotations of an export as tasks; the number of an exported task counts as the line.
+def is_label_studios(element: Mapping[str, Any]) -> bool:
+    """Tell whether an object has the keys of an exported task."""
+    return isinstance(element.get("data"), dict) or any(key in element for key in MARKS)
 
-    key (str): that of the text among a task's data; empty for `text`, or the only string.
-    RAISES (InputError): the file isn't a JSON array.
+
+def read_element(number: int, element: Mapping[str, Any], key: str = "", offsets: str = "") -> Iterator[Found]:
+    """Yield the annotations of an exported task as tasks, or why they can't be used.
+
+    key (str): that of the text among its data; empty for `text`, or the only string.
+    offsets (str): how they count, if that isn't told by the texts of spans; see `clean`.
     """
-    for number, raw in enumerate(read_elements(path), 1):
-        try:
-            element = msgspec.json.decode(raw)
-        except DECODE_ERRORS as error:
-            yield Problem(number, Reason.BAD_JSON, str(error))
-            continue
-        if repeated := find_repeated(raw):
-            yield Problem(number, Reason.MALFORMED, f"the key {repeated!r} is there twice; keep one")
-        elif not isinstance(element, dict):
-            yield Problem(number, Reason.MALFORMED, f"a task is an object, not {type(element).__name__}")
-        else:
-            yield from _read_element(number, element, key)
-
-
-def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator[Found]:
-    """Make tasks of the annotations of an exported task."""
     annotations = _annotations_of(element)
     texts = _texts_of(element)
     text = texts.get(key) if key else texts.get("text", next(iter(texts.values())) if len(texts) == 1 else None)
@@ -83,14 +70,12 @@ def _read_element(number: int, element: Mapping[str, Any], key: str) -> Iterator
     elif ADDRESS.fullmatch(text):
         why = f"its data is the address of an image or a file, not a text: {text[:80]}"
         yield Problem(number, Reason.OTHER_FORMAT, why)
-    elif not annotations and shape_of(element):
-        yield Problem(number, Reason.OTHER_FORMAT, "its keys are those of JSONL; write it as that, a row per line")
     elif not annotations:
         yield Problem(number, Reason.NOT_ANNOTATED, "no annotation")
     else:
         for annotation in annotations:
             if isinstance(annotation, dict) and isinstance(annotation.get("result"), list):
-                yield from _read_annotation(number, element, text, annotation)
+                yield from _read_annotation(number, element, text, annotation, offsets)
             else:
                 yield Problem(number, Reason.MALFORMED, "an annotation without a list of results")
 
@@ -127,13 +112,17 @@ def _has_offsets(value: Any) -> bool:
 
 
 def _read_annotation(
-    number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any]
+    number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
 ) -> Iterator[Found]:
     """Make a task of an annotation, and a problem of each label in it that can't be a span's."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield miscounted(number, there, "results", read)
-    spans, misplaced = _place(number, text, marks)
+    if any(map(_is_path, annotation["result"])):
+        yield Problem(number, Reason.OTHER_FORMAT, HYPERTEXT)
+        return
+    declared = [RawSpan(mark.start, mark.end, label) for mark in marks for label in mark.labels]
+    spans, misplaced = (declared, []) if offsets else _place(number, text, marks)
     if misplaced and not spans and any(mark.quote is not None for mark in marks):
         why = "its text isn't the one that its spans are of; declare that as `text`"
         yield Problem(number, Reason.MALFORMED, why)
@@ -150,7 +139,14 @@ def _read_annotation(
         review=annotation.get("ground_truth") is True,
         meta=name_of(element, data, text),
         uncovered=uncovered_of(data),
+        offsets=offsets,
     )
+
+
+def _is_path(result: Any) -> bool:
+    """Tell whether a result marks a part of HTML, by paths such as /p[1]/text()[1]."""
+    value = result.get("value") if isinstance(result, dict) else None
+    return isinstance(value, dict) and str(value.get("start")).startswith("/")
 
 
 def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:

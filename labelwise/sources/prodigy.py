@@ -24,6 +24,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, State
 from labelwise.corpus.tasks import UNCOVERED
 from labelwise.sources.clean import RawSpan, clean
+from labelwise.sources.json_text import why_not_json
 
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
 BINARY_VIEWS = ("ner", "spans")
@@ -63,19 +64,19 @@ class ProdigyRow(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(ProdigyRow).decode
 
 
-def parse_prodigy(line: int, content: bytes | str) -> Found:
-    """Decode a row, or say why it can't be used."""
+def parse_prodigy(line: int, content: bytes | str, offsets: str = "") -> Found:
+    """Decode a row, or say why it can't be used; offsets: see `clean`."""
     try:
         row = _decode(content)
     except msgspec.ValidationError as error:
         return Problem(line, Reason.MALFORMED, str(error))
-    except DECODE_ERRORS:
-        return Problem(line, Reason.BAD_JSON)
-    return task_of(line, row)
+    except DECODE_ERRORS as error:
+        return Problem(line, Reason.BAD_JSON, why_not_json(error))
+    return task_of(line, row, offsets)
 
 
-def task_of(line: int, row: ProdigyRow) -> Found:
-    """Make a task of a decoded row, or say that it has no text."""
+def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
+    """Make a task of a decoded row, or say that it has no text; offsets: see `clean`."""
     text = row.text
     if not text or text.isspace():
         return Problem(line, Reason.NO_TEXT)
@@ -90,6 +91,7 @@ def task_of(line: int, row: ProdigyRow) -> Found:
         review=row.view_id == "review",
         meta=row.meta,
         uncovered=row.uncovered,
+        offsets=offsets,
     )
 
 
@@ -111,11 +113,12 @@ def kind_of(row: ProdigyRow) -> Kind:
     return "complete"
 
 
-def read_database(path: Path, dataset: str) -> Iterator[Found]:
+def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found]:
     """Yield a data set's tasks from an SQLite file, in the order of their ids, which count as lines.
 
     All is read in one transaction, and so as it was at one moment.
 
+    offsets (str): see `clean`.
     RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
     """
     with closing(_connect(path)) as connection:
@@ -131,7 +134,7 @@ def read_database(path: Path, dataset: str) -> Iterator[Found]:
             raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; correct its `name`")
         for number, content in connection.execute(ROWS, {"name": dataset}):
             if isinstance(number, int) and 0 <= number <= MOST:
-                yield parse_prodigy(number, content if isinstance(content, bytes) else b"")
+                yield parse_prodigy(number, content if isinstance(content, bytes) else b"", offsets)
             else:
                 why = f"the id {_text(number)!r} isn't a number from 0 to {MOST}"
                 yield Problem(0, Reason.MALFORMED, why)

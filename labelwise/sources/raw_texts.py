@@ -7,10 +7,10 @@ from typing import NamedTuple
 from labelwise.annotations import Task
 from labelwise.base.errors import InputError
 from labelwise.sources.files import find_files, printable, read_file
-from labelwise.sources.formats import JSONL, read_items
+from labelwise.sources.formats import read_items
 
 TEXTS = (".txt", ".TXT")
-SUFFIXES = (*TEXTS, *JSONL.suffixes)
+SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz")
 
 
 class RawText(NamedTuple):

@@ -17,7 +17,7 @@ from labelwise.annotations import Found, Problem, Reason, Task, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
 from labelwise.sources.keys import TAGS, TOKENS, first_of
-from labelwise.sources.tags import BEGINS, tagged_task
+from labelwise.sources.tags import BEGINS, give_label, tagged_task
 
 ROWS = 1000  # that are read from a Parquet file at a time
 
@@ -74,7 +74,7 @@ def named_task(line: int, tokens: Any, tags: Any, names: Sequence[str]) -> Seque
     if nameless:
         why = f"the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
         return (Problem(line, Reason.MALFORMED, why),)
-    found = tagged_task(line, tokens, named)
+    found = tagged_task(line, tokens, give_label(named))
     begun = sum(bool(BEGINS.match(tag)) for tag in named)
     read = len(found.spans) + len(found.unusable) if isinstance(found, Task) else begun
     return (found,) if begun <= read else (found, miscounted(line, begun, "tags that begin a span", read))

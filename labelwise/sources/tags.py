@@ -2,7 +2,8 @@
 
 Tags are read as conlleval reads them (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt), so that all of
 BIO (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), and labels alone mean what they say: B, U and S begin a span,
-and so does any tag after another label or outside; L, E, U and S end it.
+and so does any tag after another label or outside; L, E, U and S end it. Where all are B and I alone, they are of
+NO_LABEL, which is the one that their data set declares.
 """
 
 import re
@@ -15,6 +16,7 @@ from labelwise.sources.clean import RawSpan, clean
 PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
 BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, whatever is before it
 OUTSIDE = ("O", "_", "-", "")
+NO_LABEL = "(no label)"
 
 
 def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> Found:
@@ -25,6 +27,13 @@ def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags)]
     return clean(line, text, spans, meta=meta)
+
+
+def give_label(tags: Sequence[str]) -> Sequence[str]:
+    """Give B and I alone NO_LABEL, if there are no other tags."""
+    if not {"B"} <= {*tags} - {*OUTSIDE} <= {"B", "I"}:
+        return tags
+    return [tag if tag in OUTSIDE else f"{tag}-{NO_LABEL}" for tag in tags]
 
 
 def decode_tags(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:

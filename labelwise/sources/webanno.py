@@ -20,7 +20,7 @@ r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document
 - Offsets are UTF-16 code units; some writers count code points, which the text at the offsets tells.
 - The file lacks the characters between sentences: here they are a line end and spaces.
 - In an export, a document is a folder, which names it, and a file of it an annotator's; INITIAL_CAS is the
-  document before anyone annotated it.
+  document before anyone annotated it. What is in the folder `curation` is a review of what annotators said.
 
 The format is in the appendix of INCEpTION's user guide: https://inception-project.github.io/documentation/
 """
@@ -36,7 +36,7 @@ from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.offsets import offset_table
 
 ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
-INITIAL = "INITIAL_CAS"
+INITIAL, CURATION = "INITIAL_CAS", "curation"
 OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 MOST_SPACES = 2**20  # between sentences, which the file lacks
 EMPTY = ("_", "")  # a cell without annotations
@@ -90,7 +90,9 @@ def read_webanno(path: Path) -> Iterator[Found]:
         in_folder = "." in path.parent.name  # such as a.txt/ann.tsv
         spans, problems = _spans(columns, [row for sentence in sentences for row in sentence.rows], joined.places)
         name = path.parent.name if in_folder else path.name
-        yield clean(1, joined.text, spans, who=[path.stem] if in_folder else [], meta={DOCUMENT: name})
+        review = in_folder and path.parent.parent.name == CURATION
+        who = [path.stem] if in_folder else []
+        yield clean(1, joined.text, spans, who=who, review=review, meta={DOCUMENT: name})
         yield from problems
         if len(sentences) < len(written):
             yield miscounted(0, len(written), "sentences", len(sentences))
@@ -184,7 +186,7 @@ class OffsetText:
         self._length = self._spaces = 0  # the length as the file counts
         for sentence in sentences:
             self._add(sentence)
-        table = [*offset_table(self.text, ["utf16"] if utf16 else []), len(self.text)]
+        table = [*offset_table(self.text, ["utf-16"] if utf16 else []), len(self.text)]
         self.places: dict[int, int] = {}
         for row in (row for sentence in sentences for row in sentence.rows):
             fits = row.start <= row.end < len(table)

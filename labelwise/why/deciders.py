@@ -9,7 +9,7 @@ from labelwise.annotations import Reason
 # as they were when the corpus was merged, and `{dataset}` for the name of the data set.
 ROWS: Mapping[Reason, str] = {
     Reason.MERGED: "",
-    Reason.SUPERSEDED: "`duplicates: {duplicates}` in project.yml",
+    Reason.SUPERSEDED: "`duplicates: {duplicates}` in project.yml, unless the entry of {dataset} has its own",
     Reason.SAME_ANSWER: "a copy of an answer, with the same time and annotator, adds no vote",
     Reason.REJECTED: "it is what the annotator answered",
     Reason.IGNORED: "it is what the annotator answered",

@@ -85,7 +85,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
     declarations (Sequence[Path]): `datasets.yml` files, or folders with one.
     RAISES (InputError): nothing is found, or there is no corpus.
     """
-    read_manifest(corpus)
+    read_manifest(corpus, doubted=True)
     ways: tuple[Iterator[Account | BratProblem], ...] = (
         chain(_find_brat(asked, declarations), _find_places(corpus, asked)),
         _find_words(corpus, asked),
@@ -120,7 +120,7 @@ def _brat_problems(declarations: Sequence[Path]) -> list[Path]:
 def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield what is at a place, or in a document."""
     file, line = _split(asked)
-    for group in read_groups(corpus):
+    for group in read_groups(corpus, doubted=True):
         rows, spans = (_at(table, file, line) for table in (group.rows, group.spans))
         documents = _named(group.texts, "doc", file) if line is None else group.texts.slice(0, 0)
         whole = {*documents["text"].to_pylist()}
@@ -145,7 +145,7 @@ def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
 def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield the texts that have some words: those in the corpus, and others if a span has them."""
     pattern = _pattern(asked)
-    for group, docs in read_groups_with_docs(corpus):
+    for group, docs in read_groups_with_docs(corpus, doubted=True):
         found = {key: doc for key, doc in docs if pattern.search(doc.text)}
         words = group.spans.filter(pc.is_valid(group.spans["words"]))
         words = words.filter(pc.match_substring_regex(words["words"], r"\s+".join(map(_escape, asked.split()))))
@@ -159,14 +159,14 @@ def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
 def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
     """Yield the texts of the sources that have some words; they aren't in the corpus."""
     pattern, texts = _pattern(asked), dict[str, str]()
-    normalize = read_manifest(corpus).settings.get("normalize")
+    normalize = read_manifest(corpus, doubted=True).settings.get("normalize")
     for dataset in load_datasets(declarations) if declarations else ():
         for file in dataset.files:
-            for item in read_items(file.path, dataset.database, dataset.key):
+            for item in read_items(file.path, dataset.database, dataset.key, dataset.offsets):
                 if isinstance(item, Task) and pattern.search(item.text):
                     text = (normalize_task(item) if normalize else item).text
                     texts[text_key(text.encode("utf8", "surrogatepass")).hex()] = text
-    for group in read_groups(corpus) if texts else ():
+    for group in read_groups(corpus, doubted=True) if texts else ():
         columns = (group.texts[name].to_pylist() for name in ("text", "same"))
         found = {text: [one for one in (text, *same) if one in texts] for text, same in zip(*columns, strict=True)}
         for account in _accounts(group, {text for text, ones in found.items() if ones}):
@@ -273,7 +273,7 @@ def _last_line(corpus: Path, file: str) -> int:
     """Find the last line of a file that has a row or a span; 0 if none has."""
     lines = (
         pc.max(_at(table, file, None)["line"]).as_py() or 0
-        for group in read_groups(corpus)
+        for group in read_groups(corpus, doubted=True)
         for table in (group.rows, group.spans)
     )
     return max(lines, default=0)

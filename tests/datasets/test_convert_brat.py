@@ -248,3 +248,6 @@ def test_a_split_whose_documents_lack_a_file_that_others_have_is_counted(tmp_pat
         for kind in ("a1", "a2") if place in ("train/a", "dev/c") else ("a1",):
             write(tmp_path / "brat/mine" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
     assert convert_brat(tmp_path / "brat", tmp_path / "tasks").lacking == {"test": {".a2": 1}}
+    for label, lacking in (("a1", {}), ("a2", {"test": {".a2": 1}})):
+        how = BratOptions(labels=[label])
+        assert convert_brat(tmp_path / "brat", tmp_path / "tasks", how).lacking == lacking

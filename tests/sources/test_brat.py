@@ -32,9 +32,9 @@ def reading(name: str) -> dict[str, int]:
         ("a\n\ncat", "T1\tX 5 8\tcat\n", ["cat"], reading("lf as two")),
         ("a\r\ncat\r\n", "T1\tX 2 5\tcat\n", ["cat"], reading("crlf")),
         ("\U0001f600 cat", "T1\tX 2 5\tcat\n", ["cat"], {}),
-        ("\U0001f600 cat", "T1\tX 3 6\tcat\n", ["cat"], reading("utf16")),
+        ("\U0001f600 cat", "T1\tX 3 6\tcat\n", ["cat"], reading("utf-16")),
         ("\ufeffa cat", "T1\tX 2 5\tcat\n", ["cat"], reading("bom")),
-        ("\ufeff\U0001f600\U0001f600\U0001f600\r\ncat", "T1\tX 7 10\tcat\n", ["cat"], reading("crlf+utf16+bom")),
+        ("\ufeff\U0001f600\U0001f600\U0001f600\r\ncat", "T1\tX 7 10\tcat\n", ["cat"], reading("crlf+utf-16+bom")),
         # A mention may have tabs, and line ends, which are quoted as spaces; one may not be quoted at all.
         ("a big\tcat", "T1\tX 2 9\tbig\tcat\n", ["big\tcat"], {}),
         ("Bad\n  Nauheim", "T1\tX 0 13\tBad Nauheim\n", ["Bad\n  Nauheim"], {}),

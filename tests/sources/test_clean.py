@@ -20,7 +20,7 @@ TEXT = " Add\t5 mL "
         (RawSpan(4, 4, "A"), Unusable("A", "A 4 4")),
         (RawSpan(-1, 4, "A"), Unusable("A", "A -1 4")),
         (RawSpan(True, 4, "A"), Unusable("A", "A True 4")),
-        (RawSpan(1.0, 4, "A", "accept"), Unusable("A", "A 1.0 4", "accept")),
+        (RawSpan(1.5, 4, "A", "accept"), Unusable("A", "A 1.5 4", "accept")),
         (RawSpan("1", "4", 7, 7), Unusable("7", "7 1 4", "ignore")),
         (RawSpan(), Unusable("None", "None None None")),
     ],

@@ -21,7 +21,8 @@ from tests.sources.reading import make_database, read, write, write_parquet
 
 def texts_of(path, *args) -> list[tuple]:
     """Line, text or problem of each row."""
-    return [(one.line, one.text if isinstance(one, Task) else str(one)) for one in read_items(path, *args)]
+    items = [(one.line, one.text if isinstance(one, Task) else str(one)) for one in read_items(path, *args)]
+    return [(line, "bad JSON" if text.startswith("bad JSON: ") else text) for line, text in items]
 
 
 @pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n"])
@@ -34,7 +35,7 @@ def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path, end, suffix):
     path = write(tmp_path / f"a.jsonl{suffix}", gzip.compress(content) if suffix else content)
     assert texts_of(path) == [
         *((1, "one"), (2, "bad JSON"), (4, "malformed: Expected `str | null`, got `int` - at `$.text`")),
-        *((5, "no text"), (6, "no text"), (7, "é\r"), (8, "bad JSON"), (9, "bad JSON")),
+        *((5, "no text: its keys are html"), (6, "no text"), (7, "é\r"), (8, "bad JSON"), (9, "bad JSON")),
     ]
 
 
@@ -88,9 +89,10 @@ def database(script: str) -> bytes:
         ("a.parquet", b"PAR1 something", r"a\.parquet: it can't be read as Parquet"),
         ("none.db", b"no database", r"none\.db: it can't be read to the end: file is not a database"),
         *(
-            ("a.json", content, r"a\.json: it isn't one JSON array \(.*\); export it from Label Studio again")
-            for content in (b"", b"{}", b"[1]\n[2]", b'["a, b]', b'[{"id": 1}')
+            ("a.json", content, r"a\.json: it isn't one JSON array \(.*\); make it again, or write JSONL")
+            for content in (b"[1]\n[2]", b'["a, b]', b'[{"id": 1}')
         ),
+        ("a.json", b'{\n  "id": 1}', r"a\.json: it is one JSON object; write an array of tasks, or JSONL"),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content, message):

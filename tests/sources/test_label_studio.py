@@ -82,7 +82,7 @@ ROWS = [
     ("oops", ["malformed: a task is an object, not str"]),
     (task(" "), ["no text"]),
     (task("never annotated"), ["not annotated: no annotation"]),
-    ({"text": "Add", "spans": []}, ["other format: its keys are those of JSONL; write it as that, a row per line"]),
+    ({"text": "Add", "spans": []}, [("Add", [])]),
     *(
         (
             {"id": 1, "data": {"image": address}, "annotations": [annotation(IMAGE)]},
@@ -142,7 +142,7 @@ GOOD = json.dumps(task(TEXT, annotation(result(4, 8)))).encode()
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (GOOD.replace(b'"labels": ["A"]', b'"labels": ["A"], "labels": ["B"]'), "malformed: the key 'labels' is there"),
+        (GOOD.replace(b'"labels": ["A"]', b'"labels": ["A"], "labels": ["B"]'), "malformed: 'labels' is there twice"),
         (GOOD.replace(b"Add", b"\xff"), "bad JSON: "),
         (GOOD.replace(b"Add", rb"\ud83d"), "bad JSON: "),
         (GOOD.replace(b'"data":', b'"data"'), "bad JSON: "),

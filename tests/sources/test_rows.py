@@ -71,7 +71,7 @@ ROWS = [
     ({"tokens": ["a"], "ner_tags": [3]}, UNNAMED.format(3)),
     ({"tokens": ["a", "b"], "ner_tags": ["O", None]}, UNNAMED.format(None)),
     ({"tokens": ["Ann"], "ner_tags": ["1"]}, UNNAMED.format("'1'")),
-    ({"tokens": [1], "ner_tags": ["O"]}, "no text"),
+    ({"tokens": [1], "ner_tags": ["O"]}, "no text: its keys are ner_tags, tokens"),
     # keys that contradict one another
     ({**DOCCANO, "answer": "reject"}, OTHER),
     ({**DOCCANO, "answer": "42"}, D),

@@ -47,7 +47,7 @@ from labelwise.merge.rules.claims import (
     outcomes_of,
 )
 from labelwise.merge.rules.decisions import Change, Judged, judge
-from labelwise.merge.rules.policies import CONFLICTS, DUPLICATES, Policies, only
+from labelwise.merge.rules.policies import CONFLICTS, Policies, choose_duplicates, only
 from labelwise.merge.rules.votes import outvoted
 
 Rows = dict[Number, RowOutcome]
@@ -168,8 +168,9 @@ def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policie
     repeated = repeated_answers(fitting.values())
     earlier: dict[Number, Number] = {}
     out_of_order: set[Number] = set()
-    if policies.duplicates == "latest":
-        earlier, out_of_order = superseded_exports([one for one in answers if one.number not in repeated])
+    latest = [one for one in answers if (one.dataset.duplicates or policies.duplicates) == "latest"]
+    if latest:
+        earlier, out_of_order = superseded_exports([one for one in latest if one.number not in repeated])
     owner = next((answer.number for answer in able if answer.dataset.split == split), None)
     rows = {}
     for answer in answers:
@@ -193,8 +194,8 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
         for label in asked_labels(answer):
             given.setdefault(label, []).append(answer)
     for label, answers in given.items():
-        kept = answers if len(answers) == 1 else DUPLICATES[policies.duplicates](answers)
-        winner = kept[0].number if policies.duplicates == "latest" else None
+        kept = answers if len(answers) == 1 else choose_duplicates(answers, policies.duplicates)
+        winner = kept[0].number if len(kept) == 1 else None
         numbers = {answer.number for answer in kept}
         for answer in answers:
             if answer.number in numbers:
@@ -256,13 +257,14 @@ def _choose_judgements(
     kept: list[tuple[SpanKey, Claim]] = []
     lost: Outcomes = {}
     for key, given in by_span.items():
-        if policies.duplicates == "error":
+        policy = given[0].answer.dataset.duplicates or policies.duplicates
+        if policy == "error":
             only([claim.answer for claim in given])
         in_order = by_time({claim.answer.number: claim.answer for claim in given}.values())
         place = {answer.number: number for number, answer in enumerate(in_order)}
         latest = sorted(given, key=lambda claim: -place[claim.answer.number])
         standing = {claim.verdict: claim for claim in reversed(latest)}
-        if policies.duplicates != "union":
+        if policy != "union":
             standing = {"": latest[0]}
         kept += [(key, claim) for claim in standing.values()]
         refs = {claim.span for claim in standing.values()}
@@ -342,7 +344,7 @@ def _settle(
     lost: Outcomes = {}
     for key in sorted(accepted.keys() & rejected.keys()):
         yes, no = accepted.pop(key), rejected.pop(key)
-        if key not in decided and policies.duplicates != "union":
+        if key not in decided:
             yes, no, taken_back = _settle_within(yes, no, policies)
             lost |= taken_back
         if yes and no:
@@ -366,7 +368,10 @@ def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims,
     lost: Outcomes = {}
     for name in sorted({*names_of(yes)} & {*names_of(no)}):
         given = [claim for claim in (*yes, *no) if claim.answer.dataset.name == name]
-        if policies.duplicates == "error":
+        policy = given[0].answer.dataset.duplicates or policies.duplicates
+        if policy == "union":
+            continue
+        if policy == "error":
             only([claim.answer for claim in given])
         last = by_time(claim.answer for claim in given)[-1]
         latest = next(claim.span for claim in given if claim.answer is last)

@@ -83,6 +83,28 @@ def only(group: Sequence[Answer]) -> list[Answer]:
 DUPLICATES = {"latest": latest, "union": union, "error": only}
 
 
+def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
+    """Choose among a person's answers: first by the policy of each data set that has its own, then among the rest.
+
+    policy (str): of all others. Where it keeps the latest answer, and that is of a data set with its own policy, what
+        this has chosen counts.
+    """
+    own: dict[str, list[Answer]] = {}
+    for answer in group:
+        if answer.dataset.duplicates:
+            own.setdefault(answer.dataset.name, []).append(answer)
+    if not own:
+        return DUPLICATES[policy](group)
+    chosen = {name: DUPLICATES[answers[0].dataset.duplicates](answers) for name, answers in own.items()}
+    others = [answer for answer in group if not answer.dataset.duplicates]
+    if not others and len(chosen) == 1:
+        return next(iter(chosen.values()))
+    last = {name: by_time(answers)[-1] for name, answers in chosen.items()}
+    kept = {answer.number for answer in DUPLICATES[policy]([*others, *last.values()])}
+    together = [one for name, answers in chosen.items() if last[name].number in kept for one in answers]
+    return sorted([*(one for one in others if one.number in kept), *together], key=lambda one: one.number)
+
+
 def half(annotators: int) -> float:
     """Ask for half of the annotators."""
     return annotators / 2

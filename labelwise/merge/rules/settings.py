@@ -12,6 +12,7 @@ from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_n
 from labelwise.merge.rules.policies import Policies
 
 NearDuplicates = Literal["report", "group", "off"]
+NAMES = {"no": "nb"}  # codes of languages that have another one in spaCy
 MAX_WORDS = 1_000_000  # that a tokenizer sees: to make it takes 0.2 seconds, and these words some 20
 
 
@@ -59,7 +60,8 @@ def read_settings(project: Path | None) -> Settings:
     RAISES (InputError): a value is wrong, or a key.
     """
     section = read_section(project, "merge", Settings, other=("tokenizer",))
-    return msgspec.structs.replace(section, tokenizer=read_rules(project))
+    lang = NAMES.get(section.lang, section.lang)
+    return msgspec.structs.replace(section, lang=lang, tokenizer=read_rules(project))
 
 
 def load_tokenizer(settings: Settings) -> LearningTokenizer:

@@ -1,0 +1,104 @@
+"""Folders of a brat corpus that are annotators, or labels: nobody can tell which, so the section `brat` says it.
+
+A document is in the first folder of its path that isn't common to all documents, nor named after a split: those of
+`alice/1.txt`, `train/alice/2.txt` and `corpus/alice/3.txt` are alice's.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, takewhile
+from pathlib import Path
+
+from labelwise.base.errors import InputError
+from labelwise.base.text import counted, text_key
+from labelwise.datasets.brat_splits import SPLIT_FOLDERS
+from labelwise.sources.brat import Document
+
+CONF = "annotation.conf"  # brat's own: what annotators could choose from
+FEW = 2  # texts that folders have in common, from which they are asked about
+MANY = 10  # spans of a folder, from which its labels say something
+MOST = 50  # folders that may be labels
+NAMED = 6
+SECTION = re.compile(r"^\[(\w+)\]\s*$")
+
+
+class Folders:
+    """What the folders of a corpus have: their texts, and the spans of each label.
+
+    depth (int): how many folders are common to all documents.
+    """
+
+    def __init__(self, stems: Iterable[Path], brat_dir: Path) -> None:
+        """Find what is common to the paths of all documents."""
+        self.brat_dir = brat_dir
+        paths = [stem.relative_to(brat_dir).parts[:-1] for stem in stems]
+        self.depth = len([*takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))])
+        self.labels: dict[str, Counter[str]] = {}
+        self._owners: dict[bytes, list[str]] = {}
+
+    def name_of(self, path: str) -> str:
+        """Name the folder that a document is in, by its path; empty if it is in none."""
+        parts = path.split("/")[self.depth : -1]
+        return next((part for part in parts if part.lower() not in SPLIT_FOLDERS), "")
+
+    def add(self, document: Document) -> None:
+        """Count a document that has a text."""
+        name = self.name_of(document.path)
+        self.labels.setdefault(name, Counter()).update(span.label for span in document.spans)
+        owners = self._owners.setdefault(text_key((document.text or "").encode("utf8", "surrogatepass")), [])
+        if name not in owners:
+            owners.append(name)
+
+    def check(self) -> None:
+        """Check that no folders have the same texts, half of the smaller one's or more.
+
+        RAISES (InputError): some have.
+        """
+        sizes = Counter(name for owners in self._owners.values() for name in owners)
+        common = Counter(pair for owners in self._owners.values() for pair in combinations(sorted(owners), 2))
+        pairs = [pair for pair, n in common.items() if n >= FEW and 2 * n >= min(sizes[name] for name in pair)]
+        names = sorted({name for pair in pairs for name in pair})
+        if names:
+            texts = max(common[pair] for pair in pairs)
+            said = ", ".join(f"{name or 'the top'} ({', '.join(sorted(self.labels[name]))})" for name in names[:NAMED])
+            raise InputError(
+                f"{self.brat_dir}: {counted(len(names), 'folder')} have the same texts, {texts:,} of them: {said}; say "
+                "what they are by one of these lines in the section brat of project.yml\n"
+                "  folders: annotators         # a person's each, all of whom were shown all labels\n"
+                "  folders: labels             # annotated for its own labels each\n"
+                "  folders: versions           # of the same work: the last one counts, in natural order"
+            )
+
+    def disjoint(self) -> dict[str, list[str]]:
+        """List the labels of folders that have other texts, and other labels, each: none if they share one."""
+        found = {name: sorted(labels) for name, labels in sorted(self.labels.items())}
+        shared = Counter(label for labels in found.values() for label in labels).most_common(1)
+        few = any(labels.total() < MANY for labels in self.labels.values())
+        return found if 1 < len(found) <= MOST and not few and shared[0][1] == 1 else {}
+
+    def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
+        """List the labels that a folder was annotated for.
+
+        labels (Sequence[str]): those of all folders.
+        rename (Mapping[str, str]): new names of labels.
+        own (bool): those that it has, or else all; unless an annotation.conf in it says which were shown.
+        """
+        used = self.labels.get(name, Counter())
+        files = self.brat_dir.rglob(CONF) if name else ()
+        inside = [file for file in files if self.name_of(file.relative_to(self.brat_dir).as_posix()) == name]
+        if inside:
+            configured = {rename.get(label, label) for file in inside for label in read_conf(file)}
+            return [label for label in labels if label in configured or label in used]
+        return [label for label in labels if label in used] if own else [*labels]
+
+
+def read_conf(file: Path) -> list[str]:
+    """List the types of entities in an annotation.conf of brat."""
+    labels, section = [], ""
+    for line in file.read_text(encoding="utf8", errors="replace").splitlines():
+        if found := SECTION.match(line):
+            section = found[1]
+        elif section == "entities" and (word := line.split("#")[0].split()) and word[0][0] not in "!<-[":
+            labels.append(word[0])
+    return labels

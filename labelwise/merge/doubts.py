@@ -1,0 +1,317 @@
+"""Doubts: was each data set read as it was meant? Each doubt is a query of the tables, with a sample and a remedy.
+
+Some stop: a data set can't have been meant so, and nothing goes on from the corpus but `why`, until its entry says
+what it is, or `expect_losses: true`. The others are warnings. The doubts about all data sets are told at once.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelwise.annotations import ROW_PROBLEMS, Reason
+from labelwise.base.text import counted
+from labelwise.corpus import queries
+from labelwise.corpus.ledger import Doubt
+from labelwise.corpus.tables import Group, read_groups
+from labelwise.corpus.texts import find_doc
+from labelwise.datasets.convert_brat import is_conversion
+from labelwise.datasets.declarations import DataSet
+from labelwise.merge.readings import Trials, best_reading
+from labelwise.merge.rules.settings import Settings
+from labelwise.merge.text_doubts import doubts_about_texts
+from labelwise.sources.formats import TABLES
+
+MANY = 10  # spans, or rows, from which it is no accident
+SAMPLE = 3
+AROUND = 20  # characters of a text that a sample shows on either side
+NAMED = 4  # reasons, or labels, that a doubt names
+OFF_TOKENS = 1 / 6  # of a data set's spans, from which its tokens seem to be others
+COPY = 0.9  # of a data set's answers, from which it is a copy of another one
+USED = (
+    Reason.ENTITY,
+    Reason.SAME_SPAN,
+    Reason.NESTED,
+    Reason.CROSSING,
+    Reason.OUTVOTED,
+    Reason.ACCEPT_REJECT,
+    Reason.REMOVED,
+)
+UNUSED = (Reason.NO_BOUNDARY, Reason.INVALID, Reason.UNDECLARED)
+SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
+BARE = frozenset("BIOSELU")  # what stands before a label in a tag
+EXPECTED = "expect_losses: true"
+
+
+class Figures:
+    """What the tables have of all data sets.
+
+    spans (Counter): by data set, label, and what became of them; of an equal span, what became of the first.
+    rows (Counter): by data set, and what became of them.
+    replaced (Counter): accepted spans that are superseded, by data set and label.
+    passes (Counter): by data set, superseded "rows" with accepted spans; those "disjoint", as the labels of their spans
+        are none of those of the row that counts; and those that are "alone" with spans of a label; with their "spans".
+    copies (Counter): rows that repeat an answer, by their data set and that of the answer.
+    samples (dict): the first rows of the tables, by data set and what became of them.
+    """
+
+    def __init__(self, corpus: Path) -> None:
+        """Count what is in the tables of a corpus."""
+        self.spans: Counter[tuple[str, str, str]] = Counter()
+        self.rows: Counter[tuple[str, str]] = Counter()
+        self.replaced: Counter[tuple[str, str]] = Counter()
+        self.passes: Counter[tuple[str, str]] = Counter()
+        self.copies: Counter[tuple[str, str]] = Counter()
+        self.samples: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for group in read_groups(corpus, merged=False):
+            self._add(group)
+
+    def _add(self, group: Group) -> None:
+        rows = group.rows.filter(pc.not_equal(pc.fill_null(group.rows["kind"], ""), "decision"))
+        found = queries.count(rows, "dataset", "reason")
+        self.rows.update(found)
+        self._sample(group, rows, found, ROW_PROBLEMS)
+        places = queries.winners(group.spans, "span")
+        first = pc.if_else(pc.equal(group.spans["reason"], Reason.DUPLICATE), places, np.arange(len(group.spans)))
+        spans = group.spans.set_column(
+            group.spans.schema.get_field_index("reason"), "reason", pc.take(group.spans["reason"], first)
+        )
+        self.spans.update(queries.count(spans, "dataset", "label", "reason"))
+        self._sample(group, spans, queries.count(spans, "dataset", "reason"), UNUSED)
+        if any(reason == Reason.SAME_ANSWER for _, reason in found):
+            by = pc.take(group.rows["dataset"], queries.winners(group.rows, "row"))
+            copies = queries.where(group.rows.append_column("by", by), "reason", [Reason.SAME_ANSWER])
+            self.copies.update(queries.count(copies, "dataset", "by"))
+        self._compare_passes(group)
+
+    def _sample(self, group: Group, table: pa.Table, found: Mapping[Any, int], reasons: Sequence[str]) -> None:
+        """Keep the first rows of a table for each of some reasons."""
+        for dataset, reason in found:
+            kept = self.samples.setdefault((dataset, reason), []) if reason in reasons else None
+            if kept is not None and len(kept) < SAMPLE:
+                chosen = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["reason"], reason)))
+                kept += _with_split(group, chosen.slice(0, SAMPLE - len(kept)))
+
+    def _compare_passes(self, group: Group) -> None:
+        """Compare the rows that are superseded with those that count instead, by the labels of their spans."""
+        lost = queries.where(group.spans, "reason", SUPERSEDED)
+        lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
+        if not len(lost):
+            return
+        self.replaced.update(queries.count(lost, "dataset", "label"))
+        texts = pc.unique(lost["text"])
+        rows = {(row["text"], row["row"]): row for row in _of(group.rows, texts)}
+        marked: dict[tuple[str, int], Counter[str]] = {}
+        for span in _of(group.spans.select(["text", "row", "label", "verdict"]), texts):
+            if span["verdict"] == "accept":
+                marked.setdefault((span["text"], span["row"]), Counter())[span["label"]] += 1
+        alone: dict[str, list[tuple[str, int]]] = {}
+        for place in dict.fromkeys(zip(lost["text"].to_pylist(), lost["row"].to_pylist(), strict=True)):
+            row = rows[place]
+            by = [row["winner"]] if row["reason"] == Reason.SUPERSEDED else row["superseded_by"]
+            instead = {label for number in by if number is not None for label in marked.get((place[0], number), ())}
+            left = [n for label, n in marked[place].items() if label not in instead]
+            figures = {"rows": 1, "alone": bool(left), "spans": sum(left)}
+            figures["disjoint"] = instead.isdisjoint(marked[place])
+            self.passes.update({(row["dataset"], name): int(n) for name, n in figures.items()})
+            if left:
+                alone.setdefault(row["dataset"], []).append(place)
+        for dataset, found in alone.items():
+            kept = self.samples.setdefault((dataset, "alone"), [])
+            for text, number in found[: SAMPLE - len(kept)]:
+                same = pc.and_(pc.equal(lost["text"], text), pc.equal(lost["row"], number))
+                kept += _with_split(group, lost.filter(same).slice(0, 1))
+
+    def labels(self, dataset: str, reasons: Sequence[str]) -> Counter[str]:
+        """Count the spans of a data set that some became of, by label."""
+        found: Counter[str] = Counter()
+        for (name, label, reason), n in self.spans.items():
+            if name == dataset and reason in reasons:
+                found[label] += n
+        return found
+
+    def rows_of(self, dataset: str) -> Counter[str]:
+        """Count the rows of a data set by what became of them."""
+        return Counter({reason: n for (name, reason), n in self.rows.items() if name == dataset})
+
+
+def _of(table: pa.Table, texts: pa.Array) -> list[dict[str, Any]]:
+    """List the rows of some texts."""
+    return table.filter(pc.is_in(table["text"], texts)).to_pylist()
+
+
+def _with_split(group: Group, table: pa.Table) -> list[dict[str, Any]]:
+    """List the rows of a table with the splits of their texts."""
+    splits = pc.take(group.texts["split"], queries.texts_of(group, table))
+    return table.append_column("split", splits).to_pylist()
+
+
+def find_doubts(
+    corpus: Path, datasets: Sequence[DataSet], settings: Settings, trials: Mapping[str, Trials]
+) -> list[Doubt]:
+    """List the doubts about all data sets, those that stop first.
+
+    corpus (Path): its tables and partitions; the manifest needn't be there.
+    trials (Mapping): by data set, how its spans fare by other readings of their offsets.
+    """
+    figures = Figures(corpus)
+    found = [
+        doubt for dataset in datasets for doubt in doubts_about(dataset, figures, trials.get(dataset.name, {}), corpus)
+    ]
+    return sorted([*found, *doubts_about_texts(corpus, settings)], key=lambda doubt: not doubt.stops)
+
+
+def doubts_about(dataset: DataSet, figures: Figures, trials: Trials, corpus: Path) -> Iterator[Doubt]:
+    """Yield the doubts about a data set; none stops if losses are expected."""
+    stopping = [*_stopping(dataset, figures, trials, corpus)]
+    for doubt in stopping:
+        yield doubt._replace(stops=not dataset.expect_losses)
+    if not stopping:
+        yield from _off_tokens(dataset, figures, corpus)
+    yield from _warning(dataset, figures, corpus)
+
+
+def _stopping(dataset: DataSet, figures: Figures, trials: Trials, corpus: Path) -> Iterator[Doubt]:
+    """Yield what can't have been meant so."""
+    name, add = dataset.name, _adding(dataset)
+    expected = f"If it is meant so, {add}"
+    rows = figures.rows_of(name)
+    bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
+    used, unused = figures.labels(name, USED), figures.labels(name, UNUSED)
+    nothing = bad[Reason.OTHER_FORMAT] and not used and not unused
+    if nothing or (bad.total() >= MANY and 2 * bad.total() > rows.total()):
+        what = f"{bad.total():,} of {counted(rows.total(), 'row')} can't be used: {_tell(bad)}"
+        sample = [_place(one) for reason in bad for one in figures.samples.get((name, reason), ())][:SAMPLE]
+        yield Doubt(f"Data set {name!r}: {what}.", expected, [EXPECTED], sample, stops=True)
+    undeclared = figures.labels(name, [Reason.UNDECLARED])
+    lost = unused if undeclared == unused and not used else unused - undeclared
+    reasons = [reason for reason in UNUSED if lost & figures.labels(name, [reason])]
+    sample = [_quote(one, corpus) for reason in reasons for one in figures.samples.get((name, reason), ())][:SAMPLE]
+    if reading := best_reading(trials):
+        before, after = trials[reading][1:]
+        what = f"{counted(before, 'span')} can't be used, as offsets count otherwise; by {reading}, {after:,} can't"
+        yield Doubt(f"Data set {name!r}: {what}.", add, [f"offsets: {reading}"], sample, stops=True)
+    elif lost.total() >= MANY and lost.total() > used.total():
+        why = Counter({reason: (lost & figures.labels(name, [reason])).total() for reason in reasons})
+        what = f"{lost.total():,} of {counted((lost + used).total(), 'span')} can't be used: {_tell(why)}"
+        yield Doubt(f"Data set {name!r}: {what}.", expected, [EXPECTED], sample, stops=True)
+    if any(file.path.name.endswith(TABLES) for file in dataset.files) and (said := _no_labels(used + lost)):
+        remedy = f"Correct the column of the tags, or `labels`. {expected}"
+        yield Doubt(f"Data set {name!r}: {said}.", remedy, [EXPECTED], sample, stops=True)
+    if gone := _replaced_labels(dataset, figures):
+        labels = ", ".join(f"{label} ({n:,})" for label, n in gone.most_common(NAMED))
+        what = (
+            f"all spans of {labels} are superseded by later answers to the same texts, which have spans of other "
+            "labels only: the texts seem to have been annotated label after label"
+        )
+        sample = [_quote(one, corpus) for one in figures.samples.get((name, "alone"), ())]
+        left = [label for label in dataset.labels if label not in gone]
+        yield Doubt(
+            f"Data set {name!r}: {what}.",
+            f"{add}, so that all answers count; or `labels: [{', '.join(left)}]`, so that nothing is learnt of others",
+            ["duplicates: union"],
+            sample,
+            stops=True,
+        )
+
+
+def _warning(dataset: DataSet, figures: Figures, corpus: Path) -> Iterator[Doubt]:
+    """Yield what may be misread."""
+    name, add = dataset.name, _adding(dataset)
+    alone, spans = figures.passes[name, "alone"], figures.passes[name, "spans"]
+    if alone >= MANY and not _replaced_labels(dataset, figures):
+        sample = [_quote(one, corpus) for one in figures.samples.get((name, "alone"), ())]
+        what = (
+            f"{counted(alone, 'row')} superseded by a later row of the same text that has no span of some labels: "
+            f"{counted(spans, 'span')} lost"
+        )
+        yield Doubt(f"Data set {name!r}: {what}.", f"If both rows count, {add}", ["duplicates: union"], sample)
+    rows = figures.rows_of(name).total()
+    for pair in {frozenset(pair) for pair in figures.copies if name in pair and len({*pair}) == 2}:
+        [other] = pair - {name}
+        n, more = figures.copies[name, other] + figures.copies[other, name], figures.rows_of(other).total()
+        if n >= COPY * rows and (rows, name) < (more, other):
+            what = f"{n:,} of its {counted(rows, 'answer')} are in {other!r}, too, with the same time: they add no vote"
+            remedy = f"If {other!r} is a newer export of it, leave it out: {add}"
+            yield Doubt(f"Data set {name!r}: {what}.", remedy, ["skip: true"])
+
+
+def _off_tokens(dataset: DataSet, figures: Figures, corpus: Path) -> Iterator[Doubt]:
+    """Yield the doubt that the tokens are others than the annotators had."""
+    lost = figures.labels(dataset.name, [Reason.NO_BOUNDARY]).total()
+    total = lost + figures.labels(dataset.name, USED).total()
+    if lost >= MANY and lost >= OFF_TOKENS * total:
+        sample = [_quote(one, corpus) for one in figures.samples.get((dataset.name, Reason.NO_BOUNDARY), ())]
+        yield Doubt(
+            f"Data set {dataset.name!r}: {lost:,} of {counted(total, 'span')} begin or end inside a token.",
+            "To take whole tokens, set in the section merge of project.yml (docs/languages.md has other tokenizers)",
+            ["alignment: expand"],
+            sample,
+        )
+
+
+def _replaced_labels(dataset: DataSet, figures: Figures) -> Counter[str]:
+    """Find the labels of which no span is left, as the rows that have them are superseded by rows of other labels."""
+    rows, disjoint = figures.passes[dataset.name, "rows"], figures.passes[dataset.name, "disjoint"]
+    if disjoint < COPY * rows:
+        return Counter()
+    every = figures.labels(dataset.name, [reason for reason in Reason if reason not in SUPERSEDED])
+    return Counter(
+        {
+            label: n
+            for (name, label), n in figures.replaced.items()
+            if name == dataset.name and n >= MANY and label in dataset.labels and not every[label]
+        }
+    )
+
+
+def _no_labels(spans: Mapping[str, int]) -> str:
+    """Say why the labels of tags are none; empty if they may be.
+
+    spans (Mapping): their spans.
+    """
+    total = sum(spans.values())
+    odd = {label: n for label, n in spans.items() if label in BARE or re.search(r"[=|]", label)}
+    signs = [label for label in spans if label and not re.search(r"\w", label)]
+    once = [label for label, n in spans.items() if n == 1]
+    if total and 2 * sum(odd.values()) >= total:
+        return f"its tags have no labels, but {', '.join(map(repr, sorted(odd)[:NAMED]))}"
+    if signs:
+        return f"its labels seem to be words, such as {', '.join(map(repr, sorted(signs)[:NAMED]))}"
+    if len(spans) >= MANY and 2 * len(once) > len(spans):
+        named = ", ".join(map(repr, once[:NAMED]))
+        return f"{len(once):,} of {counted(len(spans), 'label')} are used once: {named}"
+    return ""
+
+
+def _adding(dataset: DataSet) -> str:
+    """Say where a line is to be added."""
+    if is_conversion(Path(dataset.declared).parent):
+        return "add to the section brat of project.yml"
+    return f"add to the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"
+
+
+def _tell(counts: Counter[Reason]) -> str:
+    return ", ".join(f"{reason} ({n:,})" for reason, n in counts.most_common(NAMED))
+
+
+def _place(one: Mapping[str, Any]) -> str:
+    return f"{one['file']}:{one['line']}  {queries.describe(one)}"
+
+
+def _quote(one: Mapping[str, Any], corpus: Path) -> str:
+    """Write where a span is, with its words in brackets, among those around it."""
+    start, end = one["start"], one["end"]
+    doc = find_doc(corpus, one["split"], one["text"]) if start is not None and one["split"] else None
+    if doc is None:
+        return _place(one)
+    text = doc.text
+    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
+    shown = " ".join(f"{before}[{text[start:end]}]{after}".split())
+    return f"{one['file']}:{one['line']}  {one['label']}  {shown}"

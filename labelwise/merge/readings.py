@@ -1,0 +1,50 @@
+"""Try other readings of a data set's offsets, while its spans are merged: do tokens begin and end there?
+
+They are compared on the spans where they differ: those that a reading puts elsewhere.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from labelwise.sources.offsets import READINGS
+
+FEW = 5  # spans that are lost, from which a reading is tried
+LEFT = 0.2  # of these, that a reading may lose
+
+# By the name of a reading: the spans that it puts elsewhere, those of these that are lost as they are, and by it.
+Trials = dict[str, list[int]]
+
+
+def try_readings(
+    trials: Trials, text: str, spans: Iterable[tuple[int, int]], starts: Collection[int], ends: Collection[int]
+) -> None:
+    """Count how spans of a text fare by each reading. A space beside a span may have been trimmed off it.
+
+    starts, ends (Collection[int]): of the tokens.
+    """
+    for start, end in spans:
+        lost = start not in starts or end not in ends
+        before, behind = text[max(0, start - 1) : start].isspace(), text[end : end + 1].isspace()
+        written = [(first, last) for first in (start, start - 1)[: 1 + before] for last in (end, end + 1)[: 1 + behind]]
+        for name, read in READINGS.items():
+            found = [read(text, one) for one in written]
+            if found[0] != (start, end):
+                counts = trials.setdefault(name, [0, 0, 0])
+                counts[0] += 1
+                counts[1] += lost
+                counts[2] += not any(one and one[0] in starts and one[1] in ends for one in found)
+
+
+def add_trials(parts: Iterable[Mapping[str, Trials]]) -> dict[str, Trials]:
+    """Add up what several jobs counted, by data set."""
+    total: dict[str, Trials] = {}
+    for dataset, trials in (item for part in parts for item in part.items()):
+        for name, counts in trials.items():
+            known = total.setdefault(dataset, {}).setdefault(name, [0, 0, 0])
+            known[:] = [one + other for one, other in zip(known, counts, strict=True)]
+    return total
+
+
+def best_reading(trials: Trials) -> str:
+    """Name the reading that removes most of the losses; empty if none removes enough of them."""
+    able = [(after, name) for name, (_, before, after) in trials.items() if before >= FEW and after <= LEFT * before]
+    return min(able, default=(0, ""))[1]

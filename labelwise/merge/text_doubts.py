@@ -1,0 +1,150 @@
+"""Doubts about texts, from a sample of them: their language, their tokens, and whether they are parts of others.
+
+The first texts of each split by key are a random sample, as keys are digests.
+"""
+
+import pkgutil
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import spacy.lang
+
+from labelwise.base.text import counted
+from labelwise.corpus.ledger import Doubt
+from labelwise.corpus.texts import read_groups_with_docs
+from labelwise.merge.rules.settings import Settings
+
+TEXTS, CHARS = 20_000, 2**23  # of a sample, at most
+WORDS = 1000  # from which a language can be told
+BETTER = 3  # times as many stop words
+SHARE = 0.15  # of words that are stop words, from which it is a language
+MOST_TOKENS = 2  # in a word
+LONGEST_WORD = 15  # characters between spaces, on average, of scripts that have spaces
+DOCUMENTS = 200  # of a data set, in which other texts are looked for
+LONGER = 3  # times as long as a text that may be a part
+FEW_PARTS = 5
+BEGIN = 4  # words of a text by which it is looked for
+WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
+
+
+class Sampled(NamedTuple):
+    """A text, its tokens, and the data sets that it is in."""
+
+    text: str
+    tokens: int
+    datasets: Sequence[str]
+
+
+def sample_texts(corpus: Path) -> list[Sampled]:
+    """Read the first texts of a corpus, whose manifest needn't be there."""
+    found: list[Sampled] = []
+    chars = 0
+    for group, docs in read_groups_with_docs(corpus, merged=False):
+        datasets: dict[str, list[str]] = {}
+        for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
+            datasets.setdefault(key, []).append(name)
+        for key, doc in docs:
+            text = doc.text
+            found.append(Sampled(text, len(doc), [*dict.fromkeys(datasets[key])]))
+            chars += len(text)
+            if len(found) >= TEXTS or chars >= CHARS:
+                return found
+    return found
+
+
+def doubts_about_texts(corpus: Path, settings: Settings) -> Iterator[Doubt]:
+    """Yield the doubts about the texts of a corpus."""
+    sample = sample_texts(corpus)
+    words: Counter[str] = Counter()
+    spaced, tokens, chars = 0, 0, 0
+    for one in sample:
+        if words.total() < 20 * WORDS:
+            words.update(word.lower() for word in WORD.findall(one.text))
+        spaced, tokens, chars = spaced + len(one.text.split()), tokens + one.tokens, chars + len(one.text)
+    if other := other_language(words, settings.lang):
+        yield Doubt(
+            f"The texts seem to be in another language than `lang: {settings.lang}`: {other}.",
+            "If they are, set in the section merge of project.yml",
+            [f"lang: {other}"],
+        )
+    elif spaced >= WORDS and chars <= LONGEST_WORD * spaced and tokens >= MOST_TOKENS * spaced:
+        yield Doubt(
+            f"A word is {tokens / spaced:.1f} tokens, on average: the tokenizer seems to be another language's.",
+            "Set `lang`, or `block` in the section tokenizer of project.yml: docs/languages.md",
+        )
+    yield from parts_of_others(sample)
+
+
+def other_language(words: Counter[str], lang: str) -> str:
+    """Find a language of spaCy whose stop words fit much better than those of `lang`; empty if there is none.
+
+    words (Counter): of texts, in lower case.
+    """
+    lists = stop_words() if words.total() >= WORDS else {}
+    if lang not in lists:
+        return ""
+
+    def share(stops: frozenset[str]) -> float:
+        """Return the share of words that are among some."""
+        return sum(n for word, n in words.items() if word in stops) / words.total()
+
+    known = share(lists[lang])
+    if known > SHARE:
+        return ""
+    best, other = max((share(stops), name) for name, stops in lists.items())
+    return other if best >= max(SHARE, BETTER * known) else ""
+
+
+@cache
+def stop_words() -> dict[str, frozenset[str]]:
+    """Load spaCy's lists of stop words, by language, without single letters."""
+    found = {}
+    for module in pkgutil.iter_modules(spacy.lang.__path__):
+        if module.ispkg and module.name != "xx":
+            try:
+                words = import_module(f"spacy.lang.{module.name}.stop_words").STOP_WORDS
+            except ModuleNotFoundError:
+                continue
+            found[module.name] = frozenset(word.lower() for word in words if WORD.fullmatch(word))
+    return found
+
+
+def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
+    """Yield the data sets whose texts are parts of another one's, such as the sentences of its documents."""
+    lengths: dict[str, list[int]] = {}
+    for one in sample:
+        for name in one.datasets:
+            lengths.setdefault(name, []).append(len(one.text))
+    middle = {name: median(found) for name, found in lengths.items()}
+    for whole, size in middle.items():
+        parts = {name for name, length in middle.items() if LONGER * length <= size}
+        if not parts:
+            continue
+        documents = [one.text for one in sample if whole in one.datasets][:DOCUMENTS]
+        begins: dict[tuple[str, ...], list[int]] = {}
+        for number, text in enumerate(documents):
+            words = text.split()
+            for place in range(len(words) - BEGIN + 1):
+                begins.setdefault(tuple(words[place : place + BEGIN]), []).append(number)
+        inside: Counter[str] = Counter()
+        of: dict[str, set[int]] = {}
+        for one in sample:
+            text = one.text.strip()
+            for name in parts.intersection(one.datasets):
+                found = [n for n in begins.get((*text.split()[:BEGIN],), ()) if text in documents[n]]
+                inside[name] += bool(found)
+                of.setdefault(name, set()).update(found[:1])
+        for name, n in sorted(inside.items()):
+            if n >= FEW_PARTS and 10 * len(of[name]) >= len(documents):
+                total = len(lengths[name])
+                yield Doubt(
+                    f"Of {counted(total, 'text')} of {name!r}, {n:,} are parts of {counted(len(of[name]), 'text')} of "
+                    f"{whole!r}, so no answer to one counts for the other.",
+                    "Annotate the same texts for all labels: cut the documents into sentences, or the other way round.",
+                )

@@ -1,0 +1,92 @@
+"""Rows of tools whose annotation is rewritten as that of another one, or is named, so that nobody has to guess.
+
+- spaCy's TRAIN_DATA: `["Add 5 mL", {"entities": [[4, 8, "Amount"]]}]`
+- dataturks, whose ends are inclusive: `{"content": "Add 5 mL", "annotation": [{"label": ["Amount"], "points":
+  [{"start": 4, "end": 7, "text": "5 mL"}]}]}`
+- GLiNER, whose ends are inclusive, too: `{"tokenized_text": ["Add", "5", "mL"], "ner": [[1, 2, "Amount"]]}`
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import Any
+
+from labelwise.base.text import is_integer
+from labelwise.corpus.tasks import PREDICTED, REJECTED
+from labelwise.sources.keys import ENDS, LISTS, NAMES, STARTS
+
+NAMED = {
+    ("classes", "annotations"): "this is ner-annotator's: write its `annotations` alone to a file: jq .annotations",
+    ("paragraphs",): "this is spaCy 2's training JSON: make .spacy of it by `python -m spacy convert`",
+    ("pages",): "it has `pages`, of which each is a text: write each as a row of its own",
+    ("sentences", "ner"): "its spans count the tokens of `sentences`: write texts with offsets in characters",
+}
+# What has start, end and label, and isn't annotation: sentences, remarks, tokens, and what Prodigy adds.
+NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", PREDICTED, REJECTED}
+
+
+def rewrite(row: Any) -> Any:
+    """Return a row as doccano or Prodigy would have it, if it is one of the above; else the row itself."""
+    match row:
+        case [str(text), {"entities": entities}]:
+            return {"text": text, "entities": entities}
+        case {"content": str(text), "annotation": None | []}:
+            return {"text": text, "labels": None}
+        case {"content": str(text), "annotation": [*marks]}:
+            return {"text": text, "spans": list(_points(marks))}
+        case {"tokenized_text": [*words], "ner": [*marks]} if all(isinstance(word, str) for word in words):
+            return {"text": " ".join(words), "spans": list(_of_tokens(words, marks))}
+    return row
+
+
+def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a span for each label of each part that was marked; one that can't be used for what isn't such a mark."""
+    for mark in marks:
+        match mark:
+            case {"label": [*labels], "points": [{"start": int(start), "end": int(end), **more}]}:
+                for label in labels:
+                    yield {"start": start, "end": end + 1, "label": label, "text": more.get("text")}
+            case _:
+                yield {"label": str(mark)[:80]}
+
+
+def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a span for each mark, whose offsets count tokens; one that can't be used if they are no tokens."""
+    starts = [0, *accumulate(len(word) + 1 for word in words)]
+    for mark in marks:
+        match mark:
+            case [int(first), int(last), label, *_] if 0 <= first <= last < len(words):
+                yield {"start": starts[first], "end": starts[last + 1] - 1, "label": label}
+            case _:
+                yield {"label": str(mark)[:80]}
+
+
+def name_other(row: Mapping[str, Any]) -> str:
+    """Say whose a row is that isn't read, or under which key that nobody knows it has spans; empty if neither."""
+    if not row.get("spans"):
+        for keys, why in NAMED.items():
+            if all(isinstance(row.get(key), list) for key in keys) and not isinstance(row.get("text"), str):
+                return why
+        for key, value in row.items():
+            read = key in LISTS and isinstance(value, list)
+            if key not in NO_ANNOTATION and not read and _has_spans(value):
+                return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
+    return ""
+
+
+def _has_spans(value: Any) -> bool:
+    """Tell whether a value is a list of spans, or such lists by label."""
+    if isinstance(value, dict):
+        return any(isinstance(one, list) and one and all(map(_is_place, one)) for one in value.values())
+    return isinstance(value, list) and bool(value) and all(map(_is_span, value))
+
+
+def _is_span(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_place(value) and any(isinstance(value.get(name), str | list) for name in NAMES)
+    return isinstance(value, list) and any(isinstance(one, str) for one in value[:3]) and _is_place(value)
+
+
+def _is_place(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(value.keys() & {*names} for names in (STARTS, ENDS))
+    return isinstance(value, list) and sum(map(is_integer, value[:3])) == 2

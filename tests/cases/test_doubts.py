@@ -1,0 +1,299 @@
+"""Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from labelwise.base.errors import InputError
+from labelwise.corpus.manifest import read_manifest
+from scripts.train import train_cli
+from scripts.why import why_cli
+from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences
+from tests.train.training import CPU
+
+ALL = {"PER": N, "LOC": N, "DATE": N}
+BOTH = {"PER": 40, "LOC": 40}
+
+
+def prodigys(read: str = "") -> str:
+    """The sentences as Prodigy's rows; their offsets count otherwise."""
+    moved = {"": (0, 0), "inclusive": (0, -1), "one-based": (1, 1)}[read]
+    rows = []
+    for one in sentences():
+        spans = [span | {"start": span["start"] + moved[0], "end": span["end"] + moved[1]} for span in one.objects()]
+        rows.append({"text": one.text, "spans": spans})
+    return jsonl(rows)
+
+
+def with_emoji(width: int) -> str:
+    """The sentences, every second one behind two emoji and a space, which count as some characters each."""
+    rows = []
+    for number, one in enumerate(sentences()):
+        before = "😀🚀 " if number % 2 else ""
+        moved = (2 * width + 1) * bool(before)
+        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in one.objects()]
+        rows.append({"text": before + one.text, "spans": spans})
+    return jsonl(rows)
+
+
+def said(made: Outcome) -> str:
+    """What a merge prints, white space folded, as its messages are wrapped."""
+    return " ".join(made.printed.split())
+
+
+def section(name: str, *lines: str) -> str:
+    """project.yml with lines in a section, in the place of those of their keys."""
+    text = PROJECT.read_text(encoding="utf8")
+    for line in lines:
+        key = line.partition(":")[0]
+        text = re.sub(rf"(?ms)^({name}:\n(?:  .*?\n)*?)  {key}: [^\n]*\n", rf"\1  {line}\n", text, count=1)
+        assert f"\n  {line}\n" in text
+    return text
+
+
+def declared(*lines: str) -> str:
+    """An entry for all.jsonl, with more keys."""
+    return "".join(["- name: all\n  path: all.jsonl\n  labels: [PER, LOC, DATE]\n", *(f"  {line}\n" for line in lines)])
+
+
+@pytest.mark.parametrize(
+    ("content", "reading", "lost", "quoted"),
+    [
+        (prodigys("inclusive"), "inclusive", 180, r"\[\w+ \w+\]\w "),
+        (prodigys("one-based"), "one-based", 180, r"\w\[\w+ \w+\] "),
+        (with_emoji(2), "utf-16", 90, r"\w\[\w[\w ]+\]\w"),
+        (with_emoji(4), "bytes", 60, r"\[.*\]"),
+    ],
+    ids=["inclusive", "one-based", "utf-16", "bytes"],
+)
+def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path, content, reading, lost, quoted):
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": content})
+    assert made.status == 1
+    assert f"{lost} spans can't be used, as offsets count otherwise; by {reading}, 0 can't" in said(made)
+    assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", made.printed)) >= 1, made.printed
+    assert f"    offsets: {reading}\n" in made.printed
+    assert "Warning" not in made.printed, "no advice instead"
+
+
+def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path) -> None:
+    """The corpus that was there is gone, so that nobody takes it for the new one."""
+    assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).status == 0
+    assert read_manifest(tmp_path / "corpus").doubts == []
+    assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys("inclusive")}).status == 1
+    corpus = tmp_path / "corpus"
+    with pytest.raises(InputError, match="wasn't read as meant: Data set 'all': 180 spans"):
+        read_manifest(corpus)
+    status, printed = run(train_cli, CPU, corpus, tmp_path / "model", "--curve", tmp_path / "curve.tsv")
+    assert (status, "wasn't read as meant" in " ".join(printed.split())) == (1, True)
+    assert not (tmp_path / "model").exists()
+    status, printed = run(why_cli, corpus, "all.jsonl:1")
+    assert status == 0
+    assert "no token boundary; inside of" in printed
+    assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).entities == ALL
+
+
+def test_losses_that_are_expected_are_warned_of(tmp_path: Path) -> None:
+    files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/datasets.yml": declared("expect_losses: true")}
+    made = merge_folder(tmp_path, files)
+    assert (made.status, "by inclusive, 0 can't" in said(made)) == (0, True)
+
+
+def test_all_doubts_of_all_data_sets_are_told_at_once(tmp_path: Path) -> None:
+    rows = [{"text": f"{one.text} !", "spans": [{"start": 900, "end": 999, "label": "PER"}]} for one in sentences()]
+    files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/far.jsonl": jsonl(rows)}
+    files["prodigy/datasets.yml"] = declared() + "- name: far\n  path: far.jsonl\n  labels: [PER]\n"
+    made = merge_folder(tmp_path, files)
+    assert made.status == 1
+    assert "Data set 'far': 60 of 60 spans can't be used: invalid (60)" in said(made)
+    assert re.search(r"(?m)^    far\.jsonl:\d+  invalid: PER 900 999$", made.printed)
+    assert "Data set 'all': 180 spans can't be used" in said(made)
+
+
+def test_half_of_the_spans_may_be_lost(tmp_path: Path) -> None:
+    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    for number, row in enumerate(rows):
+        row["spans"][0]["end"] -= number % 2  # "Noa Morea": nothing else would be right
+        row["spans"] = row["spans"][:1]
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert (made.status, "30 of 60 spans begin or end inside a token" in said(made)) == (0, True)
+
+
+def test_undeclared_labels_are_no_losses_while_a_declared_one_has_spans(tmp_path: Path) -> None:
+    declares = "- {name: all, path: all.jsonl, labels: [PER]}\n"
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
+    assert (made.status, made.entities) == (0, {"PER": N})
+
+
+def test_declared_labels_of_which_there_is_none_are_doubted(tmp_path: Path) -> None:
+    declares = "- {name: all, path: all.jsonl, labels: [PERSON]}\n"
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
+    assert (made.status, "180 of 180 spans can't be used: undeclared label (180)" in said(made)) == (1, True)
+
+
+def label_after_label() -> str:
+    """One data set, whose passes were for a label each."""
+    return jsonl(
+        {"text": one.text, "spans": [span for span in one.objects() if span["label"] == label], "answer": "accept"}
+        for label in ALL
+        for one in sentences()
+    )
+
+
+def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -> None:
+    files = {"prodigy/all.jsonl": label_after_label()}
+    made = merge_folder(tmp_path, files)
+    assert made.status == 1
+    assert "all spans of PER (60), LOC (60) are superseded by later answers" in said(made)
+    assert "    duplicates: union\n" in made.printed
+    assert "`labels: [DATE]`" in said(made)
+    files["prodigy/datasets.yml"] = declared("duplicates: union")
+    assert merge_folder(tmp_path, files).entities == ALL
+    files["prodigy/datasets.yml"] = "- {name: all, path: all.jsonl, labels: [DATE]}\n"
+    assert merge_folder(tmp_path, files).entities == {"DATE": N}
+
+
+def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
+    """Half of the persons were marked wrong, and the second pass has all labels again."""
+    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    first = [row | {"spans": [row["spans"][0] | {"end": 3}, *row["spans"][1:]]} for row in rows]
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*first, *rows])})
+    assert (made.status, made.entities) == (0, ALL)
+    assert not re.search("Data set 'all': .*supersed", made.printed)
+
+
+def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
+    """As doccano writes a text that was imported twice."""
+    rows = [{"id": 0, "text": one.text, "label": [list(span) for span in one.spans]} for one in sentences()]
+    again = [row | {"label": row["label"][2:]} for row in rows[:30]]
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
+    assert made.status == 0
+    assert "30 rows superseded by a later row of the same text" in said(made)
+    assert "60 spans lost" in said(made)
+    assert "    duplicates: union\n" in made.printed
+
+
+def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
+    rows = [{"text": one.text, "spans": one.objects(), "_timestamp": 7} for one in sentences()]
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows[:50]), "prodigy/b.jsonl": jsonl(rows)})
+    assert "Data set 'a': 50 of its 50 answers are in 'b', too" in said(made), "whichever of them counts"
+    assert "skip: true" in made.printed
+    assert made.entities == ALL
+
+
+def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
+    made = sentences()
+    places = [{"text": one.text, "spans": one.objects()[1:2]} for one in made]
+    documents = [" ".join(one.text for one in made[start : start + 4]) for start in range(0, N, 4)]
+    persons = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
+    files = {"prodigy/places.jsonl": jsonl(places), "prodigy/persons.jsonl": jsonl(persons)}
+    printed = said(merge_folder(tmp_path, files))
+    assert "Of 60 texts of 'places', 60 are parts of 15 texts of 'persons'" in printed
+
+
+@pytest.mark.parametrize(("lang", "named"), [("en", "lang: de"), ("de", "✔"), ("xx", "✔")])
+def test_another_language_is_named(tmp_path: Path, lang: str, named: str) -> None:
+    words = "Die Frau ist mit dem Zug in die Stadt gefahren und hat dort auch die alten Freunde von {} gesehen ."
+    rows = [{"text": words.format(one.text), "spans": []} for one in sentences()]
+    rows[0]["spans"] = [{"start": 4, "end": 8, "label": "PER"}]
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"lang: {lang}"))
+    assert ("another language" in said(made), named in made.printed) == (named != "✔", True)
+
+
+def test_norwegian_by_its_usual_code_is_read(tmp_path: Path) -> None:
+    assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}, section("merge", "lang: no")).entities == ALL
+
+
+def test_labels_that_differ_by_what_joins_their_words_may_be_one(tmp_path: Path) -> None:
+    files = {}
+    for name, label, some in (("a", "Birth Place", sentences()[:30]), ("b", "BIRTH_PLACE", sentences()[30:])):
+        rows = [{"text": one.text, "spans": [one.objects()[1] | {"label": label}]} for one in some]
+        files[f"prodigy/{name}.jsonl"] = jsonl(rows)
+    printed = " ".join(merge_folder(tmp_path, files).printed.split())
+    assert "may be one label: their names are nearly equal" in printed
+
+
+def brats(*folders: tuple[str, str]) -> dict[str, str]:
+    """The first forty sentences in several folders, each with some of the labels."""
+    files = {}
+    for folder, labels in folders:
+        for number, one in enumerate(sentences()[:40]):
+            lines = [
+                f"T{n}\t{label} {start} {end}\t{one.text[start:end]}\n"
+                for n, (start, end, label) in enumerate(one.spans, 1)
+                if label in labels
+            ]
+            files[f"brat/{folder}/{number}.txt"] = one.text
+            files[f"brat/{folder}/{number}.ann"] = "".join(lines)
+    return files
+
+
+@pytest.mark.parametrize(
+    ("folders", "answer", "datasets", "entities"),
+    [
+        ([("ann", "PER LOC"), ("bob", "PER LOC")], "annotators", ["brat-ann", "brat-bob"], BOTH),
+        ([("test/ann", "PER LOC"), ("test/bob", "PER LOC")], "annotators", ["brat-ann-test", "brat-bob-test"], BOTH),
+        ([("per", "PER"), ("loc", "LOC")], "labels", ["brat-loc", "brat-per"], BOTH),
+        ([("round9", "PER"), ("round10", "PER LOC")], "versions", ["brat"], BOTH),
+    ],
+    ids=["annotators", "in splits", "labels", "versions"],
+)
+def test_folders_with_the_same_texts_are_asked_about_once(tmp_path, folders, answer, datasets, entities):
+    made = merge_folder(tmp_path, brats(*folders))
+    assert (made.status, "2 folders have the same texts, 40 of them" in said(made)) == (1, True)
+    assert f"\n  folders: {answer} " in made.printed
+    made = merge_folder(tmp_path, {}, section("brat", f"folders: {answer}"))
+    assert made.status == 0, made.printed
+    assert (sorted(made.ledger["datasets"]), made.entities) == (datasets, entities)
+    assert bool(made.ledger["agreement"]) == (answer == "annotators")
+
+
+def test_labels_that_brats_own_settings_showed_are_declared(tmp_path: Path) -> None:
+    """PER was annotated in one folder, where LOC could have been chosen, too."""
+    conf = "[entities]\nName\n\tPER\n# a comment\n!Thing\n\tLOC\n[relations]\nOf Arg1:PER, Arg2:LOC\n"
+    files = brats(("one", "PER"), ("two", "LOC")) | {"brat/one/annotation.conf": conf}
+    merge_folder(tmp_path, files, section("brat", "folders: labels"))
+    entries = yaml.safe_load((tmp_path / "corpus/tasks/datasets.yml").read_text())
+    assert {one["name"]: one["labels"] for one in entries} == {"brat-one": ["LOC", "PER"], "brat-two": ["LOC"]}
+
+
+def test_folders_of_other_texts_without_a_common_label_are_warned_of(tmp_path: Path) -> None:
+    files = brats(("per", "PER"), ("loc", "LOC"))
+    half = {name: text for name, text in files.items() if ("per/" in name) == (int(Path(name).stem) < 20)}
+    made = merge_folder(tmp_path, half)
+    assert (made.status, "Folders have no label in common" in said(made)) == (0, True)
+    assert "folders: labels" in said(made)
+
+
+def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
+    files = brats(("one", "PER LOC DATE"))
+    files = {name: f"{'x' * 9} {text}" if name.endswith(".txt") else text for name, text in files.items()}
+    made = merge_folder(tmp_path, files)
+    assert (made.status, "120 of 120 annotations can't be used: mention differs" in said(made)) == (1, True)
+    assert "\n  one/0.ann:1  mention differs: 'T1\\tPER 0" in made.printed
+    made = merge_folder(tmp_path, {}, section("brat", "expect_losses: true"))
+    assert "can't be converted" in said(made)
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["train", "dev", "test"], ["train", "dev", "test"]),
+        (["food_training", "food_eval"], ["auto", "test"]),
+        (["train"], ["auto"]),
+        (["my-test"], ["auto"]),
+        (["contest", "valid"], ["auto", "dev"]),
+        (["train-test", "dev_2"], ["auto", "dev"]),
+    ],
+)
+def test_files_named_after_splits_are_declared_for_them(tmp_path: Path, names: list[str], splits: list[str]) -> None:
+    parts = [sentences()[number :: len(names)] for number in range(len(names))]
+    rows = [jsonl({"text": one.text, "spans": one.objects()} for one in part) for part in parts]
+    files = {f"prodigy/{name}.jsonl": content for name, content in zip(names, rows, strict=True)}
+    printed = merge_folder(tmp_path, files).printed
+    content = (tmp_path / "assets/prodigy/datasets.yml").read_text()
+    found = {name: re.search(rf"name: {name}\n(?:  .*\n)*?  split: (\w+)", content) for name in names}
+    assert [found[name][1] if found[name] else "auto" for name in names] == splits
+    for split in {*splits} - {"auto"}:
+        assert re.search(rf"(?m)^\S+ .* {split}$", printed), "it is said"

@@ -1,0 +1,114 @@
+"""Files that can't be read: each is named, with what to do, and nothing is merged."""
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+
+from tests.cases.making import jsonl, merge_folder, sentences, table
+
+ONE = sentences(1)[0]
+TRAIN_DATA = [[one.text, {"entities": one.spans}] for one in sentences()]
+TOKENS = [{"orth": token, "ner": tag} for token, tag in ONE.tagged]
+HYPERTEXT = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "startOffset": 0, "endOffset": 3}
+
+
+def zipped() -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        file.writestr("all.jsonl", jsonl([{"text": ONE.text, "label": ONE.spans}]))
+    return content.getvalue()
+
+
+def tags(*rows: tuple[str, ...]) -> str:
+    return table([rows] * 60)
+
+
+# The file, its content, what is said of it, and an entry that somebody may write by hand.
+FILES: list[tuple[str, str | bytes, str]] = [
+    ("a.json", json.dumps({"classes": ["PER"], "annotations": TRAIN_DATA}), "this is ner-annotator's"),
+    ("b.json", json.dumps({"classes": ["PER"], "annotations": TRAIN_DATA}, indent=2), "this is ner-annotator's"),
+    (
+        "c.json",
+        json.dumps([{"id": 0, "paragraphs": [{"raw": "Noa", "sentences": [{"tokens": TOKENS}]}]}]),
+        "spacy convert",
+    ),
+    ("d.jsonl", jsonl([{"pages": [{"text": ONE.text, "spans": ONE.objects()}], "answer": "accept"}]), "it has `pages`"),
+    ("e.jsonl", jsonl([{"text": ONE.text, "annotation": ONE.objects()}]), "its spans are under `annotation`"),
+    ("f.jsonl", jsonl([{"text": ONE.text, "ner": ONE.spans}]), "its spans are under `ner`"),
+    ("g.jsonl", jsonl([{"text": ONE.text, "entities": {"PER": [[0, 3]]}}]), "its spans are under `entities`"),
+    (
+        "h.jsonl",
+        jsonl([{"tokens": ["a"], "entities": [{"type": "A", "start": 0, "end": 1}]}]),
+        "its keys are entities, tokens",
+    ),
+    (
+        "i.json",
+        json.dumps(
+            [
+                {
+                    "data": {"text": "<p>Noa</p>"},
+                    "annotations": [
+                        {"result": [{"type": "hypertextlabels", "value": HYPERTEXT | {"hypertextlabels": ["A"]}}]}
+                    ],
+                }
+            ]
+        ),
+        "it marks HTML (HyperText)",
+    ),
+    ("j.conll", tags(("Noa", "X=y|Case=Nom"), ("ran", "Tense=Past")), "no column has tags"),
+    ("k.tsv", tags(("Noa", "B-PER", "B-X"), ("ran", "O", "O")), "columns 2 and 3 have tags"),
+    ("l.zip", zipped(), "unpack it"),
+    ("m.csv", "Noa,B-PER\n", "save the sheet as .tsv"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), FILES)
+def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | bytes, said: str) -> None:
+    """Also if somebody declares it nevertheless."""
+    made = merge_folder(tmp_path, {f"prodigy/{name}": content})
+    assert (made.status, made.ledger) == (1, None)
+    assert said in " ".join(made.printed.split())
+    entry = f"- {{name: a, path: {name}, labels: [A, PER]}}\n"
+    assert merge_folder(tmp_path, {f"prodigy/{name}": content, "prodigy/datasets.yml": entry}).status == 1
+
+
+def test_a_lone_surrogate_is_named_and_costs_its_row(tmp_path: Any) -> None:
+    good = jsonl({"text": one.text, "spans": one.objects()} for one in sentences())
+    bad = r'{"text": "\ud83d Noa", "spans": []}' + "\n"
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": good + bad})
+    assert made.entities == {"PER": 60, "LOC": 60, "DATE": 60}
+    from labelwise.corpus.tables import read_groups
+
+    details = [row["detail"] for group in read_groups(tmp_path / "corpus") for row in group.rows.to_pylist()]
+    assert [detail for detail in details if detail] == [
+        r"a lone surrogate, such as \ud83d: half of a character that was cut; delete it"
+    ]
+
+
+def test_half_of_the_rows_under_a_key_that_nobody_knows_are_counted(tmp_path: Any) -> None:
+    rows = [{"text": one.text, ("annotation", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())]
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert made.ledger
+    assert made.ledger["rows"] == {"merged": 30, "other format": 30}
+
+
+def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
+    files: dict[str, str | bytes] = {}
+    for number, one in enumerate(sentences(3)):
+        files |= {f"prodigy/{number}.txt": one.text, f"prodigy/{number}.ann": "T1\tPER 0 3\tNoa\n"}
+    printed = " ".join(merge_folder(tmp_path, files).printed.split())
+    assert "3 files of brat's: put them, with their texts, into brat_dir, assets/brat" in printed
+    assert printed.count("isn't declared") == 1
+
+
+def test_spans_that_quote_other_words_cannot_be_used(tmp_path: Any) -> None:
+    rows = [
+        {"text": one.text, "spans": [{"start": 0, "end": end, "label": "PER", "text": one.text[:5]}]}
+        for end, one in zip([5, 4] * 30, sentences(), strict=True)
+    ]
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert made.ledger
+    assert made.ledger["spans"]["invalid"] == 30

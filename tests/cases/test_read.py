@@ -1,0 +1,220 @@
+"""Files that are read as they were meant."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from labelwise.annotations import Task
+from labelwise.sources.formats import read_items
+from tests.cases.making import Outcome, Sentence, jsonl, merge_folder, sentences, table
+from tests.sources.reading import write
+
+ALL = {"PER": 60, "LOC": 60, "DATE": 60}
+EMOJI = "\U0001f600\U0001f680 "  # two characters, of which each is two code units of UTF-16
+FIREFIGHTER = "\U0001f468\U0001f3fb\u200d\U0001f692 "  # one character for readers, and seven code units
+
+
+def tagged(cells: Callable[[int, str, str], Any], separator: str = "\t", head: str = "", before: str = "") -> str:
+    """Write all sentences as tables.
+
+    cells (Callable): makes a line's of the number of the token, from 1, the token and its tag.
+    head, before (str): stand before all sentences, and before each.
+    """
+    blocks = ([cells(n, *row) for n, row in enumerate(one.tagged, 1)] for one in sentences())
+    return head + "".join(before + table([block], separator) for block in blocks)
+
+
+def moved(one: Sentence, text: str, by: int) -> dict[str, Any]:
+    """Write a sentence as doccano does, behind a text that it counts so many of."""
+    return {"text": text + one.text, "label": [(start + by, end + by, label) for start, end, label in one.spans]}
+
+
+def pairs(one: Sentence) -> str:
+    return " ".join(f"{token}|{tag}" for token, tag in one.tagged)
+
+
+def points(one: Sentence) -> list[dict[str, Any]]:
+    """The spans of a sentence as dataturks has them."""
+    return [
+        {"label": [label], "points": [{"start": start, "end": end - 1, "text": one.text[start:end]}]}
+        for start, end, label in one.spans
+    ]
+
+
+def gliners(one: Sentence) -> dict[str, Any]:
+    places = [(n, tag) for n, (_, tag) in enumerate(one.tagged) if tag != "O"]
+    found = [[n, max(m for m, other in places if other[2:] == tag[2:]), tag[2:]] for n, tag in places if tag[0] == "B"]
+    return {"tokenized_text": one.text.split(), "ner": found}
+
+
+def brackets(n: int, token: str, tag: str) -> list[str]:
+    """A line of CoNLL-2012; all spans but the first, which has two tokens, have one."""
+    marks = {"O": "*", "B-PER": "(PER*", "I-PER": "*)"}
+    return ["d0", "0", str(n - 1), token, "NN", "*", "-", "-", "-", "-", marks.get(tag, f"({tag[2:]})"), "-"]
+
+
+GERMEVAL = "#\thttp://example.org/0 [2009-10-17]\n"
+SHEET = "Sentence #\tWord\tPOS\tTag\n"
+FILES: dict[str, str | bytes] = {
+    # tables
+    "bio": tagged(lambda n, token, tag: (tag, token)),  # the tag first
+    "a.tsv": tagged(
+        lambda n, token, tag: (token, tag, "O", tag.replace("PER", "PER.x"), "NoSpaceAfter" if n == 3 else "_"),
+        head="TOKEN\tNE-COARSE-LIT\tNE-COARSE-METO\tNE-FINE-LIT\tMISC\n# document_id = d1\n",
+    ),
+    "b.tsv": tagged(lambda n, token, tag: (token, tag), head="Word\tTag\n"),
+    "c.tsv": tagged(
+        lambda n, token, tag: (str(n), token, tag, tag.replace("LOC", "LOCpart") if "LOC" in tag else "O"),
+        before=GERMEVAL,
+    ),
+    "d.tsv": SHEET
+    + "".join(
+        f"{f'Sentence: {number}' if not n else ''}\t{token}\tNN\t{tag}\n"
+        for number, one in enumerate(sentences(), 1)
+        for n, (token, tag) in enumerate(one.tagged)
+    ),
+    "e.tsv": tagged(lambda n, token, tag: (token, tag)).replace("wrote", "# segment = 2\nwrote"),
+    "f.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}-{tag[0]}" if tag != "O" else tag)),
+    "g.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "_"))),
+    "h.tsv": tagged(lambda n, token, tag: (token, tag[:2].lower() + tag[2:])),
+    "i.conll": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
+    "j.conll": tagged(
+        lambda n, token, tag: (str(n), token, *"_X__0", "root", "_", f"SpaceAfter=No|NE={tag}" if tag != "O" else "_"),
+        before="# sent_id = 0\n",
+    ),
+    "k.conll": tagged(brackets, " ", before="#begin document (d0); part 000\n"),
+    "l.iob": "".join(pairs(one) + "\n" for one in sentences()),
+    "m.iob2": tagged(lambda n, token, tag: (token, tag), "|"),
+    "n.iob": "".join(pairs(one).replace("|", "|NN|") + "\n" for one in sentences()),
+    # rows of JSON
+    "a.jsonl": jsonl({"text": one.text, "entities": one.objects()} for one in sentences()),
+    "b.json": json.dumps([[one.text, {"entities": one.spans}] for one in sentences()]),
+    "c.jsonl": jsonl([one.text, {"entities": one.spans}] for one in sentences()),
+    "d.json": jsonl({"id": 1, "text": one.text, "label": one.spans, "Comments": []} for one in sentences()),
+    "e.jsonl": json.dumps([{"text": one.text, "spans": one.objects()} for one in sentences()], indent=1),
+    "f.jsonl": jsonl({"content": one.text, "annotation": points(one), "extras": None} for one in sentences()),
+    "g.json": json.dumps([gliners(one) for one in sentences()]),
+    "h.jsonl": jsonl(map(gliners, sentences())),
+    "i.jsonl": jsonl(
+        {"text": one.text, "spans": [span | {"start": float(span["start"])} for span in one.objects()]}
+        for one in sentences()
+    ),
+    "j.jsonl": jsonl(
+        {"text": one.text, "ents": one.objects(), "sents": [{"start": 0, "end": 9}]} for one in sentences()
+    ),
+    "k.jsonl": jsonl(
+        {"text": one.text, ("entities", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())
+    ),
+    # doccano's, in UTF-16 code units, and in what readers see as characters
+    "l.jsonl": jsonl(moved(one, *((EMOJI, 5) if n % 2 else ("", 0))) for n, one in enumerate(sentences())),
+    "m.jsonl": jsonl(moved(one, FIREFIGHTER, 8) for one in sentences()),
+    "n.jsonl": jsonl(moved(one, FIREFIGHTER, 2) for one in sentences()),
+    "o.jsonl": jsonl(moved(one, EMOJI, 3) for one in sentences()),
+    "p.jsonl": jsonl([moved(sentences()[0], EMOJI, 5)] + [moved(one, "", 0) for one in sentences()[1:]]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_has_all_its_spans(tmp_path: Any, name: str) -> None:
+    path = write(tmp_path / (name if "." in name else f"a.{name}"), FILES[name])
+    tasks = [one for one in read_items(path) if isinstance(one, Task)]
+    found = [
+        (
+            task.text.removeprefix(EMOJI).removeprefix(FIREFIGHTER),
+            [(task.text[s.start : s.end], s.label) for s in task.spans],
+        )
+        for task in tasks
+    ]
+    assert found == [
+        (one.text, [(one.text[start:end], label) for start, end, label in one.spans]) for one in sentences()
+    ]
+    assert not any(task.unusable for task in tasks)
+
+
+@pytest.mark.parametrize(
+    ("name", "offsets", "by"),
+    [
+        ("inclusive", "inclusive", lambda text, start, end: (start, end - 1)),
+        ("one", "one-based", lambda text, start, end: (start + 1, end + 1)),
+        ("bytes", "bytes", lambda text, start, end: (len(text[:start].encode()), len(text[:end].encode()))),
+        ("units", "utf-16", lambda text, start, end: (start + 2 * (start > 0), end + 2)),
+        ("seen", "graphemes", lambda text, start, end: (start, end)),
+    ],
+)
+@pytest.mark.parametrize("shape", ["prodigy", "doccano", "label studio"])
+def test_offsets_are_read_as_their_entry_says(
+    tmp_path: Any, name: str, offsets: str, by: Callable[[str, int, int], tuple[int, int]], shape: str
+) -> None:
+    text = f"{EMOJI}Noä Moreau."
+    start, end = by(text, 3, 13)
+    row = {
+        "prodigy": {"text": text, "spans": [{"start": start, "end": end, "label": "A"}]},
+        "doccano": {"text": text, "label": [[start, end, "A"]]},
+        "label studio": {
+            "data": {"text": text},
+            "annotations": [{"result": [{"type": "labels", "value": {"start": start, "end": end, "labels": ["A"]}}]}],
+        },
+    }[shape]
+    [task] = read_items(write(tmp_path / f"{name}.json", json.dumps([row])), offsets=offsets)
+    assert isinstance(task, Task)
+    assert [text[span.start : span.end] for span in task.spans] == ["Noä Moreau"]
+
+
+def test_offsets_of_bytes_are_read_by_the_mentions(tmp_path: Any) -> None:
+    made = merge_folder(tmp_path, dict(brat_in_bytes()))
+    assert made.entities == ALL
+    assert "reading: bytes" in made.printed
+
+
+def brat_in_bytes() -> Iterator[tuple[str, str]]:
+    for number, one in enumerate(sentences()):
+        text, before = f"Über München: {one.text}", len("Über München: ".encode())
+        lines = [
+            f"T{n}\t{label} {start + before} {end + before}\t{one.text[start:end]}\n"
+            for n, (start, end, label) in enumerate(one.spans, 1)
+        ]
+        yield f"brat/{number}.txt", text
+        yield f"brat/{number}.ann", "".join(lines)
+
+
+def test_tags_without_a_label_have_the_one_that_is_declared(tmp_path: Any) -> None:
+    files: dict[str, str | bytes] = {"prodigy/a.tsv": tagged(lambda n, token, tag: (token, tag[0]))}
+    assert "its tags, such as B and I, have no label; declare the one" in merge_folder(tmp_path / "none", files).printed
+    for labels, entities in (("THING", {"THING": 180}), ("A, B", {})):
+        files["prodigy/datasets.yml"] = f"- {{name: a, path: a.tsv, labels: [{labels}]}}\n"
+        made = merge_folder(tmp_path / labels, files)
+        assert made.entities == entities
+        assert ("its tags, such as B and I, have no label" in made.printed) is not bool(entities)
+
+
+def webanno(one: Sentence, labels: tuple[str, ...]) -> str:
+    """Write a sentence as INCEpTION does, with some of its labels."""
+    lines, place = [], 0
+    for n, (token, tag) in enumerate(one.tagged, 1):
+        value = f"{tag[2:]}[{labels.index(tag[2:]) + 1}]" if tag[2:] in labels else "_"
+        lines.append(f"1-{n}\t{place}-{place + len(token)}\t{token}\t{value}\t\n")
+        place += len(token) + 1
+    head = "#FORMAT=WebAnno TSV 3.3\n#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|value\n\n\n"
+    return f"{head}#Text={one.text}\n{''.join(lines)}"
+
+
+def test_inceptions_curation_decides(tmp_path: Any) -> None:
+    """Whatever annotators said of a text, and how many they are."""
+    entry = "- name: a\n  path: [export/annotation/*/*.tsv, export/curation/*/*.tsv]\n  labels: [PER, LOC, DATE]\n"
+    files: dict[str, str | bytes] = {"prodigy/datasets.yml": entry}
+    for number, one in enumerate(sentences()):
+        for who in ("ann", "bob"):
+            files[f"prodigy/export/annotation/{number}.txt/{who}.tsv"] = webanno(one, ("LOC",))
+        files[f"prodigy/export/curation/{number}.txt/CURATION_USER.tsv"] = webanno(one, ("PER", "LOC", "DATE"))
+    assert merge_folder(tmp_path, files).entities == ALL
+
+
+def test_it_is_said_how_doccanos_offsets_are_read(tmp_path: Any) -> None:
+    made: Outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": FILES["l.jsonl"]})
+    assert made.entities == ALL
+    assert "a: doccano's offsets are read as `offsets: utf-16`" in made.printed
+    plain = merge_folder(tmp_path / "plain", {"prodigy/a.jsonl": jsonl(moved(one, "", 0) for one in sentences())})
+    assert plain.entities == ALL
+    assert "doccano's" not in plain.printed
