@@ -59,23 +59,31 @@ def clean(
     read = READINGS[offsets] if offsets else None
     for span in spans or ():
         start, end, label, verdict = span.start, span.end, span.label, span.answer
-        why = f"{label} {start} {end}"
+        why = ""
         if verdict is not None and verdict not in ANSWERS:
             verdict = "ignore"
         # The types are those of JSON itself: True is no 1. Tables of numbers make 5.0 of 5.
-        if type(start) is float or type(end) is float:
+        whole = type(start) is int and type(end) is int
+        if not whole:
             start, end = (int(one) if type(one) is float and one.is_integer() else one for one in (start, end))
-        if read and type(start) is int and type(end) is int:
+            whole = type(start) is int and type(end) is int
+        if read and whole:
             start, end = read(text, (start, end)) or (-1, -1)
-        if type(start) is int and type(end) is int and 0 <= start < end <= length and type(label) is str:
+        if whole and 0 <= start < end <= length and type(label) is str:
             if text[start].isspace() or text[end - 1].isspace():
                 start, end = trim(text, start, end)
-            if span.text and type(span.text) is str and not says(text, [(start, end)], span.text):
-                why = f"{label} {span.start} {span.end}: {span.text[:40]!r} isn't there"
+            if (
+                span.text
+                and span.text != text[start:end]
+                and type(span.text) is str
+                and not says(text, [(start, end)], span.text)
+            ):
+                why = f": {span.text[:40]!r} isn't there"
             elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
-        unusable.append(Unusable(str(label), why, verdict, "", *(span.place or ())))
+        detail = f"{label} {span.start} {span.end}{why}"
+        unusable.append(Unusable(str(label), detail, verdict, "", *(span.place or ())))
     name = ""
     for one in who:
         if one and isinstance(one, str):

@@ -62,7 +62,7 @@ OTHERS = tuple(
         ),
     )
 )
-BRACKETED = re.compile(r"\*|\((?P<label>[A-Z_]+)\*?\)?|\*\)")
+BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and how many there are
@@ -110,12 +110,15 @@ def read_conll(path: Path) -> Iterator[Found]:
 def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
     """Yield the lines of each sentence, with their numbers."""
     block: list[tuple[int, str]] = []
+    last = ""
     for number, line in _lines(path):
         blank = not line.strip(WHITE)
-        begins = not blank and layout.sentence >= 0 and bool([*cells_of(line), *[""] * 9][layout.sentence].strip())
-        if (blank or begins) and block:
+        cells = cells_of(line) if layout.sentence >= 0 and not blank else []
+        value = cells[layout.sentence].strip() if len(cells) > max(layout.sentence, 0) else ""
+        if (blank or value not in ("", last)) and block:
             yield block
             block = []
+        last = value or last
         if not blank:
             block.append((number, line))
     if block:
@@ -183,15 +186,17 @@ def _layout_of(path: Path) -> Layout:
     tags = {place: spelled for place, column in enumerate(columns) if (spelled := _spelling_of(column))}
     tag = _choose_column(path, columns, tags)
     if tags.get(tag) is BRACKETED:
-        return Layout(shape, 3, tag, BRACKETED)
+        return Layout(shape, 3 if width > tag >= 10 else 0, tag, BRACKETED)
     numbered = _are_numbered(head) and width > 2
     return Layout(shape, 1 if numbered or tag == 0 else 0, -1 if tag == width - 1 else tag, tags.get(tag, PLAIN))
 
 
 def _are_names(cells: Sequence[str]) -> bool:
     """Tell whether a line names its columns: one is called as tags are, and none is a tag: "Tag" is German for day."""
-    named = any(_rank(name) < len(TAGS) for name in cells[1:])
-    return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
+    beside = any(_rank(name) < len(TAGS) for name in cells[1:]) or (
+        cells[0].upper() in TAGS and cells[1:] and cells[1].upper() in TOKENS
+    )
+    return bool(beside) and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
 
 
 def _rank(name: str) -> int:
@@ -238,7 +243,7 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
     RAISES (InputError): there are several, and they share no label; or none, and the last one has something else.
     """
     labels = [{_label_of(cell, tags[place]) for cell in columns[place]} - {""} for place in tags]
-    shared = all(one.startswith(tuple(labels[0])) for other in labels[1:] for one in list(other)[:1])
+    shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])
     if tags and (shared or BRACKETED in tags.values()):
         return next(iter(tags))
     last = columns[-1] if columns else []

@@ -1,6 +1,7 @@
 """Rows of tools whose annotation is rewritten as that of another one, or is named, so that nobody has to guess.
 
 - spaCy's TRAIN_DATA: `["Add 5 mL", {"entities": [[4, 8, "Amount"]]}]`
+- Prodigy's, with lists for spans: `{"text": "Add 5 mL", "spans": [[4, 8, "Amount"]]}`
 - dataturks, whose ends are inclusive: `{"content": "Add 5 mL", "annotation": [{"label": ["Amount"], "points":
   [{"start": 4, "end": 7, "text": "5 mL"}]}]}`
 - GLiNER, whose ends are inclusive, too: `{"tokenized_text": ["Add", "5", "mL"], "ner": [[1, 2, "Amount"]]}`
@@ -29,6 +30,8 @@ def rewrite(row: Any) -> Any:
     match row:
         case [str(text), {"entities": entities}]:
             return {"text": text, "entities": entities}
+        case {"text": str(), "spans": [[*_], *_] as spans}:
+            return row | {"spans": [dict(zip(("start", "end", "label"), one, strict=False)) for one in spans]}
         case {"content": str(text), "annotation": None | []}:
             return {"text": text, "labels": None}
         case {"content": str(text), "annotation": [*marks]}:

@@ -75,6 +75,13 @@ FILES: dict[str, str | bytes] = {
         for number, one in enumerate(sentences(), 1)
         for n, (token, tag) in enumerate(one.tagged)
     ),
+    "o.tsv": tagged(lambda n, token, tag: (tag, token), head="Tag\tWord\n"),
+    "p.tsv": SHEET
+    + "".join(
+        f"Sentence: {number}\t{token}\tNN\t{tag}\n"
+        for number, one in enumerate(sentences(), 1)
+        for token, tag in one.tagged
+    ),
     "e.tsv": tagged(lambda n, token, tag: (token, tag)).replace("wrote", "# segment = 2\nwrote"),
     "f.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}-{tag[0]}" if tag != "O" else tag)),
     "g.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "_"))),
@@ -107,6 +114,7 @@ FILES: dict[str, str | bytes] = {
     "k.jsonl": jsonl(
         {"text": one.text, ("entities", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())
     ),
+    "q.jsonl": jsonl({"text": one.text, "spans": one.spans} for one in sentences()),
     # doccano's, in UTF-16 code units, and in what readers see as characters
     "l.jsonl": jsonl(moved(one, *((EMOJI, 5) if n % 2 else ("", 0))) for n, one in enumerate(sentences())),
     "m.jsonl": jsonl(moved(one, FIREFIGHTER, 8) for one in sentences()),
