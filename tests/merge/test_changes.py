@@ -57,11 +57,11 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
     path = merging.root / "tasks/a.jsonl"
     parse_row, read = jsonl.parse_row, []
 
-    def read_and_change(line, row):
+    def read_and_change(line, row, *more):
         read.append(row)
         if len(read) == after:
             change(path)
-        return parse_row(line, row)
+        return parse_row(line, row, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(jsonl, "parse_row", read_and_change)
