@@ -52,16 +52,8 @@ CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST
 PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.+)", re.DOTALL)
 BARE = re.compile(r"(?P<prefix>[BIUSLE])(?P<label>)")
 FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
-OTHERS = tuple(
-    map(
-        re.compile,
-        (
-            r"(?P<prefix>[BIUSLE])_(?P<label>.+)",
-            r"(?P<label>.+)-(?P<prefix>[BIUSLE])",
-            r"(?P<prefix>[biusle])-(?P<label>.+)",
-        ),
-    )
-)
+BELOW, BEHIND = re.compile(r"(?P<prefix>[BIUSLE])_(?P<label>.+)"), re.compile(r"(?P<label>.+)-(?P<prefix>[BIUSLE])")
+SMALL = re.compile(r"(?P<prefix>[biusle])-(?P<label>.+)")
 BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
@@ -172,7 +164,7 @@ def _layout_of(path: Path) -> Layout:
     shape = shape_of(tokens[0]) if tokens else None
     named = next((found[1].split() for line in head if (found := NAMED_COLUMNS.fullmatch(line))), [])
     first = cells_of(tokens[0]) if tokens else []
-    names = first if not named and _are_names(first) else []
+    names = first if tokens and not named and _are_names(first) else []
     rows = [cells_of(line) for line in tokens[bool(names) :]]
     width = max(map(len, rows), key=Counter(map(len, rows)).__getitem__, default=0)
     columns = [
@@ -193,10 +185,8 @@ def _layout_of(path: Path) -> Layout:
 
 def _are_names(cells: Sequence[str]) -> bool:
     """Tell whether a line names its columns: one is called as tags are, and none is a tag: "Tag" is German for day."""
-    beside = any(_rank(name) < len(TAGS) for name in cells[1:]) or (
-        cells[0].upper() in TAGS and cells[1:] and cells[1].upper() in TOKENS
-    )
-    return bool(beside) and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
+    named = any(_rank(name) < len(TAGS) for name in cells[cells[-1].upper() not in TOKENS :])
+    return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
 
 
 def _rank(name: str) -> int:
@@ -206,15 +196,12 @@ def _rank(name: str) -> int:
 
 
 def _are_numbered(lines: Iterable[str]) -> bool:
-    """Tell whether the first column numbers the tokens, from 1 in each sentence of several."""
-    numbered = None
-    for blank, block in groupby(lines, lambda line: not line.strip(WHITE)):
-        rows = [cells_of(line) for line in block if not blank and not is_marked(line)]
-        if len(rows) > 1 and numbered is None:
-            numbered = all(len(cells) > 2 and cells[0] == str(place) for place, cells in enumerate(rows, 1))
-        elif len(rows) > 1:  # numbers such as 2-3 and 4.1 may follow
-            numbered = numbered and bool(FIRST.match(rows[0][0]))
-    return bool(numbered)
+    """Tell whether the first column numbers the tokens, from 1 in each sentence of several, such as 1, 2-3, 4.1."""
+    blocks = groupby(lines, lambda line: not line.strip(WHITE))
+    sentences = ([cells_of(line) for line in block if not blank and not is_marked(line)] for blank, block in blocks)
+    first, *others = [[cells[0] for cells in rows if len(cells) > 2] for rows in sentences if len(rows) > 1] or [[]]
+    numbered = bool(first) and first == [str(place) for place in range(1, len(first) + 1)]
+    return numbered and all(map(FIRST.match, (numbers[0] if numbers else "" for numbers in others)))
 
 
 def _spelling_of(column: Sequence[str]) -> re.Pattern[str] | None:
@@ -229,7 +216,7 @@ def _spelling_of(column: Sequence[str]) -> re.Pattern[str] | None:
         return FEATURE
     if any(cell.startswith("(") for cell in column) and all(map(BRACKETED.fullmatch, column)):
         return BRACKETED
-    for spelled in OTHERS:
+    for spelled in (BELOW, BEHIND, SMALL):
         matches = [spelled.fullmatch(cell) for cell in marked]
         pairs = {(one["label"], one["prefix"].upper() == "B") for one in matches if one}
         if all(matches) and any((label, not begins) in pairs for label, begins in pairs):
@@ -246,20 +233,16 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
     shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])
     if tags and (shared or BRACKETED in tags.values()):
         return next(iter(tags))
-    last = columns[-1] if columns else []
-    marked = [cell for cell in last if cell not in OUTSIDE]
-    odd = len({*marked}) > max(10, len(last) / 4) or any(sign in cell for cell in marked for sign in "=|(*")
-    odd = odd or (not marked and any(sign in cell for column in columns for cell in column for sign in ("(", "=")))
+    last = {*columns[-1]} - {*OUTSIDE} if columns else set()
+    odd = any(sign in cell for cell in last for sign in "=|(*") or len(last) > max(10, sum(map(len, columns[:1])) / 4)
+    odd = odd or (not last and any(cell[:1] == "(" and cell[-1:] == "*" for cell in chain(*columns)))
     if not tags and not odd:
         return len(columns) - 1
-    samples = "; ".join(
-        f"{place}: {', '.join(list(dict.fromkeys(column))[:4])}" for place, column in enumerate(columns, 1)
-    )
-    names = ["FORM", *["_"] * (len(columns) - 2), "NER"]
     which = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
+    samples = (f"{n}: {', '.join([*dict.fromkeys(column)][:4])}" for n, column in enumerate(columns, 1))
     raise InputError(
-        f"{path}: {which}, as B-PER, I-PER and O are; name the columns in a first line, such as "
-        f"`# global.columns = {' '.join(names)}`. The columns are {samples}"
+        f"{path}: {which}, as B-PER, I-PER and O are; name the columns in a first line, such as `# global.columns = "
+        f"{' '.join(['FORM', *['_'] * (len(columns) - 2), 'NER'])}`. The columns are {'; '.join(samples)}"
     )
 
 
@@ -268,24 +251,20 @@ def _label_of(cell: str, spelled: re.Pattern[str]) -> str:
     return (found["label"] or "") if found else ""
 
 
-def _plain_tags(tags: Sequence[str], spelled: re.Pattern[str]) -> list[str]:
-    """Spell tags plainly: B-PER."""
-    if spelled is PLAIN:
-        return list(tags)
-    if spelled is BRACKETED:
-        found, label = [], ""
-        for tag in tags:
+def _plain_tags(tags: Sequence[str], spelled: re.Pattern[str]) -> Iterator[str]:
+    """Spell the tags of a sentence plainly: B-PER."""
+    label = ""
+    for tag in tags:
+        found = spelled.fullmatch(tag)
+        if spelled is BRACKETED:
             begun = _label_of(tag, spelled)
             label = begun or label
-            found.append(f"{'B' if begun else 'I'}-{label}" if label else "O")
+            yield f"{'B' if begun else 'I'}-{label}" if label else "O"
             label = "" if tag.endswith(")") else label
-        return found
-    matches = [spelled.fullmatch(tag) for tag in tags]
-    others = ["O" if spelled is FEATURE or tag == "o" else tag for tag in tags]
-    return [
-        f"{match['prefix'].upper()}-{match['label'] or NO_LABEL}" if match else other
-        for match, other in zip(matches, others, strict=True)
-    ]
+        elif found:
+            yield f"{found['prefix'].upper()}-{found['label'] or NO_LABEL}"
+        else:
+            yield "O" if spelled is FEATURE or tag == "o" else tag
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
@@ -304,7 +283,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 
 
 def _named_columns(names: Sequence[str]) -> tuple[int, int]:
-    """Find token and tag among the names of columns; the first and the last one, if there is none of a known name."""
+    """Find token and tag among the names of columns; the first and the last one, if no name is known."""
     token = next((place for place, name in enumerate(names) if name.upper().rpartition(":")[2] in TOKENS), 0)
     ranks = [(_rank(name), place) for place, name in enumerate(names) if place != token]
     best, place = min(ranks, default=(len(TAGS), -1))
@@ -321,5 +300,5 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -
             first = f"the sentence's first line has {len(rows[0][1])}"
             return Problem(number, Reason.MALFORMED, f"{len(cells)} columns, where {first}")
     words, tags = ([cells[place].strip() for _, cells in rows] for place in columns)
-    tags = _plain_tags(tags, layout.spelled)
+    tags = tags if layout.spelled is PLAIN else [*_plain_tags(tags, layout.spelled)]
     return tagged_task(rows[0][0], words, tags, {DOCUMENT: str(document)} if document else None)

@@ -5,7 +5,7 @@ A row whose keys contradict one another, or that has spans under one that nobody
 
 import gzip
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -35,14 +35,19 @@ KEY = re.compile(rb'"([A-Za-z_]+)"\s*:')
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 
 
-class Offsets(NamedTuple):
-    """How the offsets of rows count: as declared, and those of doccano's rows."""
+class How(NamedTuple):
+    """How rows are read: their offsets, as declared; those of doccano's rows; the key of Label Studio's texts.
 
-    declared: str = ""
+    array (bool): they are elements of an array, of which Label Studio's need not have its keys.
+    """
+
+    offsets: str = ""
     doccanos: str = ""
+    key: str = ""
+    array: bool = False
 
 
-AS_READ = Offsets()
+LINES = How()
 
 
 def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
@@ -52,24 +57,13 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
     offsets (str): see `clean`; empty for code points, or for what doccano's rows say.
     RAISES (InputError): it isn't JSON, but a database, or compressed in a way that its name doesn't tell.
     """
-    how = Offsets(offsets, offsets or guess_offsets(path))
-    if not is_array(path):
-        with open_jsonl(path) as lines:
-            yield from read_jsonl(lines, how)
-        return
-    for number, raw in enumerate(read_elements(path), 1):
-        try:
-            element = msgspec.json.decode(raw)
-        except DECODE_ERRORS as error:
-            yield Problem(number, Reason.BAD_JSON, why_not_json(error))
-            continue
-        if not isinstance(element, dict | list):
-            yield Problem(number, Reason.MALFORMED, f"a task is an object, not {type(element).__name__}")
-        elif isinstance(element, dict) and not _has_rows_keys(element):
-            repeated = find_repeated(raw)
-            yield from [_repeated(number, repeated)] if repeated else read_element(number, element, key, offsets)
-        else:
+    how = How(offsets, offsets or guess_offsets(path), key, is_array(path))
+    if how.array:
+        for number, raw in enumerate(read_elements(path), 1):
             yield from parse_row(number, raw, how)
+        return
+    with open_jsonl(path) as lines:
+        yield from read_jsonl(lines, how)
 
 
 def is_array(path: Path) -> bool:
@@ -86,39 +80,28 @@ def is_array(path: Path) -> bool:
     return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
 
 
-def _has_rows_keys(element: dict[str, Any]) -> bool:
-    """Tell whether an element of an array is a row as JSONL has it, and no task of Label Studio's."""
-    if is_label_studios(element) and shape_of(element) != "prodigy":
-        return False
-    return shape_of(rewrite(element)) is not None or bool(name_other(element))
-
-
 def guess_offsets(path: Path) -> str:
     """Guess how offsets in doccano's rows count, if the first row of a file is of these; empty if none differs."""
     if is_array(path):
-        return ""
+        return choose_offsets(_doccanos(read_elements(path)))
     with open_jsonl(path) as lines:
-        try:
-            first = msgspec.json.decode(next((line for line in lines if not line.isspace()), b"0").removeprefix(BOM))
-        except DECODE_ERRORS:
-            return ""
-    if shape_of(first) != "doccano" or not is_doccanos(first):
-        return ""
-    with open_jsonl(path) as lines:
-        return choose_offsets(_beyond_ascii(lines))
+        return choose_offsets(_doccanos(lines))
 
 
-def _beyond_ascii(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield doccano's rows in which characters may be counted differently."""
-    for line in lines:
-        if not line.isascii() or b"\\u" in line:
-            with suppress(*DECODE_ERRORS):
-                row = msgspec.json.decode(line.removeprefix(BOM))
-                if shape_of(row) == "doccano" and is_doccanos(row):
-                    yield row
+def _doccanos(rows: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield doccano's rows in which characters may be counted differently, if the first row is doccano's."""
+    for number, raw in enumerate(rows):
+        if number and raw.isascii() and b"\\u" not in raw:
+            continue
+        with suppress(*DECODE_ERRORS):
+            row = msgspec.json.decode(raw.removeprefix(BOM))
+            if shape_of(row) == "doccano" and is_doccanos(row):
+                yield row
+            elif not number:
+                return
 
 
-def read_jsonl(lines: IO[bytes], offsets: Offsets = AS_READ) -> Iterator[Found]:
+def read_jsonl(lines: IO[bytes], how: How = LINES) -> Iterator[Found]:
     """Yield the rows of JSONL."""
     position = number = 0
     for line in lines:
@@ -127,7 +110,7 @@ def read_jsonl(lines: IO[bytes], offsets: Offsets = AS_READ) -> Iterator[Found]:
             number += 1
             content = row.removeprefix(BOM) if position == 0 and number == 1 else row
             if content and not content.isspace():
-                yield from parse_row(number, content, offsets)
+                yield from parse_row(number, content, how)
         position += len(line)
     if (there := lines.tell()) != position:
         yield miscounted(number, there, "bytes", position)
@@ -168,41 +151,39 @@ class _Row(ProdigyRow, gc=False):
 _decode = msgspec.json.Decoder(_Row).decode
 
 
-def parse_row(line: int, row: bytes, offsets: Offsets = AS_READ) -> Sequence[Found]:
-    """Decode a row: its task, or why it can't be used, or both."""
+def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
+    """Decode a row: its tasks, or why it can't be used, or both."""
     short = without_tokens(row)
     if _may_repeat(short) and (key := find_repeated(row)):
         return (_repeated(line, key),)
-    # Nearly all rows have Prodigy's keys alone, and are decoded once, without their tokens.
     try:
-        prodigys = _decode(short)
-        if prodigys.is_plain() and prodigys.text and (prodigys.spans or not _has_lists(short)):
-            return (task_of(line, prodigys, offsets.declared),)
-    except msgspec.ValidationError:
-        pass
-    except DECODE_ERRORS as error:
-        return (Problem(line, Reason.BAD_JSON, why_not_json(error)),)
-    # Others are decoded once more, with all that they have.
-    try:
+        # Nearly all rows have Prodigy's keys alone, and are decoded once, without their tokens.
+        with suppress(msgspec.ValidationError):
+            prodigys = None if how.array else _decode(short)
+            if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not _has_lists(short)):
+                return (task_of(line, prodigys, how.offsets),)
+        # Others are decoded once more, with all that they have.
         content = rewrite(msgspec.json.decode(row))
     except DECODE_ERRORS as error:
         return (Problem(line, Reason.BAD_JSON, why_not_json(error)),)
     if key := find_repeated(row):
         return (_repeated(line, key),)
     if not isinstance(content, dict):
-        return (Problem(line, Reason.MALFORMED, f"a row is an object, not {type(content).__name__}"),)
+        return (Problem(line, Reason.MALFORMED, f"a task is an object, not {type(content).__name__}"),)
+    shape = shape_of(content)
+    if shape != "prodigy" and is_label_studios(content):
+        return read_element(line, content, how.key, how.offsets)
     if other := find_contradiction(content) or name_other(content):
         return (Problem(line, Reason.OTHER_FORMAT, other),)
-    shape = shape_of(content)
-    if isinstance(content.get("data"), dict) and is_label_studios(content):
-        return tuple(read_element(line, content, offsets=offsets.declared))
     if shape == "tags":
         return parse_tagged(line, content)
     if shape == "doccano":
-        return parse_doccano(line, content, offsets.doccanos if is_doccanos(content) else offsets.declared)
+        return parse_doccano(line, content, how.doccanos if is_doccanos(content) else how.offsets)
+    if how.array and shape is None:
+        return read_element(line, content, how.key, how.offsets)
     if not content.get("text"):
         return (no_text(line, content),)
-    return (parse_prodigy(line, msgspec.json.encode(content), offsets.declared),)
+    return (parse_prodigy(line, msgspec.json.encode(content), how.offsets),)
 
 
 def _has_lists(row: bytes) -> bool:

@@ -33,7 +33,6 @@ from labelwise.sources.offsets import choose_reading, fold, to_code_points
 
 OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
 LABELS = ("labels", "hypertextlabels")
-MARKS = ("annotations", "completions", "annotation_id", "annotator", "predictions")  # of an exported task
 HYPERTEXT = "it marks HTML (HyperText), by paths: export the text without its tags, and label that, as <Text>"
 TIMES = ("created_at", "updated_at")
 ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
@@ -49,8 +48,9 @@ class _Mark(NamedTuple):
 
 
 def is_label_studios(element: Mapping[str, Any]) -> bool:
-    """Tell whether an object has the keys of an exported task."""
-    return isinstance(element.get("data"), dict) or any(key in element for key in MARKS)
+    """Tell whether an object has the keys of an exported task; doccano's "annotations" have a text beside them."""
+    marked = any(key in element for key in ("annotation_id", "annotator", "completions"))
+    return isinstance(element.get("data"), dict) or marked
 
 
 def read_element(number: int, element: Mapping[str, Any], key: str = "", offsets: str = "") -> Iterator[Found]:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import accumulate, combinations
 
 Fragments = list[tuple[int, int]]
 OffsetTable = list[int]
@@ -15,6 +15,16 @@ Reading = Callable[[str, tuple[int, int]], tuple[int, int] | None]
 # They can occur together.
 BRAT_READINGS = ("crlf", "lf as two", "utf-16", "bytes", "bom")
 LF = re.compile(r"(?<!\r)\n")
+# What is one with the character before: joiners, skin tones, tags, LF after CR, a flag's second letter, joined emoji.
+JOINED = re.compile(
+    "(?<=.)[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]|(?<=\r)\n|[\U0001f1e6-\U0001f1ff]{2}|"
+    "(?<=\u200d)[\u2190-\u2bff\U0001f000-\U0001faff]",
+    re.DOTALL,
+)
+# Inside a word; in scripts without spaces, where a span ends says nothing about how offsets count.
+INSIDE = re.compile(
+    r"[^\W_][\u0300-\u036f]?[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uf900-\ufaff]|.[\u0300-\u036f]"
+)
 
 
 def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
@@ -22,7 +32,7 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
     differs = {
         "crlf": "\r\n" in text,
         "lf as two": LF.search(text) is not None,
-        "utf-16": has_astral(text),
+        "utf-16": max(text, default="") > "\uffff",
         "bytes": not text.isascii(),
         "bom": text.startswith("\ufeff"),
     }
@@ -31,18 +41,10 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
         yield from (some for some in combinations(names, size) if not {"utf-16", "bytes"} <= {*some})
 
 
-def has_astral(text: str) -> bool:
-    """Tell whether a text has characters that are two units of UTF-16."""
-    return not text.isascii() and max(text) > "\uffff"
-
-
 def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
     """List, for each character that a reading counts, the code point that it belongs to."""
-    widths = [1] * len(text)
-    if "utf-16" in reading:
-        widths = _utf16(text)
-    if "bytes" in reading:
-        widths = _utf8(text)
+    unit = next((name for name in reading if name in WIDTHS), "")
+    widths = WIDTHS[unit](text) if unit else [1] * len(text)
     if "crlf" in reading:
         for match in re.finditer("\r\n", text):
             widths[match.start()] = 0
@@ -54,129 +56,72 @@ def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
     return [index for index, width in enumerate(widths) for _ in range(width)]
 
 
-JOINER = "\u200d"
-
-
-def _utf16(text: str) -> list[int]:
-    return [2 if ord(char) > 0xFFFF else 1 for char in text]
-
-
-def _utf8(text: str) -> list[int]:
-    return [len(char.encode("utf8", "surrogatepass")) for char in text]
-
-
 def _graphemes(text: str) -> list[int]:
-    """Give a width to the first character of each grapheme: marks, parts of an emoji and LF after CR have none.
-
-    https://www.unicode.org/reports/tr29/, but for jamo and the prepended marks of Indic scripts.
-    """
-    widths: list[int] = []
-    flags = 0
-    for before, char in zip(" " + text, text, strict=False):
-        flags = flags + 1 if "\U0001f1e6" <= char <= "\U0001f1ff" else 0
-        joined = (
-            unicodedata.category(char)[0] == "M"
-            or char in (JOINER, "\u200c")
-            or (before == JOINER and unicodedata.category(char) == "So")
-            or "\U0001f3fb" <= char <= "\U0001f3ff"
-            or "\U000e0020" <= char <= "\U000e007f"
-            or (before, char) == ("\r", "\n")
-            or (flags and flags % 2 == 0)
-        )
-        widths.append(0 if joined and widths else 1)
+    """Give a width to the first character of each grapheme; https://www.unicode.org/reports/tr29/, but for jamo."""
+    widths = [1] * len(text)
+    for match in JOINED.finditer(text):
+        widths[match.end() - 1] = 0
+    marks = (place for place, char in enumerate(text) if place and unicodedata.category(char)[0] == "M")
+    for place in marks:
+        widths[place] = 0
     return widths
 
 
+WIDTHS: Mapping[str, Callable[[str], list[int]]] = {
+    "utf-16": lambda text: [2 if char > "\uffff" else 1 for char in text],
+    "bytes": lambda text: [len(char.encode("utf8", "surrogatepass")) for char in text],
+    "graphemes": _graphemes,
+}
+
+
 @lru_cache(maxsize=8)
-def _table(text: str, widths: Callable[[str], list[int]]) -> Mapping[int, int]:
+def _table(text: str, unit: str) -> Mapping[int, int]:
     """Map the units at which characters begin, and that at the end of the text, to code points."""
-    table: dict[int, int] = {}
-    unit = 0
-    for place, width in enumerate(widths(text)):
-        table.setdefault(unit, place)
-        unit += width
-    return table | {unit: len(text)}
+    return {start: place for place, start in enumerate([0, *accumulate(WIDTHS[unit](text))])}
 
 
-def _by(widths: Callable[[str], list[int]]) -> Reading:
+def _by(unit: str) -> Reading:
     def read(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
         """Read offsets in units; None where a character has several, and one begins or ends between them."""
         if text.isascii() and "\r" not in text:
             return offsets
-        table = _table(text, widths)
-        start, end = table.get(offsets[0]), table.get(offsets[1])
+        start, end = (_table(text, unit).get(offset) for offset in offsets)
         return None if start is None or end is None else (start, end)
 
     return read
 
 
-def _inclusive(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
-    start, end = offsets
-    return (start, end + 1) if end < len(text) else None
-
-
-def _as_written(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
-    return offsets
-
-
-def _one_based(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
-    start, end = offsets
-    return (start - 1, end - 1) if start else None
-
-
 # How the offsets of a data set may count, by the names in `datasets.yml`: each takes a text, and start and end as they
 # are written, and returns them in code points, the end exclusive; None where they can't be meant so.
 READINGS: Mapping[str, Reading] = {
-    "code-points": _as_written,
-    "inclusive": _inclusive,
-    "utf-16": _by(_utf16),
-    "graphemes": _by(_graphemes),
-    "bytes": _by(_utf8),
-    "one-based": _one_based,
+    "code-points": lambda _, offsets: offsets,
+    "inclusive": lambda _, offsets: (offsets[0], offsets[1] + 1),
+    "one-based": lambda _, offsets: (offsets[0] - 1, offsets[1] - 1),
+    **{unit: _by(unit) for unit in WIDTHS},
 }
 
 
-# Scripts without spaces between words: where a span ends there says nothing about how offsets count.
-UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-
-
-def ends_at_words(text: str, place: tuple[int, int] | None) -> bool:
+def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
     """Tell whether offsets are inside a text, and neither end cuts a word or is white space."""
-    if place is None or not 0 <= place[0] < place[1] <= len(text):
+    if offsets is None or not 0 <= offsets[0] < offsets[1] <= len(text):
         return False
-    start, end = place
-    cuts = any(
-        0 < at < len(text) and is_in_word(text[at - 1]) and is_in_word(text[at]) and not UNSPACED.match(text[at])
-        for at in (start, end)
-    )
-    return not cuts and not text[start].isspace() and not text[end - 1].isspace()
-
-
-def is_in_word(char: str) -> bool:
-    """Tell whether a character is a letter, a digit, or a mark on one."""
-    return char.isalnum() or unicodedata.category(char)[0] == "M"
+    inside = text[slice(*offsets)]
+    return inside == inside.strip() and not any(INSIDE.match(text, max(at - 1, 0)) and at for at in offsets)
 
 
 def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str:
-    """Find how the offsets in texts count, by where they end if they count UTF-16 units, code points or graphemes.
+    """Find whether offsets in texts count UTF-16 units, code points or graphemes, by which of them end at words.
 
     RETURNS (str): one of READINGS, of equally good ones the first of these three; empty if all say the same.
     """
-    names = ("utf-16", "code-points", "graphemes")
-    fitting = dict.fromkeys(names, 0)
-    differs = False
-    for text, offsets in rows:
-        if text.isascii():
-            continue
-        for place in offsets:
-            places = {name: READINGS[name](text, place) for name in names}
+    fitting: dict[str, int] = {}
+    for text, spans in rows:
+        for offsets in spans if not text.isascii() else ():
+            places = {name: READINGS[name](text, offsets) for name in ("utf-16", "code-points", "graphemes")}
             if len({*places.values()}) > 1:
-                differs = True
-                for name, found in places.items():
-                    fitting[name] += ends_at_words(text, found)
-    return max(names, key=lambda name: fitting[name]) if differs else ""
+                for name, place in places.items():
+                    fitting[name] = fitting.get(name, 0) + ends_at_words(text, place)
+    return max(fitting, key=lambda name: fitting[name], default="")
 
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:

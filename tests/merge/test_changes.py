@@ -57,11 +57,11 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
     path = merging.root / "tasks/a.jsonl"
     parse_row, read = jsonl.parse_row, []
 
-    def read_and_change(line, row, *more):
+    def read_and_change(line, row, *how):
         read.append(row)
         if len(read) == after:
             change(path)
-        return parse_row(line, row, *more)
+        return parse_row(line, row, *how)
 
     with monkeypatch.context() as patch:
         patch.setattr(jsonl, "parse_row", read_and_change)
@@ -95,7 +95,7 @@ def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, mon
     merging.add("b", ["A"], ROWS[:1])
     with monkeypatch.context() as patch:
         parse = prodigy.parse_prodigy
-        patch.setattr(prodigy, "parse_prodigy", lambda line, row: insert("later") or parse(line, row))
+        patch.setattr(prodigy, "parse_prodigy", lambda *given: insert("later") or parse(*given))
         assert merging.run().datasets["a"]["rows"] == 2
     assert merging.run().datasets["a"]["rows"] == 4
     connection.close()
