@@ -431,6 +431,13 @@ def add_brat(folder: Path) -> None:
     (folder / "test/a.ann").write_text("".join(f"T{n}\t{line}\n" for n, line in enumerate(lines, 1)))
 
 
+def add_copies(folder: Path) -> None:
+    """A text in two folders, with another label in each."""
+    for name, label in (("ann", "A"), ("bob", "B")):
+        write_text(folder / f"{name}/c.txt", "Eve left")
+        write_text(folder / f"{name}/c.ann", f"T1\t{label} 0 3\tEve\n")
+
+
 def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf8")
@@ -466,9 +473,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:  # noqa: PLR0915
     add_brat(root / "brat")
     for path, text in (("other_brat/c.txt", "Eve left"), ("other_brat/c.ann", "T1\tA 0 3\tEve\n")):
         write_text(root / path, text)
-    for name, label in (("ann", "A"), ("bob", "B")):
-        write_text(root / f"copies/{name}/c.txt", "Eve left")
-        write_text(root / f"copies/{name}/c.ann", f"T1\t{label} 0 3\tEve\n")
+    add_copies(root / "copies")
     (root / "nothing").mkdir()
     (root / "converted").symlink_to(demo_corpus.parent / "tasks")
     # The tokenizer of no language loads in a tenth of the time of English's.

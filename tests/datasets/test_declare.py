@@ -156,12 +156,13 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     given = [folder, tmp_path / "corpus", "--workers", 1]
     printed = " ".join(call(merge_cli, *given).split())
     assert re.search(r"Check the 4 data sets added to \S+datasets\.yml The entries list the labels that occur", printed)
-    assert "drug DRUG 1 person NAME, PERSON 2 person_eval PERSON 1 places.dev PLACE 1 ⚠" in printed, "texts, too"
+    rows = "drug DRUG 1 auto person NAME, PERSON 2 auto person_eval PERSON 1 test places.dev PLACE 1 dev ⚠"
+    assert rows in printed, "texts and splits, too"
     assert declared(folder) == [
         {"name": "drug", "db": "prodigy.db", "labels": ["DRUG"]},
         {"name": "person", "path": "person.jsonl", "labels": ["NAME", "PERSON"]},
-        {"name": "person_eval", "path": "person_eval.jsonl", "labels": ["PERSON"]},
-        {"name": "places.dev", "path": "places.dev.conll", "labels": ["PLACE"]},
+        {"name": "person_eval", "path": "person_eval.jsonl", "labels": ["PERSON"], "split": "test"},
+        {"name": "places.dev", "path": "places.dev.conll", "labels": ["PLACE"], "split": "dev"},
     ]
     why = problems(declare_folder(folder))
     assert why == {
