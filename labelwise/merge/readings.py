@@ -3,7 +3,8 @@
 They are compared on the spans where they differ: those that a reading puts elsewhere.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from unicodedata import category
 
 from labelwise.sources.offsets import READINGS
 
@@ -15,23 +16,52 @@ Trials = dict[str, list[int]]
 
 
 def try_readings(
-    trials: Trials, text: str, spans: Iterable[tuple[int, int]], starts: Collection[int], ends: Collection[int]
+    trials: Trials, text: str, spans: Sequence[tuple[int, int]], starts: Collection[int], ends: Collection[int]
 ) -> None:
     """Count how spans of a text fare by each reading. A space beside a span may have been trimmed off it.
 
+    Where no span of a text is lost, those that a reading puts elsewhere count as lost by it, untried.
+
     starts, ends (Collection[int]): of the tokens.
     """
-    for start, end in spans:
-        lost = start not in starts or end not in ends
-        before, behind = text[max(0, start - 1) : start].isspace(), text[end : end + 1].isspace()
-        written = [(first, last) for first in (start, start - 1)[: 1 + before] for last in (end, end + 1)[: 1 + behind]]
-        for name, read in READINGS.items():
-            found = [read(text, one) for one in written]
-            if found[0] != (start, end):
-                counts = trials.setdefault(name, [0, 0, 0])
-                counts[0] += 1
-                counts[1] += lost
-                counts[2] += not any(one and one[0] in starts and one[1] in ends for one in found)
+    lost = [start not in starts or end not in ends for start, end in spans]
+    trying = any(lost)
+    for name, read in READINGS.items():
+        first = _first_moved(text, name)
+        for span, gone in zip(spans, lost, strict=True):
+            if span[1] <= first:
+                continue
+            found = [read(text, one) for one in _untrimmed(text, *span)] if trying else []
+            if trying and found[0] == span:
+                continue
+            counts = trials.setdefault(name, [0, 0, 0])
+            counts[0] += 1
+            counts[1] += gone
+            counts[2] += not any(one and one[0] in starts and one[1] in ends for one in found)
+
+
+def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """List the offsets that may have been written, from which spaces have been trimmed."""
+    before, behind = text[max(0, start - 1) : start].isspace(), text[end : end + 1].isspace()
+    return [(first, last) for first in (start, start - 1)[: 1 + before] for last in (end, end + 1)[: 1 + behind]]
+
+
+def _first_moved(text: str, reading: str) -> int:
+    """Find the first character of a text behind which a reading counts otherwise; its length if there is none."""
+    if (moves := MOVING.get(reading)) is None:
+        return 0
+    return (
+        len(text) if text.isascii() else min((text.index(char) for char in {*text} if moves(char)), default=len(text))
+    )
+
+
+# Characters behind which readings count otherwise; the others always do.
+MOVING: dict[str, Callable[[str], bool]] = {
+    "code-points": lambda char: False,
+    "utf-16": lambda char: char > "\uffff",
+    "bytes": lambda char: char > "\x7f",
+    "graphemes": lambda char: char > "\u02ff" and (category(char)[0] in "MC" or char > "\uffff"),
+}
 
 
 def add_trials(parts: Iterable[Mapping[str, Trials]]) -> dict[str, Trials]:

@@ -5,10 +5,9 @@ The first texts of each split by key are a random sample, as keys are digests.
 
 import pkgutil
 import re
+import runpy
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -86,33 +85,27 @@ def other_language(words: Counter[str], lang: str) -> str:
 
     words (Counter): of texts, in lower case.
     """
-    lists = stop_words() if words.total() >= WORDS else {}
-    if lang not in lists:
-        return ""
+    total = words.total()
 
-    def share(stops: frozenset[str]) -> float:
-        """Return the share of words that are among some."""
-        return sum(n for word, n in words.items() if word in stops) / words.total()
+    def share(name: str) -> float:
+        """Return the share of words that are stop words of a language."""
+        stops = stop_words(name)
+        return sum(n for word, n in words.items() if word in stops) / total
 
-    known = share(lists[lang])
-    if known > SHARE:
+    if total < WORDS or lang == "xx" or not stop_words(lang) or (known := share(lang)) > SHARE:
         return ""
-    best, other = max((share(stops), name) for name, stops in lists.items())
+    best, other = max((share(module.name), module.name) for module in pkgutil.iter_modules(spacy.lang.__path__))
     return other if best >= max(SHARE, BETTER * known) else ""
 
 
-@cache
-def stop_words() -> dict[str, frozenset[str]]:
-    """Load spaCy's lists of stop words, by language, without single letters."""
-    found = {}
-    for module in pkgutil.iter_modules(spacy.lang.__path__):
-        if module.ispkg and module.name != "xx":
-            try:
-                words = import_module(f"spacy.lang.{module.name}.stop_words").STOP_WORDS
-            except ModuleNotFoundError:
-                continue
-            found[module.name] = frozenset(word.lower() for word in words if WORD.fullmatch(word))
-    return found
+def stop_words(lang: str) -> frozenset[str]:
+    """Load spaCy's stop words of a language, without single letters; none if it has no list.
+
+    Its package isn't imported, as that of French alone takes seconds.
+    """
+    file = Path(spacy.lang.__path__[0], lang, "stop_words.py")
+    words = runpy.run_path(str(file))["STOP_WORDS"] if file.is_file() else ()
+    return frozenset(word.lower() for word in words if WORD.fullmatch(word))
 
 
 def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
