@@ -127,6 +127,7 @@ def metadata(made: Made) -> Any:
     return [content for path, content in made.files.items() if path.endswith("METADATA")]
 
 
+DECLARED = files(r"datasets\.yml$")
 CORPUS, MODEL, DATA = files(r"^corpus/(train|dev|test|labels)/"), files("^out/model/(ner|tok2vec)/"), files(r"\.jsonl$")
 # What a command is given unless a row says otherwise; `@` is the folder of inputs.
 GIVEN: dict[str, dict[str, Any]] = {
@@ -280,9 +281,9 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "discontinuous": ("drop", "cover", DATA),
         "shifted": ("drop", "nearest", DATA),
         "encoding": ("utf-8", "latin-1", DATA),
-        "folders": ("annotators", "labels", DATA, {}, {"brat_dir": "@/copies"}),
-        "duplicates": ("", "union", DATA),
-        "expect_losses": (False, True, DATA),
+        "folders": ("annotators", "labels", DECLARED, {}, {"brat_dir": "@/copies"}),
+        "duplicates": ("", "union", DECLARED),
+        "expect_losses": (False, True, DECLARED),
     },
     ("merge", "merge"): {
         "lang": ("en", "de", CORPUS),
@@ -422,20 +423,20 @@ def add_data_sets(merging: Merging) -> None:
     merging.add("b", ["B"], [task("white rat", (0, 9), label="B")])
 
 
-def add_brat(folder: Path) -> None:
-    """A discontinuous span, one that isn't at its offsets, and a text without annotations, in folders of splits."""
+def add_brat(root: Path) -> None:
+    """A discontinuous span, one that isn't at its offsets, and a text without annotations, in folders of splits.
+
+    Beside them, a text in two folders, with another label in each.
+    """
+    for name, label in (("ann", "A"), ("bob", "B")):
+        write_text(root / f"copies/{name}/c.txt", "Eve left")
+        write_text(root / f"copies/{name}/c.ann", f"T1\t{label} 0 3\tEve\n")
+    folder = root / "brat"
     lines = ("A 0 3\tAnn", "B 8 11\tBob", "A 0 3;8 11\tAnn Bob", "A 5 8\tBob")
     for name, text in (("test/a", "Ann saw Bob at the café"), ("dev/b", "Nobody there")):
         (folder / name).parent.mkdir(parents=True)
         (folder / f"{name}.txt").write_text(text, encoding="utf8")
     (folder / "test/a.ann").write_text("".join(f"T{n}\t{line}\n" for n, line in enumerate(lines, 1)))
-
-
-def add_copies(folder: Path) -> None:
-    """A text in two folders, with another label in each."""
-    for name, label in (("ann", "A"), ("bob", "B")):
-        write_text(folder / f"{name}/c.txt", "Eve left")
-        write_text(folder / f"{name}/c.ann", f"T1\t{label} 0 3\tEve\n")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -470,10 +471,9 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:  # noqa: PLR0915
     animals = Merging(root / "animals")
     animals.add("toad", ["D"], [task("a toad", answer="ignore"), task("a frog"), BAD])
     animals.run()
-    add_brat(root / "brat")
+    add_brat(root)
     for path, text in (("other_brat/c.txt", "Eve left"), ("other_brat/c.ann", "T1\tA 0 3\tEve\n")):
         write_text(root / path, text)
-    add_copies(root / "copies")
     (root / "nothing").mkdir()
     (root / "converted").symlink_to(demo_corpus.parent / "tasks")
     # The tokenizer of no language loads in a tenth of the time of English's.

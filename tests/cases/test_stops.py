@@ -1,0 +1,37 @@
+"""A corpus with doubts goes nowhere: neither weasel nor DVC trains from it, nor is what was made before taken for it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cases.making import jsonl, sentences
+from tests.clone import Clone
+
+
+def write_rows(root: Path, early: int) -> None:
+    """Write the sentences, with ends that are some characters early."""
+    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    for row in rows:
+        row["spans"] = [span | {"end": span["end"] - early} for span in row["spans"]]
+    (root / "assets/prodigy/all.jsonl").write_text(jsonl(rows))
+
+
+@pytest.mark.long
+def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
+    clone = Clone(tmp_path / "clone")
+    write_rows(clone.root, early=1)
+    for command in (("weasel", "run", "all"), ("dvc", "repro", "train-cpu")):
+        printed = clone.run(*command, status=1 if command[0] == "weasel" else 255)
+        assert "offsets: inclusive" in printed, printed
+        assert not (clone.root / "training").exists()
+    assert "wasn't read as meant" in clone.run("weasel", "run", "train-cpu", status=1)
+    clone.run("python", "-m", "scripts.why", "corpus", "all.jsonl:1")
+    declared = clone.root / "assets/prodigy/datasets.yml"
+    declared.write_text(declared.read_text() + "  offsets: inclusive\n")
+    clone.run("weasel", "run", "all")
+    model = (clone.root / "training/cpu/model-best/meta.json").read_bytes()
+    write_rows(clone.root, early=2)
+    assert "offsets" in clone.run("weasel", "run", "all", status=1)
+    assert (clone.root / "training/cpu/model-best/meta.json").read_bytes() == model
+    for name in ("evaluate-cpu", "check", "report", "package"):
+        assert "wasn't read as meant" in " ".join(clone.run("weasel", "run", name, status=1).split()), name
