@@ -463,7 +463,7 @@ def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, b
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory, demo_corpus) -> Path:  # noqa: PLR0915
+def inputs(tmp_path_factory, demo_corpus) -> Path:
     """All that rows name by `@`; `start` has what is in the folder of a command before it runs."""
     root = tmp_path_factory.mktemp("inputs")
     add_data_sets(Merging(root))

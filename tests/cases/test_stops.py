@@ -1,4 +1,4 @@
-"""A corpus with doubts goes nowhere: neither weasel nor DVC trains from it, nor is what was made before taken for it."""
+"""A corpus with doubts goes nowhere: neither weasel nor DVC trains from it, or takes an earlier pipeline for its own."""
 
 from pathlib import Path
 
