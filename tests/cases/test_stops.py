@@ -1,4 +1,4 @@
-"""A corpus with doubts goes nowhere: neither weasel nor DVC trains from it, or takes an earlier pipeline for its own."""
+"""A corpus with doubts goes nowhere: neither weasel nor DVC trains from it, nor takes an earlier pipeline for its."""
 
 from pathlib import Path
 
