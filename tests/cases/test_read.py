@@ -170,6 +170,18 @@ def test_offsets_are_read_as_their_entry_says(
     assert [text[span.start : span.end] for span in task.spans] == ["Noä Moreau"]
 
 
+def test_an_entry_says_that_ends_are_inclusive(tmp_path: Any) -> None:
+    """Of files that have offsets; others have no such key."""
+    rows = [
+        {"text": one.text, "label": [(start, end - 1, label) for start, end, label in one.spans]} for one in sentences()
+    ]
+    entry = "- {name: a, path: %s, labels: [PER, LOC, DATE], offsets: inclusive}\n"
+    files: dict[str, str | bytes] = {"prodigy/a.jsonl": jsonl(rows), "prodigy/datasets.yml": entry % "a.jsonl"}
+    assert merge_folder(tmp_path, files).entities == ALL
+    files = {"prodigy/b.tsv": FILES["b.tsv"], "prodigy/datasets.yml": entry % "b.tsv"}
+    assert "`offsets` is for files of JSON and databases; leave it out" in merge_folder(tmp_path / "b", files).printed
+
+
 def test_offsets_of_bytes_are_read_by_the_mentions(tmp_path: Any) -> None:
     made = merge_folder(tmp_path, dict(brat_in_bytes()))
     assert made.entities == ALL
