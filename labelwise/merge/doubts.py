@@ -200,7 +200,8 @@ def _stopping(dataset: DataSet, figures: Figures, trials: Trials, corpus: Path) 
     elif lost.total() >= MANY and lost.total() > used.total():
         why = Counter({reason: (lost & figures.labels(name, [reason])).total() for reason in reasons})
         what = f"{lost.total():,} of {counted((lost + used).total(), 'span')} can't be used: {_tell(why)}"
-        yield Doubt(f"Data set {name!r}: {what}.", expected, [EXPECTED], sample, stops=True)
+        correct = f"Correct `offsets: {dataset.offsets}`, which its entry says. " if dataset.offsets else ""
+        yield Doubt(f"Data set {name!r}: {what}.", correct + expected, [EXPECTED], sample, stops=True)
     if any(file.path.name.endswith(TABLES) for file in dataset.files) and (said := _no_labels(used + lost)):
         remedy = f"Correct the column of the tags, or `labels`. {expected}"
         yield Doubt(f"Data set {name!r}: {said}.", remedy, [EXPECTED], sample, stops=True)

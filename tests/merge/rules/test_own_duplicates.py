@@ -1,0 +1,56 @@
+"""The policy `duplicates` of an entry governs the entry's own answers."""
+
+from pathlib import Path
+
+import pytest
+
+from labelwise.annotations import Span, Task
+from labelwise.base.errors import InputError
+from labelwise.datasets.declarations import DataSet, SourceFile
+from labelwise.merge.rules.answers import make_answer
+from labelwise.merge.rules.one_text import merge_text
+from labelwise.merge.rules.policies import Policies, choose_duplicates
+
+FILE = SourceFile(Path("a"), "a")
+A = DataSet(name="a", labels=("X",))
+UNION = DataSet(name="b", labels=("X",), duplicates="union")
+LATEST = DataSet(name="c", labels=("X",), duplicates="latest")
+
+
+@pytest.mark.parametrize(
+    ("datasets", "policy", "kept"),
+    [
+        ([A, A], "latest", [1]),
+        ([UNION, UNION], "latest", [0, 1]),
+        ([LATEST, LATEST], "union", [1]),
+        ([A, UNION, UNION], "latest", [1, 2]),
+        ([UNION, UNION, A], "latest", [2]),
+        ([UNION, A, UNION, A], "union", [0, 1, 2, 3]),
+        ([LATEST, A, LATEST], "union", [1, 2]),
+    ],
+)
+def test_a_data_set_chooses_among_its_own_answers_first(datasets, policy, kept):
+    """All answers are one person's, in the order of their times."""
+    answers = [make_answer(n, Task(n, "text", when=float(n)), dataset, FILE) for n, dataset in enumerate(datasets)]
+    assert [one.number for one in choose_duplicates(answers, policy)] == kept
+
+
+def test_two_data_sets_are_still_two_answers():
+    answers = [make_answer(n, Task(n, "text"), dataset, FILE, n) for n, dataset in enumerate([UNION, UNION, A])]
+    assert len(choose_duplicates(answers[:2], "error")) == 2
+    with pytest.raises(InputError, match="answers a text more than once"):
+        choose_duplicates(answers, "error")
+
+
+@pytest.mark.parametrize(
+    ("own", "lost", "gold"),
+    [("", "superseded", False), ("latest", "superseded", False), ("union", "accept/reject", True)],
+)
+def test_verdicts_on_a_span_are_chosen_by_it_too(own, lost, gold):
+    """With `union`, both stand, and `conflicts` decides between them."""
+    dataset = DataSet(name="a", labels=("X",), duplicates=own)
+    tasks = [
+        Task(n, "text", (Span(0, 4, "X"),), (), verdict, "binary") for n, verdict in enumerate(["accept", "reject"])
+    ]
+    merged = merge_text("text", [make_answer(n, task, dataset, FILE) for n, task in enumerate(tasks)], Policies())
+    assert ({outcome.reason for outcome in merged.spans.values()}, bool(merged.gold)) == ({lost}, gold)
