@@ -149,7 +149,7 @@ def merge_files(merging: Merging, name: str, files: list[bytes], normalize: bool
             assert list(find_lost(path, data, items)) == []
             texts |= {item.text for item in items if isinstance(item, Task)}
             place = {"db": path.name, "path": None} if database else {"path": path.name}
-            merging.add(str(number), rows=[], **place, **DATASETS[number % len(DATASETS)])
+            merging.add(str(number), rows=[], expect_losses=True, **place, **DATASETS[number % len(DATASETS)])
     rows = merging.run(normalize=normalize).rows_read
     made = {doc.text for file in merging.root.glob("corpus/*/*.spacy") for doc in read_stored_docs(file)}
     assert made <= texts or normalize
