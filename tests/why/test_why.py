@@ -67,7 +67,7 @@ def test_a_row_was_superseded_by_another_one_of_the_same_person(merged):
     assert lines == [
         "  org.jsonl:1, data set org, ann, complete, accept: superseded",
         "    instead: org.jsonl:2, data set org, ann",
-        "    decided by `duplicates: latest` in project.yml",
+        "    decided by `duplicates: latest` in project.yml, unless the entry of 'org' has its own",
         "    ORG 'Acme Corp' [0, 9]: in superseded task",
         "    ORG 'Rome' [49, 53]: in superseded task",
     ]
