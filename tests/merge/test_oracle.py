@@ -183,7 +183,7 @@ class Oracle:
 
     def claims_of(self, span: dict, task: dict) -> list[dict]:
         """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""
-        start, end, label, text = span.get("start"), span.get("end"), span.get("label"), task["text"]
+        start, end, label, text = whole(span.get("start")), whole(span.get("end")), span.get("label"), task["text"]
         verdict = span.get("answer") or (task["answer"] if task["kind"] == "binary" else "accept")
         fate = "invalid"
         if is_number(start, int) and is_number(end, int) and 0 <= start < end <= len(text):
@@ -319,9 +319,14 @@ def is_number(value: Any, *kinds: type) -> bool:
     return type(value) in kinds
 
 
+def whole(value: Any) -> Any:
+    """Read 5.0 as 5, as tables of numbers write it."""
+    return int(value) if is_number(value, float) and value == int(value) else value
+
+
 def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
     """Say where a span of a complete task lies that can be used and is accepted for a label."""
-    start, end = span.get("start"), span.get("end")
+    start, end = whole(span.get("start")), whole(span.get("end"))
     if span.get("label") != label or span.get("answer") not in (None, "accept"):
         return None
     if not (is_number(start, int) and is_number(end, int) and 0 <= start < end <= len(text)):
