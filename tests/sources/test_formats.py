@@ -169,13 +169,14 @@ def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
     assert [labels for *_, labels in made.values() if labels] == [["B"]]
     assert first.spans["no token boundary"] > first.spans["rejected, no token boundary"] == 1
     again, apart = Merging(tmp_path / "again"), Merging(tmp_path / "apart")
-    again.add("earlier", ["A", "B", "C"], [], path=str(merging.root / "corpus"))
+    again.add("earlier", ["A", "B", "C"], [], path=str(merging.root / "corpus"), expect_losses=True)
     once = again.run()
     assert once.rows.keys() == {"merged"}
     assert once.spans["no token boundary"] == first.spans["no token boundary"]
     assert {text: seen[1:] for text, seen in view(again).items()} == {text: seen[1:] for text, seen in made.items()}
     for split in ("train", "dev", "test"):
-        apart.add(split, ["A", "B", "C"], [], path=str(merging.root / "corpus" / split), split=split)
+        earlier = {"path": str(merging.root / "corpus" / split), "split": split, "expect_losses": True}
+        apart.add(split, ["A", "B", "C"], [], **earlier)
     assert apart.run().texts.total() == first.texts.total() - first.texts["no usable answer"]
     assert view(apart) == made
 
