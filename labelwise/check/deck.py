@@ -92,7 +92,7 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
         better=better if proposed else "",
         split=doc.split,
         doc=doc.stored.annotation.doc,
-        key=text_key(text.encode("utf8")).hex(),
+        key=text_key(text).hex(),
         before=text[max(0, start - AROUND) : start],
         after=text[end : end + AROUND],
         why=why or say_why(correction, form, label, better, (proposed or here)[2]),

@@ -22,7 +22,7 @@ def collect_seen(corpus: Path) -> np.ndarray:
     """
     files = (file for split in ("train", "dev") for file in partitions_of(corpus, split))
     texts = (doc.text for file in files for doc in read_stored_docs(file))
-    return np.unique(np.fromiter((digest(text_key(text.encode()).hex()) for text in texts), np.uint64))
+    return np.unique(np.fromiter((digest(text_key(text).hex()) for text in texts), np.uint64))
 
 
 def digest(key: str) -> np.uint64:

@@ -13,7 +13,7 @@ from labelwise.corpus.tables import Group, read_groups
 
 def key_of(doc: StoredDoc) -> str:
     """Return the key of a text, in hexadecimal."""
-    return text_key(doc.text.encode("utf8", "surrogatepass")).hex()
+    return text_key(doc.text).hex()
 
 
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:

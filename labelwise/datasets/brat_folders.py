@@ -46,7 +46,7 @@ class Folders:
         """Count a document that has a text."""
         name = self.name_of(document.path)
         self.labels.setdefault(name, Counter()).update(span.label for span in document.spans)
-        owners = self._owners.setdefault(text_key((document.text or "").encode("utf8", "surrogatepass")), [])
+        owners = self._owners.setdefault(text_key(document.text or ""), [])
         if name not in owners:
             owners.append(name)
 

@@ -142,7 +142,7 @@ def read_part(part: Part, problems: Counter[str]) -> Iterator[PredictedDoc]:
         if raw.text is None:
             problems[raw.problem.partition(":")[0]] += 1
         else:
-            key = text_key(raw.text.encode("utf8", "surrogatepass")).hex()
+            key = text_key(raw.text).hex()
             yield PredictedDoc(key, raw.text, [], [], doc=raw.name)
 
 
@@ -150,7 +150,7 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
     """Take what a corpus has about a text."""
     merged = stored.annotation
     return PredictedDoc(
-        key=text_key(stored.text.encode()).hex(),
+        key=text_key(stored.text).hex(),
         text=stored.text,
         predicted=[],
         gold=sorted(merged.accepted),

@@ -52,7 +52,7 @@ class ExportDoc(msgspec.Struct):
     @property
     def key(self) -> str:
         """The digest of the text, in hexadecimal."""
-        return text_key(self.text.encode("utf8")).hex()
+        return text_key(self.text).hex()
 
     def uncertainty(self, label: str | None = None) -> float:
         """Return how uncertain a prediction is, of a label or of all.

@@ -62,7 +62,7 @@ class Text(NamedTuple):
     def variants(self) -> dict[bytes, str]:
         """Return the texts that differ from this one only in white space or Unicode composition, by their keys."""
         texts = {_text_of(record): None for _, record in self.records}
-        return {text_key(text.encode("utf8", "surrogatepass")): text for text in texts if text != self.text}
+        return {text_key(text): text for text in texts if text != self.text}
 
 
 def _number_of(record: bytes) -> int:
@@ -107,7 +107,7 @@ class BucketWriter:
     def add_task(self, task: Task, number: int) -> None:
         """Add a task, with its number in its source."""
         text = task.text.encode("utf8", "surrogatepass")
-        key, encoded = text_key(text), encode_task(msgspec.structs.replace(task, text=""))
+        key, encoded = text_key(task.text), encode_task(msgspec.structs.replace(task, text=""))
         self.add(key, HEAD.pack(key, number, len(encoded), len(text)) + encoded + text)
 
     def add(self, key: bytes, record: bytes) -> None:

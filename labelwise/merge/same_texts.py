@@ -33,8 +33,8 @@ class FormWriter(BucketWriter):
     def add_text(self, text: str, number: int) -> None:
         """Add the form of a text, with the number of its task in its source."""
         if (form := form_of(text)) != text:
-            key, own = (text_key(one.encode("utf8", "surrogatepass")) for one in (form, text))
-            self.add(key, FORM.pack(key, own, number))
+            key = text_key(form)
+            self.add(key, FORM.pack(key, text_key(text), number))
 
 
 class SameJob(msgspec.Struct, frozen=True):

@@ -225,4 +225,4 @@ def take(files: Sequence[Partition], limit: int) -> list[tuple[Partition, int | 
 
 def fold_of(text: str, count: int) -> int:
     """Put a text into one of so many folds, by a digest, so that it stays there when others are added."""
-    return int.from_bytes(text_key(text.encode("utf8"))[4:8], "big") % count
+    return int.from_bytes(text_key(text)[4:8], "big") % count

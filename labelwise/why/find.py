@@ -165,7 +165,7 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
             for item in read_items(file.path, dataset.database, dataset.key, dataset.offsets):
                 if isinstance(item, Task) and pattern.search(item.text):
                     text = (normalize_task(item) if normalize else item).text
-                    texts[text_key(text.encode("utf8", "surrogatepass")).hex()] = text
+                    texts[text_key(text).hex()] = text
     for group in read_groups(corpus, doubted=True) if texts else ():
         columns = (group.texts[name].to_pylist() for name in ("text", "same"))
         found = {text: [one for one in (text, *same) if one in texts] for text, same in zip(*columns, strict=True)}

@@ -176,7 +176,7 @@ def test_what_test_says_changes_nothing(merging):
 )
 def test_answers_of_a_finding_are_those_that_say_something_of_the_finding(answer, spans, found, merging):
     merging.add("a", ["A"], [task("big cat", *spans, **{"_view_id": "ner_manual", "_annotator_id": "ann", **answer})])
-    key = text_key(b"big cat").hex()
+    key = text_key("big cat").hex()
     finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "", "")
     merging.run()
     locate([finding], merging.root / "corpus", {"a": ("A",)})

@@ -79,7 +79,7 @@ def test_train_is_counted_by_form_and_label(merging):
     root, docs = merging.root, []
     for stored in (one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)):
         gold = sorted(stored.annotation.accepted)
-        docs.append(PredictedDoc(text_key(stored.text.encode()).hex(), stored.text, [(3, 6, "A")], gold))
+        docs.append(PredictedDoc(text_key(stored.text).hex(), stored.text, [(3, 6, "A")], gold))
     with (root / "p.jsonl").open("wb") as file:
         write_predictions(docs, file)
     write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))

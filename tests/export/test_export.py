@@ -40,7 +40,7 @@ def write_predicted(
     with path.open("wb") as file:
         for text, found in docs.items():
             scored = [span for span in found if len(span) == 4]
-            doc = PredictedDoc(text_key(text.encode()).hex(), text, [span[:3] for span in found], [], found=scored)
+            doc = PredictedDoc(text_key(text).hex(), text, [span[:3] for span in found], [], found=scored)
             doc.doc, doc.uncovered = name.format(text), dict.fromkeys(unknown, "none")
             write_predictions([doc], file)
     return path

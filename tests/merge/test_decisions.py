@@ -29,7 +29,7 @@ answer = partial(task, TEXT)
 
 
 def key(text: str) -> str:
-    return text_key(text.encode()).hex()
+    return text_key(text).hex()
 
 
 def digest(*spans: list[int]) -> str:

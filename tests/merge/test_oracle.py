@@ -633,7 +633,7 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
             docs[doc.text]["gold"] = sorted((*span, tuple(names)) for *span, names in data["gold"])
             docs[doc.text] |= {"uncovered": data["uncovered"], "split": path.parent.name}
             docs[doc.text]["iob"] = [token.ent_iob_ for token in doc]
-    keys = {text_key(text.encode()).hex(): text for text in texts_in(datasets)}
+    keys = {text_key(text).hex(): text for text in texts_in(datasets)}
     lost_spans: Counter[tuple] = Counter()
     problems: Counter[tuple] = Counter()
     for group in read_groups(root / "corpus"):

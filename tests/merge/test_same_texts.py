@@ -17,7 +17,7 @@ WAYS = ("{}", "{}\n", " {}", "{}\r\n\r\n", "\xa0{}\u2003")  # as tools write a t
 
 
 def key(text: str) -> str:
-    return text_key(text.encode()).hex()
+    return text_key(text).hex()
 
 
 def marked(merging: Merging, out: str = "corpus") -> dict[str, set[tuple[str, str]]]:
