@@ -37,7 +37,7 @@ def test_all_results_are_shown():
     assert named == {*RESULTS}
 
 
-def parse(command: str) -> None:
+def parse(command: str) -> bool:
     """Parse a command with its program's own parser, without running it; what fails is an error, or an exit."""
     match shlex.split(command):
         case ["python", "-m", module, *arguments]:
@@ -59,12 +59,13 @@ def parse(command: str) -> None:
             get_main_parser().parse_args(arguments)
         case _:
             pytest.fail(f"nothing runs {command}")
+    return True
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_command_of_a_result_runs(name):
-    for command in tables.read_result(name).command.split("; "):
-        parse(command)
+    commands = tables.read_result(name).command.split("; ")
+    assert all(map(parse, commands))
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_on_one_core_a_merge_has_no_other_process(merging):
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.delattr(parallel, "ProcessPoolExecutor")
-            merging.run(workers=0)
+            assert merging.run(workers=0).rows == {"merged": 1}
     finally:
         os.sched_setaffinity(0, allowed)
 

@@ -79,12 +79,10 @@ class Staging(NamedTuple):
 
     folder (Path): where they are built; what else is put there goes with it.
     others (list[Path | None]): where outputs for other folders are built.
-    interrupted (bool): an earlier command was killed while it built, or moved, the outputs.
     """
 
     folder: Path
     others: list[Path | None]
-    interrupted: bool
 
 
 @contextmanager
@@ -98,10 +96,9 @@ def staged(
     folders (Collection[str]): which names are folders.
     RAISES (InputError): what `atomic` raises.
     """
-    interrupted = beside(real_path(out / last), "tmp").exists()
     inside = [out / name for name in names if name != last]
     with atomic_together(out / last, *inside, *others, folders=[out / name for name in folders]) as (first, *rest):
-        yield Staging(first.parent, rest[len(inside) :], interrupted)
+        yield Staging(first.parent, rest[len(inside) :])
 
 
 def _move(moves: dict[Path, Path]) -> None:

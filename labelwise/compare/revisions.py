@@ -38,6 +38,7 @@ def find_earlier(pipeline: str, root: Path = Path()) -> str:
         return ""
 
     def git(*command: str) -> bytes:
+        """Return what git prints; nothing where it fails."""
         done = subprocess.run(["git", *command], cwd=root, capture_output=True, check=False)  # noqa: S603, S607
         return done.stdout
 

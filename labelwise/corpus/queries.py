@@ -57,6 +57,17 @@ def winners(table: pa.Table, number: str) -> pa.Array:
     return pc.add(pc.subtract(places, table[number]), table["winner"])
 
 
+def firsts(spans: pa.Table) -> pa.Array:
+    """Find the place of the first of equal spans, which has the outcome of all, for each span."""
+    repeats = pc.equal(spans["reason"], Reason.DUPLICATE)
+    return pc.if_else(repeats, winners(spans, "span"), np.arange(len(spans)))
+
+
+def of_sources(rows: pa.Table) -> pa.Table:
+    """Keep the rows of data sets: decisions are none of theirs."""
+    return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
+
+
 def texts_of(group: Group, table: pa.Table) -> pa.Array:
     """Find the place of the text of each row of a table."""
     return pc.index_in(table["text"], group.texts["text"])
@@ -169,7 +180,7 @@ def count_datasets(group: Group) -> Figures:
         """Count the rows of a table by data set."""
         found.update({(dataset, name): n for dataset, n in count(table, "dataset").items()})
 
-    answers = rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
+    answers = of_sources(rows)
     add("rows", answers)
     with_text = answers.filter(pc.is_valid(answers["text"]))
     found.update((dataset, "texts") for dataset, _ in count(with_text, "dataset", "text"))
@@ -177,9 +188,7 @@ def count_datasets(group: Group) -> Figures:
         add(name, where(answers, "answer", [answer]))
     add("superseded", where(answers, "reason", [Reason.SUPERSEDED, Reason.SAME_ANSWER]))
     add("spans", spans)
-    places = winners(spans, "span")
-    first = pc.if_else(pc.equal(spans["reason"], Reason.DUPLICATE), places, np.arange(len(spans)))
-    said = spans.select(["reason", "learnt"]).take(first).append_column("dataset", spans["dataset"])
+    said = spans.select(["reason", "learnt"]).take(firsts(spans)).append_column("dataset", spans["dataset"])
     add("entities", where(said, "reason", [Reason.ENTITY]))
     add("lost", where(said.filter(pc.invert(said["learnt"])), "reason", LOST))
     return found

@@ -14,7 +14,7 @@ Everything that a merge says is a query of these: see `queries`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,10 +133,11 @@ def _to_batch(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordB
 
 def has_tables(folder: Path) -> bool:
     """Tell whether a folder has the account of a merge, which may have been replacing it when it was killed."""
-    try:
-        return bool(pq.read_schema(folder / TABLES[0]).equals(TEXTS))
-    except (OSError, pa.ArrowException):
-        return False
+    for name, schema in zip(TABLES, SCHEMAS.values(), strict=True):
+        with suppress(OSError, pa.ArrowException):
+            if pq.read_schema(folder / name).equals(schema):
+                return True
+    return False
 
 
 def read_groups(corpus: Path, *, merged: bool = True, doubted: bool = False) -> Iterator[Group]:

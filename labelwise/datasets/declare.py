@@ -171,7 +171,6 @@ def _find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undecla
     sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
     found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
     declared = {path for path, inside in found if not inside}
-    files = data_in(folder)
     brats = sorted(file for file in files if file.suffix in BRAT_SUFFIXES)
     if brats:
         beside = {file.with_suffix(".txt") for file in brats}

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.corpus import queries
@@ -24,7 +23,7 @@ def check_balance(
     rows: queries.Figures = Counter()
     spans: queries.Figures = Counter()
     for group in read_groups(corpus, merged=False):
-        rows += queries.count(_of_sources(group.rows), "dataset", "file")
+        rows += queries.count(queries.of_sources(group.rows), "dataset", "file")
         spans += count_spans(group)
     for source, seen in zip(sources, read, strict=True):
         name = (source.dataset.name, source.file.name)
@@ -41,13 +40,8 @@ def count_spans(group: Group) -> queries.Figures:
     alone = group.spans.filter(pc.is_null(group.spans["row"]))
     inside = group.spans.filter(pc.is_valid(group.spans["row"]))
     places = pc.add(pc.index_in(inside["text"], group.rows["text"]), inside["row"])
-    rows = _of_sources(group.rows.take(places))
+    rows = queries.of_sources(group.rows.take(places))
     return queries.count(rows, "dataset", "file") + queries.count(alone, "dataset", "file")
-
-
-def _of_sources(rows: pa.Table) -> pa.Table:
-    """Keep the rows of data sets: decisions are none of theirs."""
-    return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
 
 
 def _first_missing(corpus: Path, source: Source, buckets: Path, bits: int) -> str:

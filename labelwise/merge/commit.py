@@ -16,7 +16,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import Staging
 from labelwise.base.text import counted
 from labelwise.corpus import queries
-from labelwise.corpus.ledger import Doubt, Ledger
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
@@ -81,10 +81,12 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 def first_problem(corpus: Path) -> str:
     """Say which row is the first that can't be used, by data set, file and line, or else which span, and why."""
-    groups = [*read_groups(corpus, merged=False)]
-    rows = [one for group in groups for one in queries.list_problems(group.rows, ROW_PROBLEMS)]
-    spans = (one for group in groups for one in queries.list_problems(group.spans, SPAN_PROBLEMS))
-    dataset, file, line, why = min(rows or spans)
+    kinds = (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS))
+    found = (
+        (one for group in read_groups(corpus, merged=False) for one in queries.list_problems(getattr(group, kind), bad))
+        for kind, bad in kinds
+    )
+    dataset, file, line, why = next(first for some in found if (first := min(some, default=None)))
     return f"data set {dataset!r}, {file}, line {line}: {why}"
 
 
@@ -96,7 +98,6 @@ def write_rest(
     ledger: Ledger,
     keys: Mapping[Split, str],
     partitions: Mapping[str, str],
-    doubts: Sequence[Doubt],
 ) -> None:
     """Write all other files, the metrics too, where they are asked for.
 
@@ -117,7 +118,7 @@ def write_rest(
         declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
-        doubts=[doubt.what for doubt in doubts if doubt.stops],
+        doubts=[doubt.what for doubt in ledger.doubts if doubt.stops],
     )
     write_manifest(folder, manifest)
 

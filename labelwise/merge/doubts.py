@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -73,15 +72,12 @@ class Figures:
             self._add(group)
 
     def _add(self, group: Group) -> None:
-        rows = group.rows.filter(pc.not_equal(pc.fill_null(group.rows["kind"], ""), "decision"))
+        rows = queries.of_sources(group.rows)
         found = queries.count(rows, "dataset", "reason")
         self.rows.update(found)
         self._sample(group, rows, found, ROW_PROBLEMS)
-        places = queries.winners(group.spans, "span")
-        first = pc.if_else(pc.equal(group.spans["reason"], Reason.DUPLICATE), places, np.arange(len(group.spans)))
-        spans = group.spans.set_column(
-            group.spans.schema.get_field_index("reason"), "reason", pc.take(group.spans["reason"], first)
-        )
+        reasons = pc.take(group.spans["reason"], queries.firsts(group.spans))
+        spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)
         self.spans.update(queries.count(spans, "dataset", "label", "reason"))
         self._sample(group, spans, queries.count(spans, "dataset", "reason"), UNUSED)
         if any(reason == Reason.SAME_ANSWER for _, reason in found):

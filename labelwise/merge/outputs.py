@@ -9,14 +9,14 @@ from labelwise.corpus.manifest import MANIFEST, SPLITS, TABLES, is_corpus
 from labelwise.merge.read import Source
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
-# All that a merge writes to the folder for the corpus, and so replaces there.
-OUTPUTS = (*SPLITS, "labels", "tokenizer.json", *TABLES, NEAR_DUPLICATES, MANIFEST)
+# All that a merge writes to the folder for the corpus, and so replaces there, in this order: the tables come first, so
+# that whatever a killed merge has left there is known to be ours.
+OUTPUTS = (*TABLES, *SPLITS, "labels", "tokenizer.json", NEAR_DUPLICATES, MANIFEST)
 
 
-def check_out(out: Path, sources: Sequence[Source], *, interrupted: bool) -> None:
+def check_out(out: Path, sources: Sequence[Source]) -> None:
     """Check that the files to be replaced come from a merge, and aren't read by this one.
 
-    interrupted (bool): a merge to the folder was killed, so what is in it may lack a manifest.
     RAISES (InputError): some don't, or are.
     """
     folder = out.resolve()
@@ -32,7 +32,7 @@ def check_out(out: Path, sources: Sequence[Source], *, interrupted: bool) -> Non
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
     found = [name for name in OUTPUTS if os.path.lexists(out / name)]
-    if found and not (interrupted or is_corpus(out) or _has_account(out)):
+    if found and not (is_corpus(out) or _has_account(out)):
         raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
 
 

@@ -77,7 +77,7 @@ def merge_data(
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
     labels = all_labels(datasets)
     with staged(out, OUTPUTS, MANIFEST, metrics, folders=(*SPLITS, "labels")) as staging:
-        check_out(out, sources, interrupted=staging.interrupted)
+        check_out(out, sources)
         work = staging.folder / "work"
         with open_workers(workers or count_cores()) as map_jobs:
             read, bits = read_sources(sources, work, settings, map_jobs, progress)
@@ -109,7 +109,7 @@ def merge_data(
         doubted = any(doubt.stops for doubt in ledger.doubts)
         check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
         nlp = load_tokenizer(settings).nlp
-        write_rest(staging, datasets, nlp, settings, ledger, digest_keys(merged), partitions, ledger.doubts)
+        write_rest(staging, datasets, nlp, settings, ledger, digest_keys(merged), partitions)
     return ledger
 
 

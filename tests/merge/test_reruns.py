@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from tests.conftest import Merging, another_process, run_python
 from tests.merge.test_run import random_datasets
+from tests.test_files import ended_at
 
 
 def test_two_merges_to_one_folder_are_an_error(merging):
@@ -30,6 +32,25 @@ def test_two_merges_to_one_folder_are_an_error(merging):
             merging.run()
         assert merging.files() == before
     merging.run()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_merge_takes_the_place_of_one_that_was_killed_while_it_moved_its_files(merging, before):
+    """At each third of the moves, into a new folder, or where an old corpus is."""
+    random_datasets(merging, 1, texts=20)
+    merging.run("fresh", near_duplicates="off")
+    fresh = merging.files("fresh")
+    killed = 0
+    for number in range(1, 100, 3):
+        out = f"out-{number}"
+        if before:
+            merging.run(out, near_duplicates="off", split_salt="old")
+        if not ended_at(number, partial(merging.run, out, near_duplicates="off")):
+            break
+        killed += 1
+        merging.run(out, near_duplicates="off")
+        assert merging.files(out) == fresh
+    assert killed > 5
 
 
 def test_workers_end_with_a_merge_that_is_killed(merging):
