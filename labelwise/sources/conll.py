@@ -7,74 +7,41 @@
     Ekeus NNP I-NP I-PER
 
 Columns are cut at tabs, where a line has any, or else at spaces; all rows of a sentence have as many. A line may also
-be a `token|tag`, or a whole sentence of these. Which columns are the token and the tag, the first HEAD lines say:
-
-1. A comment such as `# global.columns = ID FORM NER` (CoNLL-U Plus: https://universaldependencies.org/ext-format.html),
-   or a first line of names, such as `Word POS Tag`. In a column `Sentence #`, a value begins a sentence.
-2. The only column that has nothing but tags, chunks such as B-NP aside; of two that share labels, the first. Tags may
-   be spelled B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features, as long as all are; brackets such as `(PER*`
-   are CoNLL-2012's.
-3. The last column, if it may have labels alone.
-
-The token is in the first column, or the second one, if the first numbers the tokens, or has the tags. What tags mean:
-see `tags`. A line that begins with # is a comment wherever it stands, unless its columns are those of a token.
+be a `token|tag`, or a whole sentence of these. Which columns are the token and the tag: see `conll_layout`; what tags
+mean: see `tags`. A line that begins with # is a comment wherever it stands, unless its columns are those of a token.
 
 Files don't have the text: it is the tokens with one space between them. After -DOCSTART-, `meta.doc` is the number of
 the document; `split_by: doc` keeps its sentences in one split.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 from labelwise.annotations import Found, Problem, Reason
-from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DOCUMENT
+from labelwise.sources.conll_layout import (
+    BRACKETED,
+    DOCUMENT_START,
+    FEATURE,
+    HEAD,
+    PLAIN,
+    WHITE,
+    Layout,
+    Shape,
+    cells_of,
+    find_layout,
+    is_marked,
+    label_of,
+    shape_of,
+)
 from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_task
 
-DOCUMENT_START = "-DOCSTART-"
-WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
-HEAD = 1000  # lines that tell the layout of a file
-NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*([^\t]+)")
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`, unless the columns fit.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
-TOKENS = ("FORM", "TOKEN", "TOKENS", "WORD", "WORDS", "TEXT")
-TAGS = ("NE", "NER", "ENTITY", "ENTITIES", "IOB", "IOB2", "BIO", "TAG", "TAGS", "LABEL", "LABELS")  # the best first
-SPACES = re.compile("[ \t]+")
-WORD_ENDS = re.compile("[-_ .]+")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
-FIRST = re.compile(r"[01]($|[-.])")  # the number of a sentence's first token
-CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "PC", "NC", "VC", "AC"}
-# How tags are spelled; where not as in the first two, all tags of a column are, and a label has a B and an I.
-PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.+)", re.DOTALL)
-BARE = re.compile(r"(?P<prefix>[BIUSLE])(?P<label>)")
-FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
-BELOW, BEHIND = re.compile(r"(?P<prefix>[BIUSLE])_(?P<label>.+)"), re.compile(r"(?P<label>.+)-(?P<prefix>[BIUSLE])")
-SMALL = re.compile(r"(?P<prefix>[biusle])-(?P<label>.+)")
-BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
-
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
-Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and how many there are
-
-
-class Layout(NamedTuple):
-    """The layout of a file, as its first lines tell it.
-
-    shape (Shape | None): of its first token; None if no line is certain to be one.
-    spelled (re.Pattern): how tags are spelled.
-    names (list[str]): the cells of a line of names; empty without.
-    sentence (int): the column in which a value begins a sentence; -1 for none.
-    """
-
-    shape: Shape | None
-    token: int = 0
-    tag: int = -1
-    spelled: re.Pattern[str] = PLAIN
-    names: list[str] = []
-    sentence: int = -1
 
 
 def read_conll(path: Path) -> Iterator[Found]:
@@ -82,7 +49,7 @@ def read_conll(path: Path) -> Iterator[Found]:
 
     RAISES (InputError): no column has tags, or it isn't certain which.
     """
-    layout = _layout_of(path)
+    layout = find_layout(path, [line for _, line in islice(_lines(path), HEAD)])
     document = 0
     for lines in _blocks(path, layout):
         shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
@@ -138,126 +105,13 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, ""
 
 
-def cells_of(line: str) -> list[str]:
-    """Cut a line into its columns; a tab at its end is none."""
-    cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
-    return cells[:-1] if len(cells) > 2 and not cells[-1] else cells
-
-
-def shape_of(line: str) -> Shape:
-    """Return what all lines of a sentence share: whether tabs separate their columns, and how many there are."""
-    return "\t" in line, len(cells_of(line))
-
-
-def is_marked(line: str) -> bool:
-    """Tell whether a line may be something else than a token."""
-    return line.startswith(("#", DOCUMENT_START))
-
-
-def _layout_of(path: Path) -> Layout:
-    """Find out the layout of a file.
-
-    RAISES (InputError): see `read_conll`.
-    """
-    head = [line for _, line in islice(_lines(path), HEAD)]
-    tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
-    shape = shape_of(tokens[0]) if tokens else None
-    named = next((found[1].split() for line in head if (found := NAMED_COLUMNS.fullmatch(line))), [])
-    first = cells_of(tokens[0]) if tokens else []
-    names = first if tokens and not named and _are_names(first) else []
-    rows = [cells_of(line) for line in tokens[bool(names) :]]
-    width = max(map(len, rows), key=Counter(map(len, rows)).__getitem__, default=0)
-    columns = [
-        [cell.strip() for cell in column] for column in zip(*(row for row in rows if len(row) == width), strict=True)
-    ]
-    if named or names:
-        token, tag = _named_columns(named or names)
-        spelling = _spelling_of(columns[tag]) if tag < len(columns) else None
-        sentence = next((place for place, name in enumerate(names) if name.upper().startswith("SENTENCE")), -1)
-        return Layout(shape, token, tag, spelling or PLAIN, names, sentence)
-    tags = {place: spelled for place, column in enumerate(columns) if (spelled := _spelling_of(column))}
-    tag = _choose_column(path, columns, tags)
-    if tags.get(tag) is BRACKETED:
-        return Layout(shape, 3 if width > tag >= 10 else 0, tag, BRACKETED)
-    numbered = _are_numbered(head) and width > 2
-    return Layout(shape, 1 if numbered or tag == 0 else 0, -1 if tag == width - 1 else tag, tags.get(tag, PLAIN))
-
-
-def _are_names(cells: Sequence[str]) -> bool:
-    """Tell whether a line names its columns: one is called as tags are, and none is a tag: "Tag" is German for day."""
-    named = any(_rank(name) < len(TAGS) for name in cells[cells[-1].upper() not in TOKENS :])
-    return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
-
-
-def _rank(name: str) -> int:
-    """Tell how well the name of a column fits one of tags, from 0; NE-COARSE-LIT and ner_tags fit, too."""
-    first = WORD_ENDS.split(name.upper().rpartition(":")[2].strip())[0]
-    return TAGS.index(first) if first in TAGS else len(TAGS)
-
-
-def _are_numbered(lines: Iterable[str]) -> bool:
-    """Tell whether the first column numbers the tokens, from 1 in each sentence of several, such as 1, 2-3, 4.1."""
-    blocks = groupby(lines, lambda line: not line.strip(WHITE))
-    sentences = ([cells_of(line) for line in block if not blank and not is_marked(line)] for blank, block in blocks)
-    first, *others = [[cells[0] for cells in rows if len(cells) > 2] for rows in sentences if len(rows) > 1] or [[]]
-    numbered = bool(first) and first == [str(place) for place in range(1, len(first) + 1)]
-    return numbered and all(map(FIRST.match, (numbers[0] if numbers else "" for numbers in others)))
-
-
-def _spelling_of(column: Sequence[str]) -> re.Pattern[str] | None:
-    """Find how the tags of a column are spelled; None if it has something else, or no tag."""
-    marked = [cell for cell in column if cell not in (*OUTSIDE, "o")]
-    plain = [found for cell in marked if (found := PLAIN.fullmatch(cell))]
-    if plain and len(plain) >= 0.9 * len(marked):
-        return None if {found["label"] for found in plain} <= CHUNKS else PLAIN
-    if {"B", "I"} <= {*marked} <= {*"BIUSLE"}:
-        return BARE
-    if any(map(FEATURE.fullmatch, marked)) and all("=" in cell for cell in marked):
-        return FEATURE
-    if any(cell.startswith("(") for cell in column) and all(map(BRACKETED.fullmatch, column)):
-        return BRACKETED
-    for spelled in (BELOW, BEHIND, SMALL):
-        matches = [spelled.fullmatch(cell) for cell in marked]
-        pairs = {(one["label"], one["prefix"].upper() == "B") for one in matches if one}
-        if all(matches) and any((label, not begins) in pairs for label, begins in pairs):
-            return spelled
-    return None
-
-
-def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, re.Pattern[str]]) -> int:
-    """Choose the column of tags, of those that have some; the last column, if none has, and it may have labels alone.
-
-    RAISES (InputError): there are several, and they share no label; or none, and the last one has something else.
-    """
-    labels = [{_label_of(cell, tags[place]) for cell in columns[place]} - {""} for place in tags]
-    shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])
-    if tags and (shared or BRACKETED in tags.values()):
-        return next(iter(tags))
-    last = {*columns[-1]} - {*OUTSIDE} if columns else set()
-    odd = any(sign in cell for cell in last for sign in "=|(*") or len(last) > max(10, sum(map(len, columns[:1])) / 4)
-    odd = odd or (not last and any(cell[:1] == "(" and cell[-1:] == "*" for cell in chain(*columns)))
-    if not tags and not odd:
-        return len(columns) - 1
-    which = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
-    samples = (f"{n}: {', '.join([*dict.fromkeys(column)][:4])}" for n, column in enumerate(columns, 1))
-    raise InputError(
-        f"{path}: {which}, as B-PER, I-PER and O are; name the columns in a first line, such as `# global.columns = "
-        f"{' '.join(['FORM', *['_'] * (len(columns) - 2), 'NER'])}`. The columns are {'; '.join(samples)}"
-    )
-
-
-def _label_of(cell: str, spelled: re.Pattern[str]) -> str:
-    found = spelled.fullmatch(cell)
-    return (found["label"] or "") if found else ""
-
-
 def _plain_tags(tags: Sequence[str], spelled: re.Pattern[str]) -> Iterator[str]:
     """Spell the tags of a sentence plainly: B-PER."""
     label = ""
     for tag in tags:
         found = spelled.fullmatch(tag)
         if spelled is BRACKETED:
-            begun = _label_of(tag, spelled)
+            begun = label_of(tag, spelled)
             label = begun or label
             yield f"{'B' if begun else 'I'}-{label}" if label else "O"
             label = "" if tag.endswith(")") else label
@@ -280,14 +134,6 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
         return True
     label = cells[tag].strip()
     return label not in OUTSIDE and not PREFIXED.fullmatch(label)
-
-
-def _named_columns(names: Sequence[str]) -> tuple[int, int]:
-    """Find token and tag among the names of columns; the first and the last one, if no name is known."""
-    token = next((place for place, name in enumerate(names) if name.upper().rpartition(":")[2] in TOKENS), 0)
-    ranks = [(_rank(name), place) for place, name in enumerate(names) if place != token]
-    best, place = min(ranks, default=(len(TAGS), -1))
-    return token, place if best < len(TAGS) else -1
 
 
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -> Found:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from labelwise.annotations import Found, Reason, Task
-from labelwise.sources.conll import DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
+from labelwise.sources.conll_layout import DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
 from labelwise.sources.tags import BEGINS
 
 ROW = re.compile(rb"[0-9]+-[0-9.]+\t")
