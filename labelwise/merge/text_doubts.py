@@ -1,4 +1,4 @@
-"""Doubts about texts, from a sample of them: their language, their tokens, and whether they are parts of others.
+"""Doubts about texts, from a sample of them: language, tokens, parts of others, and others but for one character.
 
 The first texts of each split by key are a random sample, as keys are digests.
 """
@@ -8,6 +8,7 @@ import re
 import runpy
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -29,6 +30,10 @@ DOCUMENTS = 200  # of a data set, in which other texts are looked for
 LONGER = 3  # times as long as a text that may be a part
 FEW_PARTS = 5
 BEGIN = 4  # words of a text by which it is looked for
+SENTENCE = 20  # characters from which texts that differ by one seem to be one text
+ALIKE = 50  # texts with one half in common, of which pairs are compared
+AROUND = 20  # characters that are shown on either side of one
+LISTED = 20  # pairs
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
 
@@ -78,6 +83,7 @@ def doubts_about_texts(corpus: Path, settings: Settings) -> Iterator[Doubt]:
             "Set `lang`, or `block` in the section tokenizer of project.yml: docs/languages.md",
         )
     yield from parts_of_others(sample)
+    yield from corrected_texts(sample)
 
 
 def other_language(words: Counter[str], lang: str) -> str:
@@ -141,3 +147,58 @@ def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
                     f"{whole!r}, so no answer to one counts for the other.",
                     "Annotate the same texts for all labels: cut the documents into sentences, or the other way round.",
                 )
+
+
+def corrected_texts(sample: Sequence[Sampled]) -> Iterator[Doubt]:
+    """Yield the pairs of data sets with texts that differ by one character, as if it was corrected in one of them.
+
+    A digit may differ, as in the steps of a protocol; and so may two texts of one data set.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for one, other in nearly_equal([one for one in sample if len(one.text) >= SENTENCE]):
+        name, second = min(one.datasets), min(other.datasets)
+        start, end, other_end = _difference(one.text, other.text)
+        changed = one.text[start:end] + other.text[start:other_end]
+        if not {*one.datasets} & {*other.datasets} and not changed.isdigit():
+            shown = (_around(one.text, start, end), _around(other.text, start, other_end))
+            pair = (name, second) if name < second else (second, name)
+            found.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
+    for (name, second), pairs in sorted(found.items()):
+        yield Doubt(
+            f"{counted(len(pairs), 'text')} of {name!r} and of {second!r} differ by one character, so no answer to one "
+            "counts for the other.",
+            "If a text was corrected, correct it in all data sets.",
+            sample=sorted(pairs)[:LISTED],
+        )
+
+
+def nearly_equal(texts: Sequence[Sampled]) -> Iterator[tuple[Sampled, Sampled]]:
+    """Yield the pairs of texts that differ by one character: one half of both is equal."""
+    halves: dict[tuple[bool, int, int], list[int]] = {}
+    for number, (text, *_) in enumerate(texts):
+        for length in (len(text), len(text) - 1):  # of the shorter one
+            halves.setdefault((True, length, hash(text[: length // 2])), []).append(number)
+            halves.setdefault((False, length, hash(text[length // 2 - length :])), []).append(number)
+    pairs = {pair for same in halves.values() for pair in combinations(same[:ALIKE], 2)}
+    for first, second in sorted(pairs):
+        start, end, other_end = _difference(texts[first].text, texts[second].text)
+        if max(end, other_end) - start == 1:
+            yield texts[first], texts[second]
+
+
+def _difference(one: str, other: str) -> tuple[int, int, int]:
+    """Find where two texts begin to differ, and where the difference ends in each."""
+    start = _same(one, other)
+    same = _same(one[start:][::-1], other[start:][::-1])
+    return start, len(one) - same, len(other) - same
+
+
+def _same(one: str, other: str) -> int:
+    """Count the characters that two texts begin with, both."""
+    differing = (place for place, chars in enumerate(zip(one, other, strict=False)) if chars[0] != chars[1])
+    return next(differing, min(len(one), len(other)))
+
+
+def _around(text: str, start: int, end: int) -> str:
+    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
+    return " ".join(f"{before}[{text[start:end]}]{after}".split())

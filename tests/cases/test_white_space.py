@@ -33,3 +33,33 @@ def test_two_exports_of_the_same_texts_are_joined(tmp_path, way):
     differing = sum(one["text"] != other["text"] for one, other in zip(person, place, strict=True))
     assert (sum(done.ledger["texts"].values()), done.ledger["same_texts"]) == (60, differing)
     assert f"Texts that differ only in white space or Unicode composition: {differing} joined" in done.printed
+
+
+@pytest.mark.parametrize(
+    ("correct", "shown"),
+    [
+        (lambda text: text.replace("wrote", "wrotte"), "wrot[]e from"),
+        (lambda text: text.replace("moved", "mowed"), "mo[v]ed to"),
+        (lambda text: text[:-2], None),
+        (lambda text: text.replace("19", "18", 1), None),
+    ],
+    ids=["inserted", "replaced", "two at the end", "a digit"],
+)
+def test_texts_that_were_corrected_in_one_data_set_are_told_of(tmp_path, correct, shown):
+    rows = [{"text": one.text, "spans": one.objects()[:1], "answer": "accept"} for one in sentences()]
+    others = []
+    for row in rows:
+        text = correct(row["text"])
+        word = text.split()[-3 if text.endswith(".") else -2]
+        place = {"start": text.index(word), "end": text.index(word) + len(word), "label": "LOC"}
+        others.append({**row, "text": text, "spans": [place]})
+    files = {"prodigy/person.jsonl": jsonl(rows), "prodigy/place.jsonl": jsonl(others)}
+    done = merge_folder(tmp_path, files)
+    differ = sum(one["text"] != other["text"] for one, other in zip(rows, others, strict=True))
+    told = f"{differ} texts of 'person' and of 'place' differ by one character"
+    assert done.status == 0
+    assert differ > 3
+    assert (told in " ".join(done.printed.split())) == bool(shown)
+    assert done.printed.count(str(shown)) == (differ if shown else 0), done.printed
+    again = merge_folder(tmp_path / "one", {"prodigy/all.jsonl": jsonl([*rows, *others])})
+    assert "differ by one character" not in again.printed, "its annotators had both"
