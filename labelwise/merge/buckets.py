@@ -104,11 +104,12 @@ class BucketWriter:
         self._waiting: dict[int, list[bytes]] = {}
         self._size = 0
 
-    def add_task(self, task: Task, number: int) -> None:
-        """Add a task, with its number in its source."""
+    def add_task(self, task: Task, number: int) -> bytes:
+        """Add a task, with its number in its source; return the key of its text."""
         text = task.text.encode("utf8", "surrogatepass")
         key, encoded = text_key(task.text), encode_task(msgspec.structs.replace(task, text=""))
         self.add(key, HEAD.pack(key, number, len(encoded), len(text)) + encoded + text)
+        return key
 
     def add(self, key: bytes, record: bytes) -> None:
         """Add a record."""

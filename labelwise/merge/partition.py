@@ -18,7 +18,7 @@ from labelwise.datasets.decisions import DecisionRow
 from labelwise.merge.account import AccountWriter, add_decision, add_text
 from labelwise.merge.buckets import Text, range_of, read_bucket
 from labelwise.merge.read import Source
-from labelwise.merge.readings import Trials, try_readings
+from labelwise.merge.readings import Trials, first_moved, try_readings
 from labelwise.merge.rules.answers import Answer, left_out, make_answer
 from labelwise.merge.rules.claims import SpanOutcome
 from labelwise.merge.rules.decisions import judge
@@ -166,11 +166,12 @@ def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[
 
 def _try_readings(found: TextResult, made: Projection, trials: dict[str, Trials]) -> None:
     """Try other readings of the offsets of the accepted spans that count, unless their data set declares one."""
-    starts, ends = frozenset(made.starts), frozenset(made.ends)
+    text, starts, ends = found.merged.text, frozenset(made.starts), frozenset(made.ends)
+    moved = first_moved(text)
     for answer in found.answers:
         if found.merged.rows[answer.number].reason == Reason.MERGED and not answer.dataset.offsets:
             spans = [(s.start, s.end) for n, s in enumerate(answer.task.spans) if answer.verdict(n) == "accept"]
-            try_readings(trials.setdefault(answer.dataset.name, {}), found.merged.text, spans, starts, ends)
+            try_readings(trials.setdefault(answer.dataset.name, {}), text, moved, spans, starts, ends)
 
 
 def _add(account: AccountWriter, text: Text, found: TextResult) -> None:

@@ -83,8 +83,8 @@ def read_source(job: ReadJob) -> ReadCounts:
                 task = normalize_task(task) if job.normalize else task
                 value = (task.doc or None) if job.split_by == DOCUMENT else task.meta.get(job.split_by)
                 task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
-                writer.add_task(task, counts["tasks"])
-                forms.add_text(task.text, counts["tasks"])
+                key = writer.add_task(task, counts["tasks"])
+                forms.add_text(key, task.text, counts["tasks"])
                 counts["tasks"] += 1
                 counts["spans"] += len(task.spans) + len(task.unusable)
             else:

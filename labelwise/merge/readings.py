@@ -16,28 +16,40 @@ Trials = dict[str, list[int]]
 
 
 def try_readings(
-    trials: Trials, text: str, spans: Sequence[tuple[int, int]], starts: Collection[int], ends: Collection[int]
+    trials: Trials,
+    text: str,
+    moved: Mapping[str, int],
+    spans: Sequence[tuple[int, int]],
+    starts: Collection[int],
+    ends: Collection[int],
 ) -> None:
     """Count how spans of a text fare by each reading. A space beside a span may have been trimmed off it.
 
     Where no span of a text is lost, those that a reading puts elsewhere count as lost by it, untried.
 
+    moved (Mapping[str, int]): see `first_moved`.
     starts, ends (Collection[int]): of the tokens.
     """
     lost = [start not in starts or end not in ends for start, end in spans]
     trying = any(lost)
-    for name, read in READINGS.items():
-        first = _first_moved(text, name)
-        for span, gone in zip(spans, lost, strict=True):
-            if span[1] <= first:
-                continue
-            found = [read(text, one) for one in _untrimmed(text, *span)] if trying else []
-            if trying and found[0] == span:
-                continue
-            counts = trials.setdefault(name, [0, 0, 0])
-            counts[0] += 1
-            counts[1] += gone
-            counts[2] += not any(one and one[0] in starts and one[1] in ends for one in found)
+    for name, first in moved.items():
+        counts = trials.setdefault(name, [0, 0, 0])
+        for span, gone in zip(spans, lost, strict=True) if trying else ():
+            found = [READINGS[name](text, one) for one in _untrimmed(text, *span)] if span[1] > first else [span]
+            if found[0] != span:
+                counts[0] += 1
+                counts[1] += gone
+                counts[2] += not any(one and one[0] in starts and one[1] in ends for one in found)
+        if not trying:
+            elsewhere = sum(end > first for _, end in spans) if first else len(spans)
+            counts[0] += elsewhere
+            counts[2] += elsewhere
+
+
+def first_moved(text: str) -> dict[str, int]:
+    """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
+    found = {name: _first_moved(text, name) for name in READINGS}
+    return {name: first for name, first in found.items() if first < len(text)}
 
 
 def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:

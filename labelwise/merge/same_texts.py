@@ -30,11 +30,11 @@ SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and tha
 class FormWriter(BucketWriter):
     """Writes the forms of the texts of one source, but for texts that are in their form."""
 
-    def add_text(self, text: str, number: int) -> None:
-        """Add the form of a text, with the number of its task in its source."""
+    def add_text(self, key: bytes, text: str, number: int) -> None:
+        """Add the form of a text, with the text's key and the number of its task in its source."""
         if (form := form_of(text)) != text:
-            key = text_key(form)
-            self.add(key, FORM.pack(key, text_key(text), number))
+            digest = text_key(form)
+            self.add(digest, FORM.pack(digest, key, number))
 
 
 class SameJob(msgspec.Struct, frozen=True):
