@@ -44,10 +44,11 @@ class Text(NamedTuple):
 
     def read(self) -> Iterator[tuple[int, str, Task]]:
         """Yield the tasks as they were read, without their texts: the number of the source, the text, the task."""
+        first = self.text.encode("utf8", "surrogatepass")
         for source, record in self.records:
             _, _, size, _ = HEAD.unpack_from(record)
             task = decode_task(memoryview(record)[HEAD.size : HEAD.size + size])
-            yield source, _text_of(record), task
+            yield source, self.text if _has_text(record, first) else _text_of(record), task
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield the tasks, each with the number of its source; the spans of all have their offsets in the text."""
@@ -61,8 +62,9 @@ class Text(NamedTuple):
 
     def variants(self) -> dict[bytes, str]:
         """Return the texts that differ from this one only in white space or Unicode composition, by their keys."""
-        texts = {_text_of(record): None for _, record in self.records}
-        return {text_key(text): text for text in texts if text != self.text}
+        first = self.text.encode("utf8", "surrogatepass")
+        texts = {_text_of(record): None for _, record in self.records if not _has_text(record, first)}
+        return {text_key(text): text for text in texts}
 
 
 def _number_of(record: bytes) -> int:
@@ -73,6 +75,11 @@ def _number_of(record: bytes) -> int:
 def _text_of(record: bytes) -> str:
     _, _, size, _ = HEAD.unpack_from(record)
     return record[HEAD.size + size :].decode("utf8", "surrogatepass")
+
+
+def _has_text(record: bytes, text: bytes) -> bool:
+    _, _, _, size = HEAD.unpack_from(record)
+    return bool(size == len(text)) and record.endswith(text)
 
 
 def count_bits(size: int, sources: int) -> int:

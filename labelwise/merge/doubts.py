@@ -7,7 +7,7 @@ what it is, or `expect_losses: true`. The others are warnings. The doubts about 
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,26 +82,26 @@ def _stopping(dataset: DataSet, figures: Figures, trials: Trials, corpus: Path) 
     undeclared = figures.labels(name, [Reason.UNDECLARED])
     lost = unused if undeclared == unused and not used else unused - undeclared
     reasons = [reason for reason in UNUSED if lost & figures.labels(name, [reason])]
-    sample = [_quote(one, corpus) for reason in reasons for one in figures.samples.get((name, reason), ())][:SAMPLE]
+    places = [one for reason in reasons for one in figures.samples.get((name, reason), ())][:SAMPLE]
     if reading := best_reading(trials):
         before, after = trials[reading][1:]
         what = f"{counted(before, 'span')} can't be used, as offsets count otherwise; by {reading}, {after:,} can't"
-        yield Doubt(f"Data set {name!r}: {what}.", add, [f"offsets: {reading}"], sample, stops=True)
+        yield Doubt(f"Data set {name!r}: {what}.", add, [f"offsets: {reading}"], _quotes(places, corpus), stops=True)
     elif lost.total() >= MANY and lost.total() > used.total():
         why = Counter({reason: (lost & figures.labels(name, [reason])).total() for reason in reasons})
         what = f"{lost.total():,} of {counted((lost + used).total(), 'span')} can't be used: {_tell(why)}"
         correct = f"Correct `offsets: {dataset.offsets}`, which its entry says. " if dataset.offsets else ""
-        yield Doubt(f"Data set {name!r}: {what}.", correct + expected, [EXPECTED], sample, stops=True)
+        yield Doubt(f"Data set {name!r}: {what}.", correct + expected, [EXPECTED], _quotes(places, corpus), stops=True)
     if any(file.path.name.endswith(TABLES) for file in dataset.files) and (said := _no_labels(used + lost)):
         remedy = f"Correct the column of the tags, or `labels`. {expected}"
-        yield Doubt(f"Data set {name!r}: {said}.", remedy, [EXPECTED], sample, stops=True)
+        yield Doubt(f"Data set {name!r}: {said}.", remedy, [EXPECTED], _quotes(places, corpus), stops=True)
     if gone := _replaced_labels(dataset, figures):
         labels = ", ".join(f"{label} ({n:,})" for label, n in gone.most_common(NAMED))
         what = (
             f"all spans of {labels} are superseded by later answers to the same texts, which have spans of other "
             "labels only: the texts seem to have been annotated label after label"
         )
-        sample = [_quote(one, corpus) for one in figures.samples.get((name, "alone"), ())]
+        sample = _quotes(figures.samples.get((name, "alone"), ()), corpus)
         left = [label for label in dataset.labels if label not in gone]
         yield Doubt(
             f"Data set {name!r}: {what}.",
@@ -117,7 +117,7 @@ def _warning(dataset: DataSet, figures: Figures, corpus: Path) -> Iterator[Doubt
     name, add = dataset.name, _adding(dataset)
     alone, spans = figures.passes[name, "alone"], figures.passes[name, "spans"]
     if alone >= MANY and not _replaced_labels(dataset, figures):
-        sample = [_quote(one, corpus) for one in figures.samples.get((name, "alone"), ())]
+        sample = _quotes(figures.samples.get((name, "alone"), ()), corpus)
         what = (
             f"{counted(alone, 'row')} superseded by a later row of the same text that has no span of some labels: "
             f"{counted(spans, 'span')} lost"
@@ -138,7 +138,7 @@ def _off_tokens(dataset: DataSet, figures: Figures, corpus: Path) -> Iterator[Do
     lost = figures.labels(dataset.name, [Reason.NO_BOUNDARY]).total()
     total = lost + figures.labels(dataset.name, USED).total()
     if lost >= MANY and lost >= OFF_TOKENS * total:
-        sample = [_quote(one, corpus) for one in figures.samples.get((dataset.name, Reason.NO_BOUNDARY), ())]
+        sample = _quotes(figures.samples.get((dataset.name, Reason.NO_BOUNDARY), ()), corpus)
         yield Doubt(
             f"Data set {dataset.name!r}: {lost:,} of {counted(total, 'span')} begin or end inside a token.",
             "To take whole tokens, set in the section merge of project.yml (docs/languages.md has other tokenizers)",
@@ -194,6 +194,10 @@ def _tell(counts: Counter[Reason]) -> str:
 
 def _place(one: Mapping[str, Any]) -> str:
     return f"{one['file']}:{one['line']}  {queries.describe(one)}"
+
+
+def _quotes(places: Iterable[Mapping[str, Any]], corpus: Path) -> list[str]:
+    return [_quote(one, corpus) for one in places]
 
 
 def _quote(one: Mapping[str, Any], corpus: Path) -> str:

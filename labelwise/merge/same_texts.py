@@ -27,14 +27,21 @@ FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sI")  # the key of the form, that
 SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and that of the first one with its form
 
 
+KNOWN = 2**15  # texts
+_known: dict[bytes, bytes] = {}  # the keys of the forms of texts that this process has read lately, by their own
+
+
 class FormWriter(BucketWriter):
     """Writes the forms of the texts of one source, but for texts that are in their form."""
 
     def add_text(self, key: bytes, text: str, number: int) -> None:
         """Add the form of a text, with the text's key and the number of its task in its source."""
-        if (form := form_of(text)) != text:
-            digest = text_key(form)
-            self.add(digest, FORM.pack(digest, key, number))
+        if (form := _known.get(key)) is None:
+            if len(_known) >= KNOWN:
+                _known.clear()
+            form = _known[key] = text_key(form_of(text))
+        if form != key:
+            self.add(form, FORM.pack(form, key, number))
 
 
 class SameJob(msgspec.Struct, frozen=True):
