@@ -11,6 +11,7 @@ from labelwise.corpus.manifest import read_manifest
 from scripts.train import train_cli
 from scripts.why import why_cli
 from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences
+from tests.conftest import ROOT
 from tests.train.training import CPU
 
 ALL = {"PER": N, "LOC": N, "DATE": N}
@@ -75,6 +76,12 @@ def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path,
     assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", made.printed)) >= 1, made.printed
     assert f"    offsets: {reading}\n" in made.printed
     assert "Warning" not in made.printed, "no advice instead"
+
+
+def test_the_page_shows_what_the_merge_prints(tmp_path):
+    made = merge_folder(tmp_path, {"prodigy/person.jsonl": prodigys("inclusive")})
+    block = (ROOT / "docs/doubts.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
+    assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", said(made))
 
 
 def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path) -> None:
