@@ -143,7 +143,7 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     detail: str = ""
 
     def __str__(self) -> str:
-        """Say why."""
+        """Explain why."""
         return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
 
 

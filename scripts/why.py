@@ -1,4 +1,4 @@
-"""Say of a file's line, a document or words what became of each annotation there, and why."""
+"""Show what became of each annotation of a line, a document or words, and why."""
 
 from itertools import islice
 from pathlib import Path
@@ -37,7 +37,7 @@ def why_cli(
     ] = None,
     problems: Annotated[bool, typer.Option("--problems", help="List each row and span that can't be used")] = False,
 ) -> None:
-    """Say of a file's line, a document or words what became of each annotation there, and why."""
+    """Show what became of each annotation of a line, a document or words, and why."""
     with user_errors("Nothing was found"):
         words = " ".join(asked or ()).strip()
         if bool(words) == problems:

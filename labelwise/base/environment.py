@@ -44,7 +44,7 @@ def prepare() -> None:
 
 
 def asks(config: Path) -> bool:
-    """Tell whether a config, such as that of a trained pipeline, has `portable = true` in [system].
+    """Return whether a config, such as that of a trained pipeline, has `portable = true` in [system].
 
     One that can't be read asks for nothing: whoever needs more of it refuses it.
     """
@@ -82,6 +82,6 @@ def obey(config: Path) -> None:
 
 
 def command_line(name: str) -> str:
-    """Say how a command is called: `labelwise update-dvc`, or in a clone `python -m scripts.update_dvc`."""
+    """Return how a command is called: `labelwise update-dvc`, or in a clone `python -m scripts.update_dvc`."""
     in_clone = (ROOT / "scripts" / f"{name}.py").is_file()
     return f"python -m scripts.{name}" if in_clone else f"labelwise {name.replace('_', '-')}"

@@ -122,7 +122,7 @@ def _move(moves: dict[Path, Path]) -> None:
 
 
 def _put_aside(path: Path, new: Path) -> Path:
-    """Put what is at an output's place beside what was built for it, because no folder can be replaced in one step."""
+    """Move the old output aside, as no folder can be replaced in one step."""
     aside = new.with_name(f"old-{new.name}")
     if os.path.lexists(path):
         path.rename(aside)

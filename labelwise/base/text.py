@@ -45,7 +45,7 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
-    """Tell whether a value is an integer; true and false aren't, though Python takes them for 1 and 0."""
+    """Return whether a value is an integer; true and false aren't, though Python takes them for 1 and 0."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -80,7 +80,7 @@ def judgeable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Ma
 
 
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
-    """Make a Counter again of the map that msgspec wrote, as its `dec_hook`."""
+    """Convert the map that msgspec wrote back to a Counter, as its `dec_hook`."""
     return kind(value)
 
 

@@ -61,7 +61,7 @@ def annotate(doc: Doc, annotation: Annotation) -> None:
 
 
 def is_merged(doc: Doc) -> bool:
-    """Tell whether a Doc comes from a merge."""
+    """Return whether a Doc comes from a merge."""
     return USER_DATA in doc.user_data
 
 

@@ -59,7 +59,7 @@ def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, li
 
 
 def _place(row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> AnswerPlace:
-    """Make the place of an answer of its row and its spans in the tables."""
+    """Look up the place of an answer by its row and its spans in the tables."""
     place = AnswerPlace(row["dataset"], row["file"], row["line"], row["who"] or "")
     usable = [span for span in spans if span["start"] is not None]
     if row["kind"] == "binary":

@@ -1,4 +1,4 @@
-"""Texts of a `.spacy` file as arrays, of which Docs are made one at a time, when their turn comes.
+"""Read a `.spacy` file as arrays, and build each Doc only when its turn comes.
 
 A Doc takes ten times the memory of its arrays; and DocBin.get_docs adds the words of a whole file to the vocabulary for
 good, whereas making Docs one by one lets a memory zone forget them.

@@ -139,7 +139,7 @@ def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
-    """Say what can be learnt of all accepted spans, given the counts of each label; nothing if all are entities."""
+    """Count what can be learnt of all accepted spans, given the counts of each label; nothing if all are entities."""
     total: Counter[str] = Counter()
     for counts in labels.values():
         total.update(split_gold(counts))

@@ -101,7 +101,7 @@ def digest_splits(corpus: Path, splits: Sequence[str]) -> str:
 
 
 def is_corpus(folder: Path) -> bool:
-    """Tell whether a folder has the manifest of a merge."""
+    """Return whether a folder has the manifest of a merge."""
     try:
         read_manifest(folder)
     except InputError:

@@ -216,7 +216,7 @@ def list_problems(table: pa.Table, reasons: Sequence[str]) -> list[tuple[str, st
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """Say what became of a row or a span, with details."""
+    """Describe what became of a row or a span."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])
 
 

@@ -26,12 +26,12 @@ def collect_seen(corpus: Path) -> np.ndarray:
 
 
 def digest(key: str) -> np.uint64:
-    """Give the first 8 bytes of a text's key, which is in hexadecimal, as a number."""
+    """Return the first 8 bytes of a text's key, which is in hexadecimal, as a number."""
     return np.uint64(int(key[:16], 16))
 
 
 def has_seen(seen: np.ndarray, key: str) -> bool:
-    """Tell whether a text is among others, by its key in hexadecimal.
+    """Return whether a text is among others, by its key in hexadecimal.
 
     seen (np.ndarray): the digests of these, sorted.
     """

@@ -35,7 +35,7 @@ class Counts:
         self._waiting.append(keys.astype(np.uint64, copy=False))
 
     def of(self, keys: np.ndarray) -> np.ndarray:
-        """Give the count of each key, 0 if it was never added."""
+        """Return the count of each key, 0 if it was never added."""
         self._count()
         if not len(self.keys):
             return np.zeros(keys.shape, np.int64)
@@ -109,7 +109,7 @@ class SurfaceForms:
         return self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def counts(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> dict[TokenSpan, tuple[int, int]]:
-        """Tell of each span how often its form is marked with its label, and how often it is free."""
+        """Count, for each span, how often its form is marked with its label, and how often it is unmarked."""
         keys = self.keys_of(doc, spans)
         both = zip(self.marked.of(keys).tolist(), self.free.of(keys).tolist(), strict=True)
         return dict(zip(spans, both, strict=True))
@@ -146,7 +146,7 @@ class SurfaceForms:
         return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def _reach(self, doc: StoredDoc) -> tuple[np.ndarray, np.ndarray]:
-        """Tell for each token the last end of spans that begin at it, and of those that begin before it."""
+        """Return, for each token, the furthest end of spans that begin there, and of spans that begin earlier."""
         at = np.zeros(len(doc) + 1, int)
         for start, end, _ in self.spans(doc):
             at[start] = max(at[start], end)

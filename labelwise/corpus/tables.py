@@ -132,7 +132,7 @@ def _to_batch(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordB
 
 
 def has_tables(folder: Path) -> bool:
-    """Tell whether a folder has the account of a merge, which may have been replacing it when it was killed."""
+    """Return whether a folder has the account of a merge, which may have been replacing it when it was killed."""
     for name, schema in zip(TABLES, SCHEMAS.values(), strict=True):
         with suppress(OSError, pa.ArrowException):
             if pq.read_schema(folder / name).equals(schema):

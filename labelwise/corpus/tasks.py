@@ -65,7 +65,7 @@ def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Make a file name for each label that is safe on every file system, even where case doesn't count.
+    """Return a file name for each label that is safe on every file system, even where case doesn't count.
 
     >>> file_names(["Amount-Unit", "N", "n"])
     {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}

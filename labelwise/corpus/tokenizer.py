@@ -133,7 +133,7 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
 
 
 def _explain(lang: str, rules: TokenizerRules, error: Exception) -> str:
-    """Say why there is no such pipeline, and the remedy."""
+    """Explain why there is no such pipeline, and the remedy."""
     try:
         block = rules.block or get_lang_class(lang).default_config["nlp"]["tokenizer"]
     except ImportError:
@@ -156,7 +156,7 @@ def packages_of(block: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def has_rules(nlp: Language) -> bool:
-    """Tell whether a pipeline's tokenizer has rules, to which infixes can be added; that of Chinese, say, has none."""
+    """Return whether a pipeline's tokenizer has rules, to which infixes can be added; that of Chinese has none."""
     return isinstance(nlp.tokenizer, Tokenizer)
 
 

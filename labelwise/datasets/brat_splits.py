@@ -58,12 +58,12 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
 
 
 def _are_splits(names: Sequence[str]) -> bool:
-    """Tell whether folders, one or none, are named after a split."""
+    """Return whether folders, one or none, are named after a split."""
     return any(name.lower() in SPLIT_FOLDERS for name in names)
 
 
 def find_lacking(kinds: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    """Find the splits of which no document has a kind of annotation file that others use: it has labels asked for.
+    """Find the splits in which no document has a kind of annotation file that others use: it has labels asked for.
 
     kinds (Mapping): by split, how many "documents" there are, how many have each kind, and how many use it (USED).
     """

@@ -146,7 +146,7 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
 
 
 def is_conversion(folder: Path) -> bool:
-    """Tell whether a folder was made by a conversion."""
+    """Return whether a folder was made by a conversion."""
     return all((folder / name).is_file() for name in (REPORT, PROBLEMS, DATASETS))
 
 

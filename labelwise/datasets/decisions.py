@@ -71,7 +71,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         return (self.dataset, self.text, self.label, self.answer, self.removed, None if self.removed else self.added)
 
     def corrects(self, other: "Decision") -> bool:
-        """Tell whether it adds, with another label, where another decision removes: both are about one case."""
+        """Return whether it adds, with another label, where another decision removes: both are about one case."""
         if self.removed or other.added or not self.added or not other.removed:
             return False
         overlap = self.added[0] < other.removed[1] and other.removed[0] < self.added[1]

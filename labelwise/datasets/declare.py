@@ -136,7 +136,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
 
 
 def name_splits(found: Sequence[Undeclared], entries: Sequence[Entry]) -> list[Undeclared]:
-    """Give entries the splits that their files are named after.
+    """Assign to entries the splits that their files are named after.
 
     entries (Sequence[Entry]): those that are declared already.
     """

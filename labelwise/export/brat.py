@@ -56,7 +56,7 @@ def write_brat(source: Source, folder: Path) -> Exported:
 
 
 def _left_out(source: Source) -> list[tuple[str, str]]:
-    """Say what brat's files have no place for, with the formats that do."""
+    """List what brat's files have no place for, with the formats that do."""
     warnings = []
     if source.rejected:
         left_out = f"{counted(source.rejected, 'rejected span')} left out"

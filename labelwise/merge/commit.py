@@ -80,7 +80,7 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 
 def first_problem(corpus: Path) -> str:
-    """Say which row is the first that can't be used, by data set, file and line, or else which span, and why."""
+    """Name the first row that can't be used, or else the first span: its data set, file, line, and why."""
     kinds = (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS))
     found = (
         (one for group in read_groups(corpus, merged=False) for one in queries.list_problems(getattr(group, kind), bad))

@@ -148,7 +148,7 @@ def _off_tokens(dataset: DataSet, figures: Figures, corpus: Path) -> Iterator[Do
 
 
 def _replaced_labels(dataset: DataSet, figures: Figures) -> Counter[str]:
-    """Find the labels of which no span is left, as the rows that have them are superseded by rows of other labels."""
+    """Find the labels without any span left, as the rows that have them are superseded by rows of other labels."""
     rows, disjoint = figures.passes[dataset.name, "rows"], figures.passes[dataset.name, "disjoint"]
     if disjoint < COPY * rows:
         return Counter()
@@ -163,7 +163,7 @@ def _replaced_labels(dataset: DataSet, figures: Figures) -> Counter[str]:
 
 
 def _no_labels(spans: Mapping[str, int]) -> str:
-    """Say why the labels of tags are none; empty if they may be.
+    """Explain why the labels of tags are none; empty if they may be.
 
     spans (Mapping): their spans.
     """
@@ -182,7 +182,7 @@ def _no_labels(spans: Mapping[str, int]) -> str:
 
 
 def _adding(dataset: DataSet) -> str:
-    """Say where a line is to be added."""
+    """Name the place where a line is to be added."""
     if is_conversion(Path(dataset.declared).parent):
         return "add to the section brat of project.yml"
     return f"add to the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"

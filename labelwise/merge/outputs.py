@@ -37,7 +37,7 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
 
 
 def _has_account(folder: Path) -> bool:
-    """Tell whether a folder has the account of a merge, which may have been replacing it when it was killed."""
+    """Return whether a folder has the account of a merge, which may have been replacing it when it was killed."""
     from labelwise.corpus.tables import has_tables  # it imports pyarrow, 40 MB that workers don't need
 
     return has_tables(folder)

@@ -102,7 +102,7 @@ def read_source(job: ReadJob) -> ReadCounts:
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
-    """Give spans of tags without a label the one that their data set declares.
+    """Label spans of tags without a label as their data set declares.
 
     RAISES (InputError): it declares several.
     """
@@ -118,7 +118,7 @@ def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
 
 
 def check_length(item: Task | Problem) -> Task | Problem:
-    """Make a problem of a task whose text would take more memory than a merge should."""
+    """Convert to a problem a task whose text would take more memory than a merge should."""
     if isinstance(item, Problem) or len(item.text) <= LONGEST:
         return item
     detail = f"a text of {len(item.text):,} characters; cut it into texts of {LONGEST:,} at most"

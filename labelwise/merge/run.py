@@ -197,7 +197,7 @@ def plan_merging(
 def give_each(
     plan: Sequence[MergeJob], groups: Mapping[bytes, object], decisions: Mapping[bytes, list[DecisionRow]]
 ) -> list[MergeJob]:
-    """Give each job what concerns its texts."""
+    """Assign to each job what concerns its texts."""
     bits = plan[0].bits
     grouped, decided = _by_range(groups, bits), _by_range(decisions, bits)
     return [

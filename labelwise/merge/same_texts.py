@@ -66,7 +66,7 @@ class SameJob(msgspec.Struct, frozen=True):
 
 
 def join_texts(folder: Path, bits: int, map_jobs: MapJobs, progress: Progress) -> None:
-    """Give all tasks of texts that differ only in white space or Unicode composition the key of the first text.
+    """Assign to all tasks of texts that differ only in white space or Unicode composition the key of the first text.
 
     folder, bits: see `SameJob`.
     """

@@ -38,7 +38,7 @@ KEPT = ("metrics/merge.json",)
 
 
 def as_dvc_writes(project: Path) -> str:
-    """Give the content of project.yml as DVC writes it when an experiment changes a variable.
+    """Return the content of project.yml as DVC writes it when an experiment changes a variable.
 
     RAISES (InputError): a comment, or a variable in a command, would be lost.
     """
@@ -74,7 +74,7 @@ def dvc_yaml(project: Path) -> str:
 
 
 def header() -> str:
-    """Say where dvc.yaml comes from."""
+    """Return the comment that says where dvc.yaml comes from."""
     return f"# Made from project.yml by `{command_line('update_dvc')}`; edit that, then run this.\n"
 
 

@@ -285,7 +285,7 @@ def _locate_all(document: Document, text: str, mentions: list[_Mention], how: Br
 
 
 def is_utf16(content: bytes) -> bool:
-    """Tell whether a file looks like UTF-16: by its mark, or since every other byte of Latin letters is zero there."""
+    """Return whether a file looks like UTF-16: by its mark, or as every other byte of Latin letters is zero there."""
     begin = content[:1000]
     return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
 

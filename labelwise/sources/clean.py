@@ -47,7 +47,7 @@ def clean(
     uncovered: Mapping[str, State] | None = None,
     offsets: str = "",
 ) -> Task:
-    """Make a task of raw values. White space is trimmed off the edges of its spans.
+    """Convert raw values to a task. White space is trimmed off the edges of its spans.
 
     A span that quotes other words than are at its offsets can't be used.
 

@@ -122,7 +122,7 @@ def _plain_tags(tags: Sequence[str], spelled: re.Pattern[str]) -> Iterator[str]:
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
-    """Tell whether a line before the tokens of a sentence is a comment: it isn't if its columns fit, and end in a tag.
+    """Return whether a line before a sentence's tokens is a comment: it isn't if its columns fit, and end in a tag.
 
     shape (Shape | None): of the tokens; None if that isn't known.
     tag (int): the column of tags.
@@ -137,7 +137,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 
 
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -> Found:
-    """Make a task of a sentence; its line is that of its first token."""
+    """Convert a sentence to a task; its line is that of its first token."""
     columns = layout.token, layout.tag
     for number, cells in rows:
         if len(cells) < 2 or len(cells) <= max(columns):

@@ -69,7 +69,7 @@ def shape_of(line: str) -> Shape:
 
 
 def is_marked(line: str) -> bool:
-    """Tell whether a line may be something else than a token."""
+    """Return whether a line may be something else than a token."""
     return line.startswith(("#", DOCUMENT_START))
 
 
@@ -103,19 +103,19 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Tell whether a line names its columns: one is called as tags are, and none is a tag: "Tag" is German for day."""
+    """Return whether a line names its columns: one is called as tags are, none is a tag: "Tag" is German for day."""
     named = any(_rank(name) < len(TAGS) for name in cells[cells[-1].upper() not in TOKENS :])
     return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
 
 
 def _rank(name: str) -> int:
-    """Tell how well the name of a column fits one of tags, from 0; NE-COARSE-LIT and ner_tags fit, too."""
+    """Rate how well the name of a column fits one of tags, from 0; NE-COARSE-LIT and ner_tags fit, too."""
     first = WORD_ENDS.split(name.upper().rpartition(":")[2].strip())[0]
     return TAGS.index(first) if first in TAGS else len(TAGS)
 
 
 def _are_numbered(lines: Iterable[str]) -> bool:
-    """Tell whether the first column numbers the tokens, from 1 in each sentence of several, such as 1, 2-3, 4.1."""
+    """Return whether the first column numbers the tokens, from 1 in each sentence of several, such as 1, 2-3, 4.1."""
     blocks = groupby(lines, lambda line: not line.strip(WHITE))
     sentences = ([cells_of(line) for line in block if not blank and not is_marked(line)] for blank, block in blocks)
     first, *others = [[cells[0] for cells in rows if len(cells) > 2] for rows in sentences if len(rows) > 1] or [[]]

@@ -39,7 +39,7 @@ from labelwise.sources.offsets import choose_counted
 
 
 def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence[Found]:
-    """Make a task of a row, or say why it can't be used, or that it has more spans than were read.
+    """Convert a row to a task, or to the problem why it can't be used, or has more spans than were read.
 
     offsets (str): see `clean`.
     """
@@ -73,7 +73,7 @@ def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence
 
 
 def is_doccanos(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row with lists is doccano's own, and not one that merely looks like it."""
+    """Return whether a row with lists is doccano's own, and not one that merely looks like it."""
     objects = [one for one in row.get("entities") or () if isinstance(one, dict)]
     return "label" in row or "labels" in row or any("start_offset" in one for one in objects)
 
@@ -93,7 +93,7 @@ def choose_offsets(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _is_unchanged(spans: Sequence[tuple[Any, ...]], predicted: Any) -> bool:
-    """Tell whether a row's spans are the ones that it says were predicted, if it says so."""
+    """Return whether a row's spans are the ones that it says were predicted, if it says so."""
     return isinstance(predicted, list) and _places(spans) == sorted(map(str, predicted))
 
 

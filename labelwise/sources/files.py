@@ -46,7 +46,7 @@ def data_in(folder: Path) -> list[Path]:
 
 
 def has_data(folder: Path) -> bool:
-    """Tell whether a folder has, or declares, data sets: then nobody needs the demo corpus.
+    """Return whether a folder has, or declares, data sets: then nobody needs the demo corpus.
 
     RAISES (InputError): see `data_in`; or DVC tracks the folder as a whole, and it isn't there.
     """

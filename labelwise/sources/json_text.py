@@ -17,7 +17,7 @@ PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
 def why_not_json(error: Exception) -> str:
-    """Say why something isn't JSON."""
+    """Explain why something isn't JSON."""
     if "surrogate" in str(error):
         return "a lone surrogate, such as \\ud83d: half of a character that was cut; delete it"
     return str(error).removeprefix("JSON is malformed: ")
@@ -27,7 +27,7 @@ def find_repeated(content: bytes) -> str:
     """Find a key that an object in JSON has twice, of which decoders take the last; empty if there is none."""
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """Make an object of its keys and values."""
+        """Build an object from its keys and values."""
         found = dict(pairs)
         if len(found) < len(pairs):
             raise KeyError(next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1))

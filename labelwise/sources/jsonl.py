@@ -67,7 +67,7 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
 
 
 def is_array(path: Path) -> bool:
-    """Tell whether a file is an array, whatever its name; rows of JSONL may be arrays themselves, of a text and more.
+    """Return whether a file is an array, whatever its name; rows of JSONL may be arrays themselves, of a text and more.
 
     RAISES (InputError): it is one object, or see `open_jsonl`.
     """
@@ -143,7 +143,7 @@ class _Row(ProdigyRow, gc=False):
     tags: Any = False
 
     def is_plain(self) -> bool:
-        """Tell whether all of them are absent."""
+        """Return whether all of them are absent."""
         one_value = self.label is self.labels is self.entities is self.annotations is self.ner_tags is self.ner
         return one_value and self.ner is self.tags is False
 
@@ -187,7 +187,7 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
 
 
 def _has_lists(row: bytes) -> bool:
-    """Tell whether a row may have lists other than an empty one of spans."""
+    """Return whether a row may have lists other than an empty one of spans."""
     return row.count(b"[") > (b'"spans":[]' in row)
 
 
@@ -205,7 +205,7 @@ def without_tokens(row: bytes) -> bytes:
 
 
 def _may_repeat(row: bytes) -> bool:
-    """Tell whether a row without its tokens may have a key twice."""
+    """Return whether a row without its tokens may have a key twice."""
     return b'"tokens"' not in row and (
         row.count(b'"text"') > 1 or row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1
     )

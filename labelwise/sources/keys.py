@@ -27,7 +27,7 @@ TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 
 
 def shape_of(row: Any) -> Shape | None:
-    """Tell whose keys a row has; None if they say nothing."""
+    """Name the tool whose keys a row has; None if they say nothing."""
     if not isinstance(row, dict):
         return None
     if PRODIGYS & row.keys() or row.get("answer") in ANSWERS:
@@ -38,7 +38,7 @@ def shape_of(row: Any) -> Shape | None:
 
 
 def find_contradiction(row: Any) -> str:
-    """Say why the keys of a row can't be of one format; empty if they can."""
+    """Explain why the keys of a row can't be of one format; empty if they can."""
     if not isinstance(row, dict):
         return ""
     tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])

@@ -48,7 +48,7 @@ class _Mark(NamedTuple):
 
 
 def is_label_studios(element: Mapping[str, Any]) -> bool:
-    """Tell whether an object has the keys of an exported task; doccano's "annotations" have a text beside them."""
+    """Return whether an object has the keys of an exported task; doccano's "annotations" have a text beside them."""
     marked = any(key in element for key in ("annotation_id", "annotator", "completions"))
     return isinstance(element.get("data"), dict) or marked
 
@@ -114,7 +114,7 @@ def _has_offsets(value: Any) -> bool:
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
 ) -> Iterator[Found]:
-    """Make a task of an annotation, and a problem of each label in it that can't be a span's."""
+    """Convert an annotation to a task, and to a problem of each label in it that can't be a span's."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield miscounted(number, there, "results", read)
@@ -144,7 +144,7 @@ def _read_annotation(
 
 
 def _is_path(result: Any) -> bool:
-    """Tell whether a result marks a part of HTML, by paths such as /p[1]/text()[1]."""
+    """Return whether a result marks a part of HTML, by paths such as /p[1]/text()[1]."""
     value = result.get("value") if isinstance(result, dict) else None
     return isinstance(value, dict) and str(value.get("start")).startswith("/")
 
@@ -176,7 +176,7 @@ def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], lis
 
 
 def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan], list[Problem]]:
-    """Make spans of marks, a span for each label, and a problem for each whose text isn't at its offsets."""
+    """Convert marks to spans, one for each label, and a problem for each whose text isn't at its offsets."""
     sane = [([(mark.start, mark.end)], mark.quote) for mark in marks if 0 <= mark.start < mark.end]
     table, _ = choose_reading(text, sane)
     spans, problems = [], []

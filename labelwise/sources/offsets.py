@@ -57,7 +57,7 @@ def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
 
 
 def _graphemes(text: str) -> list[int]:
-    """Give a width to the first character of each grapheme; https://www.unicode.org/reports/tr29/, but for jamo."""
+    """Assign a width to the first character of each grapheme; https://www.unicode.org/reports/tr29/, but for jamo."""
     widths = [1] * len(text)
     for match in JOINED.finditer(text):
         widths[match.end() - 1] = 0
@@ -102,7 +102,7 @@ READINGS: Mapping[str, Reading] = {
 
 
 def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
-    """Tell whether offsets are inside a text, and neither end cuts a word or is white space."""
+    """Return whether offsets are inside a text, and neither end cuts a word or is white space."""
     if offsets is None or not 0 <= offsets[0] < offsets[1] <= len(text):
         return False
     inside = text[slice(*offsets)]
@@ -155,7 +155,7 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
 
 
 def cuts_character(text: str, fragments: Fragments, table: OffsetTable | None) -> bool:
-    """Tell whether an offset is in the middle of a surrogate pair, where no span can begin or end."""
+    """Return whether an offset is in the middle of a surrogate pair, where no span can begin or end."""
     if table is None or last_end(fragments) > len(table):
         return False
     inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))

@@ -64,7 +64,7 @@ def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def name_other(row: Mapping[str, Any]) -> str:
-    """Say whose a row is that isn't read, or under which key that nobody knows it has spans; empty if neither."""
+    """Name the tool that wrote an unread row, or the unknown key under which it has spans; empty if neither."""
     if not row.get("spans"):
         for keys, why in NAMED.items():
             if all(isinstance(row.get(key), list) for key in keys) and not isinstance(row.get("text"), str):
@@ -77,7 +77,7 @@ def name_other(row: Mapping[str, Any]) -> str:
 
 
 def _has_spans(value: Any) -> bool:
-    """Tell whether a value is a list of spans, or such lists by label."""
+    """Return whether a value is a list of spans, or such lists by label."""
     if isinstance(value, dict):
         return any(isinstance(one, list) and one and all(map(_is_place, one)) for one in value.values())
     return isinstance(value, list) and bool(value) and all(map(_is_span, value))

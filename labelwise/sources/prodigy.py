@@ -76,7 +76,7 @@ def parse_prodigy(line: int, content: bytes | str, offsets: str = "") -> Found:
 
 
 def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
-    """Make a task of a decoded row, or say that it has no text; offsets: see `clean`."""
+    """Convert a decoded row to a task, or to the problem that it has no text; offsets: see `clean`."""
     text = row.text
     if not text or text.isspace():
         return Problem(line, Reason.NO_TEXT)
@@ -96,7 +96,7 @@ def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
 
 
 def kind_of(row: ProdigyRow) -> Kind:
-    """Tell whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
+    """Return whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
     A review has the kind of the tasks reviewed. A row that doesn't say is binary if its spans carry answers. Rows of
     other interfaces, such as `classification`, say nothing about spans ("other").
@@ -160,5 +160,5 @@ def _names(connection: sqlite3.Connection, query: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Make text of a value as it was read."""
+    """Convert a value, as it was read, to text."""
     return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else str(value)

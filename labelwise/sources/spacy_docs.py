@@ -53,7 +53,7 @@ def _read_docs(content: bytes, key: str) -> Iterator[Found]:
 
 
 def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
-    """Say why it isn't known which spans of a Doc are its annotation; None if it is."""
+    """Explain why it isn't known which spans of a Doc are its annotation; None if it is."""
     named = {**doc.spans, ENTS: doc.ents}
     groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in named.items()}
     if key:

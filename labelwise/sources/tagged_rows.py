@@ -23,7 +23,7 @@ ROWS = 1000  # that are read from a Parquet file at a time
 
 
 def parse_tagged(line: int, row: dict[str, Any]) -> Sequence[Found]:
-    """Make a task of a row of JSONL, or say why it can't be used; see `named_task`."""
+    """Convert a row of JSONL to a task, or to the problem why it can't be used; see `named_task`."""
     return named_task(line, first_of(row, TOKENS), first_of(row, TAGS), ())
 
 

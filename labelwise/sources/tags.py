@@ -30,7 +30,7 @@ def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict
 
 
 def give_label(tags: Sequence[str]) -> Sequence[str]:
-    """Give B and I alone NO_LABEL, if there are no other tags."""
+    """Label B and I alone as NO_LABEL, if there are no other tags."""
     if not {"B"} <= {*tags} - {*OUTSIDE} <= {"B", "I"}:
         return tags
     return [tag if tag in OUTSIDE else f"{tag}-{NO_LABEL}" for tag in tags]

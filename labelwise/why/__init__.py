@@ -1,4 +1,4 @@
-"""Say of a file's line, a document or words what became of each row and each span there, and which setting decided.
+"""Find what became of each row and each span of a line, a document or words, and which setting decided.
 
 It imports corpus, datasets and sources.
 """

@@ -70,7 +70,7 @@ BRAT: Mapping[str, str] = {
 
 
 def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
-    """Say which setting decides, with its value, or what else does; empty where there was nothing to decide.
+    """Name the setting that decides, with its value, or what else does; empty where there was nothing to decide.
 
     settings (Mapping): those of the corpus, as its manifest has them.
     dataset (str): the name of the data set.
@@ -79,12 +79,12 @@ def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
 
 
 def decider_of_text(reason: str, settings: Mapping[str, Any]) -> str:
-    """Say which setting decides that a text is left out of the corpus; empty if none does."""
+    """Name the setting that decides that a text is left out of the corpus; empty if none does."""
     return _say(TEXTS[reason].format(**settings))
 
 
 def decider_of_brat(reason: str) -> str:
-    """Say which setting decides that a line of brat isn't converted, or what to do."""
+    """Name the setting that decides that a line of brat isn't converted, or what to do."""
     return _say(BRAT.get(reason, "correct the line"))
 
 

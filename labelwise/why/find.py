@@ -127,11 +127,11 @@ def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
         keys = {key for table in (rows, spans, documents) for key in pc.unique(table["text"]).drop_null().to_pylist()}
 
         def wanted_row(row: Row, whole: Collection[str] = whole) -> bool:
-            """Tell whether a row is asked for."""
+            """Return whether a row is asked for."""
             return row["text"] in whole or (_is_named(row["file"], file) and line in (None, row["line"]))
 
         def wanted_span(span: Row, row: Row | None, whole: Collection[str] = whole) -> bool:
-            """Tell whether a span is asked for: by its own line, or its row's."""
+            """Return whether a span is asked for: by its own line, or its row's."""
             return wanted_row(span, whole) or bool(row and wanted_row(row, whole))
 
         for account in _accounts(group, keys):
@@ -208,7 +208,7 @@ def _choose_words(account: Account, pattern: re.Pattern[str]) -> Account:
     inside = [found.span() for found in pattern.finditer(account.shown)]
 
     def wanted(span: Row, row: Row | None) -> bool:
-        """Tell whether a span touches the words."""
+        """Return whether a span touches the words."""
         if span["start"] is None or not account.shown:
             return span["start"] is None or bool(pattern.search(span["words"] or ""))
         return any(start < span["end"] and span["start"] < end for start, end in inside)
@@ -224,7 +224,7 @@ def _split(asked: str) -> tuple[str, int | None]:
 
 
 def _is_named(name: str, asked: str) -> bool:
-    """Tell whether a path that somebody wrote may be a file's name, as declared, or the other way round.
+    """Return whether a path that somebody wrote may be a file's name, as declared, or the other way round.
 
     >>> _is_named("org.jsonl", "assets/prodigy/org.jsonl"), _is_named("assets/org.jsonl", "org.jsonl")
     (True, True)
@@ -258,7 +258,7 @@ def _escape(word: str) -> str:
 
 
 def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
-    """Say what was searched."""
+    """Describe what was searched."""
     declared = ", ".join(map(str, declarations))
     sources = f"the sources that {declared} declare" if declared else "no source, as none is declared: give --datasets"
     where = f"the files, documents and texts of {corpus}, and {sources}"

@@ -1,4 +1,4 @@
-"""Say what was found, line by line: what became of each row and each span, what won instead, and what decided."""
+"""Print what was found, line by line: what became of each row and each span, what won instead, and what decided."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -36,7 +36,7 @@ def tell(found: Account | BratProblem, settings: Mapping[str, Any]) -> Iterator[
 
 
 def tell_brat(problem: BratProblem) -> Iterator[str]:
-    """Tell why a line of brat, or a file, wasn't converted."""
+    """Explain why a line of brat, or a file, wasn't converted."""
     yield f"{problem.file}{f':{problem.line}' if problem.line else ''}, not converted: {problem.reason}"
     if problem.row:
         yield f"    {problem.row!r}"
@@ -44,7 +44,7 @@ def tell_brat(problem: BratProblem) -> Iterator[str]:
 
 
 def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Tell which text it is, and in which split."""
+    """Return which text it is, and in which split."""
     if not (text := found.text):
         return
     name = f"document {text['doc']}, " if text["doc"] else ""
@@ -67,7 +67,7 @@ def _shorten(found: Account) -> str:
 
 
 def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Tell what became of a row."""
+    """Describe what became of a row."""
     said = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
     yield f"  {_place(row)}{f', {said}' if said else ''}: {queries.describe(row)}"
     if winner := found.winner_of_row(row):
@@ -81,7 +81,7 @@ def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[
 
 
 def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Tell what became of a span."""
+    """Describe what became of a span."""
     row = found.row_of(span)
     own = (
         "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "
@@ -109,7 +109,7 @@ def _span(span: Row) -> str:
 
 
 def _tokens(doc: StoredDoc, span: Row) -> str:
-    """Name the tokens inside of which a span begins or ends."""
+    """Name the tokens inside which a span begins or ends."""
     starts, ends = (offsets.tolist() for offsets in doc.offsets())
     edges = [edge for edge in (span["start"], span["end"]) if edge not in starts and edge not in ends]
     cut = [

@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, source: int = 0) -> Answer:
-    """Make an answer of a task: its kind, and who gave it, are as its data set declares."""
+    """Convert a task to an answer: its kind, and who gave it, are as its data set declares."""
     kind = task.kind if dataset.kind == "auto" else dataset.kind
     return Answer(number, task, dataset, file, source, kind, annotator(task.who, dataset))
 

@@ -52,12 +52,12 @@ class RowOutcome(NamedTuple):
 
 
 def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:
-    """Give the first claim its outcome; the others repeat it."""
+    """Assign the outcome to the first claim; the others repeat it."""
     return {claims[0].span: first} | duplicates_of(claims)
 
 
 def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
-    """Give all claims but the first their outcome: they repeat it."""
+    """Return the outcomes of all claims but the first: they repeat it."""
     return {claim.span: SpanOutcome(Reason.DUPLICATE, "", claims[0].span) for claim in claims[1:]}
 
 

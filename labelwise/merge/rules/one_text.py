@@ -162,7 +162,7 @@ def merge_text(
 
 
 def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policies) -> tuple[Rows, set[Number]]:
-    """Give an outcome to the answers that leave no trace; and find those whose times contradict the order of files."""
+    """Settle the answers that leave no trace; and find those whose times contradict the order of files."""
     able = [answer for answer in answers if not left_out(answer)]
     fitting = {answer.number: answer for answer in able if split is None or answer.dataset.split in ("auto", split)}
     repeated = repeated_answers(fitting.values())
@@ -215,7 +215,7 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
 
 
 def _sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[SpanKey, Claim]]]:
-    """Give an outcome to the spans of an answer that can't be used, whatever others say, and list the others."""
+    """Assign an outcome to the spans of an answer that can't be used, whatever others say, and list the others."""
     number, task = answer.number, answer.task
     lost: Outcomes = {}
     if row.reason != Reason.MERGED:

@@ -167,7 +167,7 @@ CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": l
 
 
 def missing_values(split: Split) -> Unmarked | None:
-    """Give unmarked tokens the missing value."""
+    """Set unmarked tokens to the missing value."""
     return "missing"
 
 

@@ -93,7 +93,7 @@ def _outcomes(
     moved: Collection[SpanKey],
     rejected: Collection[SpanKey],
 ) -> dict[SpanRef, SpanOutcome]:
-    """Say what became of each accepted and each rejected span.
+    """Return what became of each accepted and each rejected span.
 
     winners (Mapping): of each span that overlaps an entity, that entity.
     moved, rejected (Collection): spans that were realigned, and rejected ones that have token boundaries.
@@ -112,7 +112,7 @@ def _outcomes(
 
 
 def _annotation(merged: Merged, labels: Sequence[str]) -> Annotation:
-    """Put down what the Doc's tokens and spans can't say."""
+    """Record what the Doc's tokens and spans can't say."""
     uncovered = missing_labels(merged.coverage, labels)
     return Annotation(
         gold=[(*key, names_of(claims)) for key, claims in merged.gold.items()],
