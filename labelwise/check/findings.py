@@ -132,10 +132,16 @@ class Evidence:
         return marked if better else elsewhere, here - 1
 
     def score(self, current: Place | None, better: Place | None) -> float:
-        """Add up what speaks for a change.
+        """Add up what speaks for a change, in log-odds: the pipeline's, and those of counts of the form elsewhere.
 
-        A form that is marked here alone may be a rare sense: no pipeline can know it, and the words say no more. What
-        is marked several times in a text was hardly marked by mistake.
+            change      counts for it                      counts against it
+            add         times the form is marked so        times it is unmarked
+            remove      times the form is unmarked         times it is marked so
+            replace     times the new form is marked so    times the old one is marked so
+
+        Two terms are special. Where a removed form is marked here alone, its counts are left out, if a pipeline was
+        asked: it may be a rare sense. What is marked n times in a text was hardly marked by mistake: log n is
+        subtracted.
         """
         so, against = self.times(current, better)
         words = max(-MOST_FORM, min(MOST_FORM, _odds(so, against)))
