@@ -122,10 +122,10 @@ class SurfaceForms:
     def occurrences(self, doc: StoredDoc) -> Occurrences:
         """Find the free occurrences in a text of the forms that are looked for.
 
-        In the tokens `New York beats New York`, of which 0 and 1 are a span of CITY, the form (New, York) of CITY occurs
-        at 0 and at 3. That at 3 is free, as `taken[CITY]`, the number of tokens in spans before each token, is
-        [0, 1, 2, 2, 2, 2]: equal at its start, 3, and behind its end, 5. If `York` alone were looked for, 1 wouldn't be a
-        free place of any label: a span that begins earlier reaches to 2, so `York` is a part of it (`_reach`).
+        In the tokens `New York beats New York`, the first two are a span of CITY, and the form (New, York) of CITY
+        occurs at 0 and at 3. That at 3 is free, as `taken[CITY]`, the number of tokens in spans before each token, is
+        [0, 1, 2, 2, 2, 2]: equal at its start, 3, and behind its end, 5. If `York` alone were looked for, 1 wouldn't be
+        a free place of any label: a span that begins earlier reaches to 2, so `York` is a part of it (`_reach`).
         """
         unknown = doc.annotation.uncovered
         known = np.array([number for number, label in enumerate(self.labels) if label not in unknown], int)
