@@ -22,7 +22,7 @@ from labelwise.sources.normalize import Move
 HEAD = struct.Struct(f"<{KEY_BYTES}sIII")
 SOURCE_BYTES = 2**25  # of sources, for each bucket
 LEAST_BITS, MOST_BITS, MOST_FILES = 3, 8, 2**15
-WAITING_BYTES = 2**23  # that wait to be written
+WAITING_BYTES = 2**22  # that wait to be written
 LARGE = 2**25  # bytes of a bucket that is cut again, by CUT_BITS
 CUT_BITS = 4
 COUNTED = 2**15  # tasks
