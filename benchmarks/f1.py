@@ -60,8 +60,9 @@ def train_recognizer(recipe: TrainingConfig, folder: Path) -> Predict:
 
 
 def train_baseline(recipe: TrainingConfig, folder: Path) -> Predict:
-    """Train a CRF."""
-    predict = train_crf(texts_of(recipe.corpus / "train")[: recipe.limit or None], folder / "crf")
+    """Train a CRF, whose penalties are chosen on dev."""
+    texts = texts_of(recipe.corpus / "train")[: recipe.limit or None]
+    predict = train_crf(texts, texts_of(recipe.corpus / "dev"), folder / "crf")
 
     def find(stored: StoredDoc) -> Found:
         """Find the entities of a text, in characters."""
