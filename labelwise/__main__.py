@@ -16,21 +16,21 @@ INSTALLED = (PACKAGE / "scripts").is_dir()  # in a clone they lie beside the pac
 
 def main() -> None:
     """Run the command that is named, print the version, or list all commands."""
-    name = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
+    given = sys.argv[1] if len(sys.argv) > 1 else ""
+    name = given.replace("-", "_")
     if name in commands():
-        sys.argv = [f"labelwise {sys.argv[1]}", *sys.argv[2:]]
+        sys.argv = [f"labelwise {given}", *sys.argv[2:]]
         if not INSTALLED:
             sys.path.insert(0, str(PACKAGE.parent))  # this clone's, even if the environment is another's
         module = import_module(f"{'labelwise.' if INSTALLED else ''}scripts.{name}")
         import_module("labelwise.base.console").run(getattr(module, f"{name}_cli"))
-    if name == "__version":
+    if given == "--version":
         sys.stdout.write(f"labelwise {__version__}\n")
         return
-    wanted = name in ("", "_h", "__help")
     lines = "".join(f"  {name.replace('_', '-'):16} {said}\n" for name, said in commands().items())
     sys.stdout.write(f"Usage: labelwise COMMAND [OPTIONS]; `labelwise COMMAND --help` lists the options\n\n{lines}")
-    if not wanted:
-        sys.exit(f"labelwise {sys.argv[1]}: there is no such command")
+    if given not in ("", "-h", "--help"):
+        sys.exit(f"labelwise {given}: there is no such command")
 
 
 def commands() -> dict[str, str]:

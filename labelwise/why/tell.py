@@ -63,7 +63,7 @@ def _shorten(found: Account) -> str:
     start = max(0, min(starts, default=0) - AROUND // 3)
     end = start + AROUND
     text = " ".join(found.shown[start:end].split())
-    return f"{'… ' * bool(start)}{text}{' …' * (end < len(found.shown))}"
+    return f"{'… ' if start else ''}{text}{' …' if end < len(found.shown) else ''}"
 
 
 def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -86,11 +86,15 @@ def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterato
     own = (
         "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "
     )
-    notes = [f"renamed from {span['renamed']}"] * bool(span["renamed"])
-    notes += ["moved to whole tokens by `alignment`"] * bool(span["realigned"])
-    notes += ["learnt by `recognizer: per-label`"] * bool(span["learnt"])
+    notes = []
+    if span["renamed"]:
+        notes.append(f"renamed from {span['renamed']}")
+    if span["realigned"]:
+        notes.append("moved to whole tokens by `alignment`")
+    if span["learnt"]:
+        notes.append("learnt by `recognizer: per-label`")
     if found.doc and span["reason"] in (Reason.NO_BOUNDARY, Reason.REJECTED_NO_BOUNDARY):
-        notes.append(f"inside of {_tokens(found.doc, span)}")
+        notes.append(f"inside {_tokens(found.doc, span)}")
     said = "; ".join((queries.describe(span), *notes))
     yield f"    {own}{_span(span)}: {said}"
     if winner := found.winner_of_span(span):

@@ -119,9 +119,9 @@ def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merg
     assert lines[start + 1 : start + 6] == [
         "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
         "      decided by `overlap: longest` in project.yml",
-        "    PRODUCT 'degC ovens' [22, 32]: no token boundary; inside of '60degC'",
+        "    PRODUCT 'degC ovens' [22, 32]: no token boundary; inside '60degC'",
         "      decided by `alignment: drop`, and `infixes` of the section tokenizer, in project.yml",
-        "    PRODUCT 'degC ovens to' [22, 35]: no token boundary; inside of '60degC'",
+        "    PRODUCT 'degC ovens to' [22, 35]: no token boundary; inside '60degC'",
     ]
 
 
