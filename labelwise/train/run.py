@@ -18,7 +18,7 @@ from thinc.api import Config
 
 from labelwise.base.device import gpu_load, use_gpu
 from labelwise.base.files import atomic_together, beside, check_replaceable, remove
-from labelwise.base.parallel import tree_pss
+from labelwise.base.parallel import start_method, tree_pss
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
@@ -29,7 +29,7 @@ from labelwise.train.config import embed_of, is_small, make_pipeline, read_setti
 from labelwise.train.held_out import fit
 from labelwise.train.loop import score_counts, train_while_improving
 from labelwise.train.parameters import find_parameters
-from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_method, start_ranks
+from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE, Fitted
