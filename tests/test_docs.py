@@ -42,7 +42,7 @@ NOT_RUN = {
     ("docs/prodigy.md", "weasel run all"): "the test of exports and a database runs it",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.limit"): "test_end_to_end.py runs it on few texts",
-    ("docs/cluster.md", "dask scheduler"): "needs machines; test_cluster.py has a scheduler and two workers",
+    ("docs/cluster.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
     ("docs/cluster.md", "from dask_jobqueue"): "needs SLURM",
     ("docs/cluster.md", "from dask_kubernetes"): "needs Kubernetes",
     ("docs/cluster.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",

@@ -6,13 +6,16 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from labelwise.base import parallel
 from labelwise.base.errors import InputError
 from labelwise.base.jobs import WINDOW, map_in_order
-from labelwise.base.parallel import count_cores, open_workers, tree_pss
+from labelwise.base.parallel import count_cores, open_workers, tree_memory, tree_pss
 from tests.conftest import task
 
 MB = 2**20
@@ -106,6 +109,22 @@ def kill_itself(job: int) -> None:
 def test_a_killed_worker_is_an_error_that_says_so():
     with pytest.raises(InputError, match="a worker was killed"), open_workers(2, None) as map_jobs:
         list(map_jobs(kill_itself, range(9)))
+
+
+@pytest.mark.parametrize(
+    ("full", "expected"),
+    [
+        (SimpleNamespace(pss=1, uss=2, rss=3), (2, "PSS")),
+        (SimpleNamespace(uss=2, rss=3), (4, "USS")),
+        (psutil.AccessDenied(), (6, "RSS")),
+    ],
+)
+def test_where_there_is_no_pss_memory_is_uss_or_rss_and_says_so(monkeypatch, full, expected):
+    process = Mock(memory_info=Mock(return_value=SimpleNamespace(rss=3)))
+    process.memory_full_info.side_effect = [full, full]
+    process.children.return_value = [process]
+    monkeypatch.setattr(psutil, "Process", Mock(return_value=process))
+    assert tree_memory(1) == expected
 
 
 def test_memory_is_that_of_the_whole_tree():

@@ -3,7 +3,8 @@
 A stage's jobs are done in this process, in others, or by the workers of a cluster (`cluster`); the bytes of the results
 are the same.
 
-Memory is the proportional set size: pages that several processes share are counted once.
+Memory is the proportional set size (PSS): pages that several processes share are counted once. Only Linux has it.
+Elsewhere memory is the unique set size (USS), or the resident one (RSS), which count shared pages never or each time.
 """
 
 import ctypes
@@ -27,6 +28,7 @@ from labelwise.base.jobs import MapJobs, map_in_order
 
 # Takes what is iterated over, a name for it, and how many items there are, if that isn't their len; yields the items.
 Progress = Callable[..., Iterable[Any]]
+MEASURES = ("pss", "uss", "rss")  # of memory, the best first
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
@@ -136,18 +138,28 @@ def check_workers(workers: int, gpu_id: int) -> None:
 
 
 def tree_pss(pid: int) -> int:
-    """Sum the proportional set sizes of a process and its descendants, in bytes; 0 for those that have ended."""
+    """Sum the memory of a process and its descendants, in bytes; 0 for those that have ended."""
+    return tree_memory(pid)[0]
+
+
+def tree_memory(pid: int) -> tuple[int, str]:
+    """Sum the memory of a process and its descendants, in bytes, and name what was summed: PSS, else USS or RSS."""
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
-        return 0
-    total = 0
+        return 0, MEASURES[0].upper()
+    total, measure = 0, 0
     for process in processes:
         try:
-            total += process.memory_full_info().pss
+            try:
+                found = process.memory_full_info()
+            except psutil.AccessDenied:  # as macOS denies it
+                found = process.memory_info()
         except psutil.Error:
             continue
-    return total
+        number = next(number for number, name in enumerate(MEASURES) if hasattr(found, name))
+        total, measure = total + getattr(found, MEASURES[number]), max(measure, number)
+    return total, MEASURES[measure].upper()
 
 
 def give_back() -> None:

@@ -1,6 +1,7 @@
-"""A scheduler and two workers on this machine: the bytes of one process, whichever worker is killed; who is refused.
+"""Each stage that has jobs gives the bytes of one process by two, forked or spawned, and by the workers of a cluster.
 
-Workers run in a folder of their own, and all paths are relative to the test's.
+Whichever worker is killed, too; and who is refused. The cluster's workers run in a folder of their own, and all paths
+are relative to the test's.
 """
 
 import json
@@ -35,7 +36,6 @@ from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY, save_ruler, task, write_jsonl
 from tests.merge.test_run import random_datasets
 
-distributed = pytest.importorskip("distributed")
 Stage = Callable[[Path, int], Any]
 LISTENS, FILE = "--host 127.0.0.1 --no-dashboard", "scheduler.json"
 
@@ -79,6 +79,7 @@ def address(folder: Path) -> str:
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory) -> Iterator[Path]:
     """The folder of a scheduler and two workers, where a file `where` kills one of them; see `killing`."""
+    pytest.importorskip("distributed")
     folder, preload = tmp_path_factory.mktemp("cluster"), ROOT / "tests/killing.py"
     with scheduler(folder), worker(folder, "--nworkers", 2, "--nthreads", 2, "--preload", preload):
         yield folder
@@ -147,11 +148,15 @@ def do(stage: Stage, name: str, workers: int = 1) -> dict[str, bytes]:
 STAGES = ("merge", "evaluate", "predict", "predict-files", "check")
 
 
+@pytest.mark.parametrize("way", ["fork", "spawn", "cluster"])
 @pytest.mark.parametrize("stage", STAGES, indirect=True)
-def test_bytes_are_those_of_one_process(stage, workers, monkeypatch):
+def test_bytes_are_those_of_one_process(stage, way, request, monkeypatch):
     alone = do(stage, "alone")
-    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(workers))
-    assert do(stage, "cluster") == alone != {}
+    if way == "cluster":
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(request.getfixturevalue("workers")))
+    else:
+        monkeypatch.setenv("LABELWISE_START_METHOD", way)
+    assert do(stage, way, 2) == alone != {}
 
 
 KILLED = [
@@ -208,6 +213,7 @@ def test_a_worker_that_comes_late_with_other_code_is_refused_by_name(workers, th
 
 
 def test_a_worker_without_labelwise_is_refused(there, monkeypatch):
+    pytest.importorskip("distributed")
     with scheduler(there, code=there), worker(there, code=there):
         monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(there))
         with pytest.raises(InputError, match="No module named 'labelwise'"), open_workers(1, there) as map_jobs:
@@ -224,6 +230,7 @@ def test_a_folder_that_a_worker_does_not_see_is_named(there):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
+    pytest.importorskip("distributed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         named = f"tcp://127.0.0.1:{free.getsockname()[1]}"
