@@ -1,6 +1,6 @@
 """Predicting and merging on a Dask cluster of this machine, with 1, 2 and 4 workers, against one process.
 
-    python -m benchmarks.cluster              # 200,000 texts of 20 words: half an hour on two cores
+    python -m benchmarks.cluster              # 200,000 texts of 10 words: half an hour on two cores
 
 Fails if the bytes differ. The environment needs `distributed`.
 """
@@ -21,7 +21,7 @@ import typer
 from benchmarks.measure import Cell, make_corpus, measure, write_result
 
 OUT = Path("benchmarks/out/cluster")
-STEPS, FILES, WORDS = 100, 20, 20
+STEPS, FILES, WORDS = 100, 20, 10
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def write_texts(folder: Path, texts: int) -> None:
         return
     folder.mkdir(parents=True)
     rng = random.Random(0)
-    words = [f"word{number}" for number in range(5000)]
+    words = ["".join(rng.choices("aeioulnrst", k=rng.randint(2, 9))) for _ in range(5000)]
     for number in range(FILES):
         lines = (f'{{"text": "{" ".join(rng.choices(words, k=WORDS))}"}}\n' for _ in range(texts // FILES))
         (folder / f"{number:02d}.jsonl").write_text("".join(lines), encoding="utf8")
