@@ -8,7 +8,7 @@ import typer
 
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.device import use_gpu
-from labelwise.base.environment import obey
+from labelwise.base.environment import command_line, obey
 from labelwise.base.parallel import check_workers
 from labelwise.base.text import counted
 from labelwise.evaluate.predict import predict_texts
@@ -40,7 +40,7 @@ def predict_cli(
             problems += done.problems
     print_counts("Texts that can't be used", problems)
     msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
-    msg.info(f"For annotators: python -m scripts.export {out} FOLDER")
+    msg.info(f"For annotators: {command_line('export')} {out} FOLDER")
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def tree_memory(pid: int) -> tuple[int, str]:
     for process in processes:
         try:
             try:
-                found = process.memory_full_info()
+                found: Any = process.memory_full_info()
             except psutil.AccessDenied:  # as macOS denies it
                 found = process.memory_info()
         except psutil.Error:
