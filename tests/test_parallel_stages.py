@@ -6,6 +6,7 @@ are relative to the test's.
 
 import json
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -33,7 +34,7 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train.training_config import TrainingConfig
-from tests.conftest import ROOT, TINY, save_ruler, task, write_jsonl
+from tests.conftest import ROOT, TINY, run_python, save_ruler, task, write_jsonl
 from tests.merge.test_run import random_datasets
 
 Stage = Callable[[Path, int], Any]
@@ -240,3 +241,11 @@ def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
         pass
     with open_workers(1, None) as map_jobs:  # on a GPU, nobody asks for one
         assert map_jobs is map
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="OpenBLAS has these kernels for x86-64 alone")
+def test_a_processor_that_rounds_differently_is_told_by_its_digest():
+    code = "from labelwise.base.cluster import digest_rounding; print(digest_rounding())"
+    cores = ("Nehalem", "Nehalem", "Haswell")
+    one, same, other = (run_python("-c", code, OPENBLAS_CORETYPE=core, OPENBLAS_NUM_THREADS="1") for core in cores)
+    assert one == same != other
