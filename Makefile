@@ -5,7 +5,7 @@ UV ?= uv
 .PHONY: help run quick test test-all nightly mutants rounding lint docs wheel bench gpu lock clean
 
 help: ## List the targets.
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo corpus, or on yours if assets/brat has texts.
 	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; PYTHONUNBUFFERED=1 .venv/bin/weasel run all
@@ -32,7 +32,7 @@ rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of oth
 	OPENBLAS_CORETYPE=Haswell $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Nehalem $(TRAINING) $(ARGS)
-	! grep -q avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
+	! grep -qs avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
 
 RULES = tests/test_house.py tests/test_numbers.py tests/test_project.py tests/test_promises.py
 lint: .venv-dev/.ready ## Check style, types, what bandit would find, and that project, pages and code are in step.

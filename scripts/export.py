@@ -19,7 +19,8 @@ from labelwise.merge.rules.settings import read_settings
 
 def export_cli(
     source: Annotated[
-        Path, typer.Argument(help="Merged corpus, folder of tasks of convert-brat, or JSONL file of predictions")
+        Path,
+        typer.Argument(help="Merged corpus, folder of tasks of convert-brat, or predictions, a JSONL file or a folder"),
     ],
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
     format: Annotated[ExportFormat, typer.Option(help="The tool's form; `texts` has no spans")] = "brat",

@@ -8,10 +8,11 @@ import typer
 
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.device import use_gpu
-from labelwise.base.environment import obey
+from labelwise.base.environment import command_line, obey
 from labelwise.base.parallel import check_workers
 from labelwise.base.text import counted
 from labelwise.evaluate.predict import predict_texts
+from labelwise.evaluate.predict_files import predict_files
 
 Option = typer.Option
 
@@ -19,7 +20,9 @@ Option = typer.Option
 def predict_cli(
     model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
     inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, the latter also .gz")],
-    out: Annotated[Path, Option(help="JSONL file for what is predicted")],
+    out: Annotated[
+        Path, Option(help="JSONL file, such as raw.jsonl; or a folder, a file for each input, to stop and begin again")
+    ],
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
@@ -30,13 +33,14 @@ def predict_cli(
         obey(model / "config.cfg")
         check_workers(workers, gpu_id)
         use_gpu(gpu_id)
-        parts = predict_texts(model, inputs, out, workers=workers)
+        predict = predict_texts if out.suffix and not out.is_dir() else predict_files
+        parts = predict(model, inputs, out, workers=workers, gpu_id=gpu_id)
         for done in progress(parts, "parts"):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems
     print_counts("Texts that can't be used", problems)
     msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
-    msg.info(f"For annotators: python -m scripts.export {out} FOLDER")
+    msg.info(f"For annotators: {command_line('export')} {out} FOLDER")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,13 @@ def test_a_gpu_that_isnt_there_is_named():
         use_gpu(77)
 
 
+def test_apples_gpu_is_not_taken_for_one_with_cuda(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(thinc.api, "require_gpu", Mock())
+    with pytest.raises(InputError, match="GPU 0: macOS has no CUDA, which labelwise needs; use the CPU"):
+        use_gpu(0)
+
+
 @pytest.mark.parametrize(
     ("number", "said"),
     [

@@ -6,12 +6,16 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from labelwise.base import parallel
 from labelwise.base.errors import InputError
-from labelwise.base.parallel import WINDOW, count_cores, map_in_order, open_workers, tree_pss
+from labelwise.base.jobs import WINDOW, map_in_order
+from labelwise.base.parallel import count_cores, open_workers, tree_memory, tree_pss
 from tests.conftest import task
 
 MB = 2**20
@@ -26,7 +30,7 @@ def test_results_are_in_order_and_jobs_are_made_when_there_is_room_for_them():
             yield number
 
     with ThreadPoolExecutor(2) as executor:
-        results = map_in_order(executor, 2, lambda number: number * 2, jobs())
+        results = map_in_order(executor.submit, lambda: 2, lambda number: number * 2, jobs())
         assert next(results) == 0
         assert len(made) == WINDOW * 2
         assert next(results) == 2
@@ -44,7 +48,7 @@ def test_jobs_that_end_out_of_order_are_yielded_in_order():
         return job
 
     with ThreadPoolExecutor(2) as executor:
-        assert list(map_in_order(executor, 2, do, range(9))) == [*range(9)]
+        assert list(map_in_order(executor.submit, lambda: 2, do, range(9))) == [*range(9)]
 
 
 def test_what_waits_is_cancelled_when_a_job_fails():
@@ -58,7 +62,7 @@ def test_what_waits_is_cancelled_when_a_job_fails():
 
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(ArithmeticError):
-            list(map_in_order(executor, 1, do, [0, 1, 2, 3]))
+            list(map_in_order(executor.submit, lambda: 1, do, [0, 1, 2, 3]))
         failed.set()
     assert begun in ([0], [0, 1]), "the second may have begun before the first one's error was seen"
 
@@ -103,8 +107,24 @@ def kill_itself(job: int) -> None:
 
 
 def test_a_killed_worker_is_an_error_that_says_so():
-    with pytest.raises(InputError, match="a worker was killed"), open_workers(2) as map_jobs:
+    with pytest.raises(InputError, match="a worker was killed"), open_workers(2, None) as map_jobs:
         list(map_jobs(kill_itself, range(9)))
+
+
+@pytest.mark.parametrize(
+    ("full", "expected"),
+    [
+        (SimpleNamespace(pss=1, uss=2, rss=3), (2, "PSS")),
+        (SimpleNamespace(uss=2, rss=3), (4, "USS")),
+        (psutil.AccessDenied(), (6, "RSS")),
+    ],
+)
+def test_where_there_is_no_pss_memory_is_uss_or_rss_and_says_so(monkeypatch, full, expected):
+    process = Mock(memory_info=Mock(return_value=SimpleNamespace(rss=3)))
+    process.memory_full_info.side_effect = [full, full]
+    process.children.return_value = [process]
+    monkeypatch.setattr(psutil, "Process", Mock(return_value=process))
+    assert tree_memory(1) == expected
 
 
 def test_memory_is_that_of_the_whole_tree():

@@ -5,6 +5,7 @@ kernels; numpy's OpenBLAS chooses kernels for the processor that it finds. For A
 """
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -46,6 +47,10 @@ def use_gpu(gpu_id: int) -> None:
     if gpu_id < 0:
         thinc.api.require_cpu()
         return
+    if sys.platform == "darwin":  # thinc would take Apple's
+        raise InputError(
+            f"GPU {gpu_id}: macOS has no CUDA, which labelwise needs; use the CPU: --gpu-id -1, or the CPU stages"
+        )
     try:
         thinc.api.require_gpu(gpu_id)
     except Exception as error:  # ValueError from thinc, others from CUDA's libraries

@@ -32,6 +32,7 @@ def prepare() -> None:
     # Stages of a clone depend on folders of its code. Weasel's checksum of a folder covers `__pycache__`: if a command
     # wrote bytecode there, each stage that shares the folder would run again.
     sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for processes that are spawned
     choose_kernels(sys.argv[1:])
     # Products of matrices by one thread (numpy reads this when it is loaded): their rounding, and so a trained
     # pipeline, would depend on the number of threads.

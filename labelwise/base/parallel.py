@@ -1,8 +1,10 @@
-"""Jobs beside each other: a window of them over any Executor, whose results come in order; and the memory they take.
+"""Processes for the jobs of a stage (`jobs`), and the memory that they take.
 
-A stage's jobs are done in this process or in others; the bytes of the results are the same.
+A stage's jobs are done in this process, in others, or by the workers of a cluster (`cluster`); the bytes of the results
+are the same.
 
-Memory is the proportional set size: pages that several processes share are counted once.
+Memory is the proportional set size (PSS): pages that several processes share are counted once. Only Linux has it.
+Elsewhere memory is the unique set size (USS), or the resident one (RSS), which count shared pages never or each time.
 """
 
 import ctypes
@@ -11,79 +13,72 @@ import math
 import os
 import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_all_start_methods, get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 
 from labelwise.base.errors import InputError
+from labelwise.base.jobs import MapJobs, map_in_order
 
-Job = TypeVar("Job")
-Result = TypeVar("Result")
 # Takes what is iterated over, a name for it, and how many items there are, if that isn't their len; yields the items.
 Progress = Callable[..., Iterable[Any]]
-MapJobs = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # as the builtin `map`
-WINDOW = 12  # jobs of each worker that are sent and not yet taken: the others go on while one takes ten times as long
+MEASURES = ("pss", "uss", "rss")  # of memory, the best first
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
-def map_in_order(
-    executor: Executor, workers: int, function: Callable[[Job], Result], jobs: Iterable[Job]
-) -> Iterator[Result]:
-    """Yield the results of jobs, in order, while a window of jobs behind them is being done.
+def start_method() -> str:
+    """Choose how processes are started: LABELWISE_START_METHOD, or fork, so that they share what is loaded, or spawn.
 
-    workers (int): those of the executor.
-    RAISES (InputError): a worker was killed; what the function raises.
+    RAISES (InputError): this machine has no such way.
     """
-    waiting = iter(jobs)
-    sent: deque[tuple[str, Future[Result]]] = deque()
-    name = ""
-    try:
-        while True:
-            for job in islice(waiting, WINDOW * workers - len(sent)):
-                name = str(job)
-                sent.append((name, executor.submit(function, job)))
-            if not sent:
-                return
-            name, future = sent.popleft()
-            result = future.result()
-            yield result
-    except BrokenExecutor as error:
-        raise InputError(f"{name}: a worker was killed, perhaps for lack of memory: use fewer workers") from error
-    finally:
-        for _, future in sent:
-            future.cancel()
+    known = get_all_start_methods()
+    method = os.environ.get("LABELWISE_START_METHOD") or ("fork" if sys.platform == "linux" else "spawn")
+    if method not in known:
+        raise InputError(f"LABELWISE_START_METHOD={method}: give {' or '.join(known)}")
+    return method
 
 
 @contextmanager
-def open_workers(workers: int) -> Iterator[MapJobs]:
+def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
     """Open processes for the jobs of a stage, and close them; after an error without waiting for jobs.
 
-    workers (int): processes; 1 is this process itself.
+    workers (int): processes of this machine; 1 is this process itself.
+    shared (Path | None): the folder of the outputs, which a cluster's workers must see; None for this machine alone.
     YIELDS (Callable): takes a function and jobs, and yields the results in order, as `map` does.
+    RAISES (InputError): what `cluster.open_cluster` raises, if the environment names a scheduler.
     """
+    if shared and (address := scheduler_address()):
+        from labelwise.base.cluster import open_cluster
+
+        with open_cluster(address, shared) as map_jobs:
+            yield map_jobs
+        return
     # Garbage collection needn't look at what is loaded, spaCy above all, and so forked workers share it.
     gc.freeze()
     if workers == 1:
         yield map
         return
     others = active_children()
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=begin_worker)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context(start_method()), initializer=begin_worker)
     try:
-        yield partial(map_in_order, pool, workers)
+        yield partial(map_in_order, pool.submit, lambda: workers)
     except BaseException:
         for process in set(active_children()) - set(others):
             process.kill()  # its job may take minutes
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def scheduler_address() -> str:
+    """Return the address of the Dask scheduler that the environment names, by Dask's own variable; empty without."""
+    return os.environ.get("DASK_SCHEDULER_ADDRESS", "")
 
 
 def begin_worker() -> None:
@@ -143,18 +138,28 @@ def check_workers(workers: int, gpu_id: int) -> None:
 
 
 def tree_pss(pid: int) -> int:
-    """Sum the proportional set sizes of a process and its descendants, in bytes; 0 for those that have ended."""
+    """Sum the memory of a process and its descendants, in bytes; 0 for those that have ended."""
+    return tree_memory(pid)[0]
+
+
+def tree_memory(pid: int) -> tuple[int, str]:
+    """Sum the memory of a process and its descendants, in bytes, and name what was summed: PSS, else USS or RSS."""
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
-        return 0
-    total = 0
+        return 0, MEASURES[0].upper()
+    total, measure = 0, 0
     for process in processes:
         try:
-            total += process.memory_full_info().pss
+            try:
+                found: Any = process.memory_full_info()
+            except psutil.AccessDenied:  # as macOS denies it
+                found = process.memory_info()
         except psutil.Error:
             continue
-    return total
+        number = next(number for number, name in enumerate(MEASURES) if hasattr(found, name))
+        total, measure = total + getattr(found, MEASURES[number]), max(measure, number)
+    return total, MEASURES[measure].upper()
 
 
 def give_back() -> None:

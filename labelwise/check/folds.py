@@ -11,13 +11,14 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import beside, remove
-from labelwise.base.parallel import check_workers, open_workers
+from labelwise.base.parallel import check_workers, open_workers, scheduler_address
 from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
@@ -64,8 +65,10 @@ def ask_folds(
     pipelines = beside(out, "folds")
     pipelines.mkdir(parents=True, exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
-    with open_workers(min(folds.workers, folds.number)) as map_jobs:
-        trained_ones = map_jobs(partial(train_fold, fold_recipes(folds), pipelines), range(folds.number))
+    shared = pipelines if folds.recipe.gpu_id < 0 else None
+    with open_workers(min(folds.workers, folds.number), shared) as map_jobs:
+        apart = bool(shared and scheduler_address())
+        trained_ones = map_jobs(partial(train_fold, fold_recipes(folds), pipelines, apart), range(folds.number))
         for fold, pipeline in enumerate(trained_ones):
             tell(f"Pipeline {fold + 1} of {folds.number} is trained")
             docs = read_checked(corpus, *LOOKED_AT[: 1 if fold else 2], fold=fold, folds=folds.number)
@@ -73,12 +76,15 @@ def ask_folds(
     remove(pipelines)
 
 
-def train_fold(recipes: Sequence[TrainingConfig], out: Path, number: int) -> Path:
+def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number: int) -> Path:
     """Train by one of the recipes, in a process; the first shows its progress for all.
 
+    apart (bool): in a new folder, because a worker that was believed dead may still be training; else a training that
+        was killed resumes.
     RETURNS (Path): the folder of the pipeline. Beside it is its curve, `.tsv`.
     """
-    model, unseen = out / f"pipeline-{number}", StringIO()
+    folder = out / uuid4().hex if apart else out
+    model, unseen = folder / f"pipeline-{number}", StringIO()
     with redirect_stdout(unseen if number else sys.stdout), redirect_stderr(unseen if number else sys.stderr):
         train_pipeline(recipes[number], model, model.with_suffix(".tsv"))
     return model

@@ -5,19 +5,20 @@ but the text, in batches of a few thousand words, and nothing of a Doc is kept b
 computed is freed with its batch. Batches end with their part, so that results don't depend on the number of workers.
 """
 
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_kind, digest_folder
+from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import open_workers
 from labelwise.base.text import text_key
 from labelwise.corpus.annotation import entities
@@ -37,11 +38,12 @@ Part = Partition | list[RawText]
 
 
 class PredictJob(NamedTuple):
-    """A part to predict, and the pipeline's folder and its digest."""
+    """A part to predict, by its number, and the pipeline's folder and its digest."""
 
     model: Path
     digest: str
     part: Part
+    number: int = 0
 
     def __str__(self) -> str:
         """Name the partition, or the first text."""
@@ -51,9 +53,8 @@ class PredictJob(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a part has: predictions, a line for each text, tokens, and texts that can't be used, by reason."""
+    """What a part has: predicted texts, their tokens, and texts that can't be used, by reason."""
 
-    lines: bytes
     texts: int
     words: int
     problems: Counter[str]
@@ -69,24 +70,29 @@ def hold_pipeline(model: Path, digest: str) -> Language:
     return load_pipeline(model)
 
 
-def predict_split(model: Path, digest: str, split: Path, out: Path, *, workers: int = 1) -> Iterator[Done]:
+def predict_split(
+    model: Path, digest: str, split: Path, out: Path, *, workers: int = 1, gpu_id: int = -1
+) -> Iterator[Done]:
     """Write the predictions of a pipeline for a split of a merged corpus.
 
     digest (str): of the pipeline's files.
     workers (int): processes that predict.
+    gpu_id (int): of the GPU that is used, which no cluster's worker has; see `open_workers`.
     YIELDS (Done): what was done for each partition; the file is there at the end.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
     partitions = find_partitions(split.absolute())
-    return _predict(model, digest, partitions, out, workers, [split])
+    return _predict(model, digest, partitions, out, workers, gpu_id, [split])
 
 
-def predict_texts(model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1) -> Iterator[Done]:
+def predict_texts(
+    model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, gpu_id: int = -1
+) -> Iterator[Done]:
     """Write the predictions of a pipeline for raw texts, in their order. No label is known of any of them.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
     out (Path): the JSONL file.
-    workers (int): processes that predict.
+    workers, gpu_id (int): see `predict_split`.
     YIELDS (Done): what was done for each part; the file is there at the end.
     RAISES (InputError): there is no pipeline, an input isn't there, can't be read, or has no text that can be used, or
         a worker was killed.
@@ -94,11 +100,11 @@ def predict_texts(model: Path, inputs: Sequence[Path], out: Path, *, workers: in
     check_kind(out, folder=False)
     texts = read_raw_texts(inputs)
     parts = iter(lambda: list(islice(texts, PART)), [])
-    return _predict(model, digest_folder(model), parts, out, workers, inputs)
+    return _predict(model, digest_folder(model), parts, out, workers, gpu_id, inputs)
 
 
 def _predict(
-    model: Path, digest: str, parts: Iterable[Part], out: Path, workers: int, inputs: Sequence[Path]
+    model: Path, digest: str, parts: Iterable[Part], out: Path, workers: int, gpu_id: int, inputs: Sequence[Path]
 ) -> Iterator[Done]:
     """Predict all parts, and put their lines together, in order."""
     model, out = model.absolute(), out.absolute()
@@ -107,10 +113,14 @@ def _predict(
     with (
         atomic(out) as path,
         path.open("wb") as file,
-        open_workers(max(1, workers)) as map_jobs,
+        open_workers(max(1, workers), path.parent if gpu_id < 0 else None) as map_jobs,
     ):
-        for done in map_jobs(predict_part, (PredictJob(model, digest, part) for part in parts)):
-            file.write(done.lines)
+        jobs = (PredictJob(model, digest, part, number) for number, part in enumerate(parts))
+        for number, done in enumerate(map_apart(map_jobs, predict_part, jobs, path.parent)):
+            part_file = path.parent / part_name(number)
+            with part_file.open("rb") as lines:
+                shutil.copyfileobj(lines, file)
+            part_file.unlink()
             texts += done.texts
             yield done
         if not texts:
@@ -118,27 +128,51 @@ def _predict(
             raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used; put some there")
 
 
-def predict_part(job: PredictJob) -> Done:
-    """Predict the texts of a part."""
+def part_name(number: int) -> str:
+    """Name the file of a part."""
+    return f"part-{number}.jsonl"
+
+
+def predict_part(job: PredictJob, folder: Path) -> Done:
+    """Predict the texts of a part.
+
+    folder (Path): for the file, with a line for each text.
+    """
     nlp = hold_pipeline(job.model, job.digest)
-    labels = entity_labels(nlp)
+    file = folder / part_name(job.number)
+    if not isinstance(job.part, Partition):
+        return predict_raw(nlp, job.part, file)
+    with file.open("wb") as lines:
+        return Done(*_write_each(nlp, map(gold_of, read_stored_docs(job.part)), lines), Counter())
+
+
+def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
+    """Predict raw texts, and write them to a file, a line for each."""
     problems: Counter[str] = Counter()
-    lines, texts, words = BytesIO(), 0, 0
-    for doc, found in predict_each(nlp, read_part(job.part, problems), lambda doc: len(doc.text) // WORD):
+    with file.open("wb") as lines:
+        return Done(*_write_each(nlp, read_raws(raws, problems), lines, entity_labels(nlp)), problems)
+
+
+def _write_each(
+    nlp: Language, docs: Iterator[PredictedDoc], lines: BinaryIO, unknown: set[str] | None = None
+) -> tuple[int, int]:
+    """Predict texts, and write a line for each; return how many texts and words they are.
+
+    unknown (set[str] | None): the labels of raw texts, for which nobody has annotated them.
+    """
+    texts = words = 0
+    for doc, found in predict_each(nlp, docs, lambda doc: len(doc.text) // WORD):
         doc.predicted, doc.found = sorted(entities(found)), all_found(nlp, found)
-        if not isinstance(job.part, Partition):
-            doc.uncovered = dict.fromkeys(sorted(labels.union(label for *_, label in doc.predicted)), "none")
+        if unknown is not None:
+            doc.uncovered = dict.fromkeys(sorted(unknown.union(label for *_, label in doc.predicted)), "none")
         write_predictions([doc], lines)
         texts, words = texts + 1, words + len(found)
-    return Done(lines.getvalue(), texts, words, problems)
+    return texts, words
 
 
-def read_part(part: Part, problems: Counter[str]) -> Iterator[PredictedDoc]:
-    """Yield the texts of a part, without predictions; count those that can't be used in `problems`, by reason."""
-    if isinstance(part, Partition):
-        yield from map(gold_of, read_stored_docs(part))
-        return
-    for raw in part:
+def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[PredictedDoc]:
+    """Yield raw texts, without predictions; count those that can't be used in `problems`, by reason."""
+    for raw in raws:
         if raw.text is None:
             problems[raw.problem.partition(":")[0]] += 1
         else:

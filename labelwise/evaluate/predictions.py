@@ -46,6 +46,7 @@ class PredictedDoc(msgspec.Struct):
         return " ".join(self.text[span[0] : span[1]].split())
 
 
+FOLDER_MARK = "predicted.json"  # in a folder of such files; see `predict_files`
 _encode = msgspec.json.Encoder().encode
 decode_prediction = msgspec.json.Decoder(PredictedDoc).decode
 
@@ -54,6 +55,13 @@ def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
     """Write docs, one per line."""
     for doc in docs:
         file.write(_encode(doc) + b"\n")
+
+
+def list_predictions(path: Path) -> list[Path]:
+    """List files of predictions: the path itself, or those in a folder of `predict_files`; none if it is neither."""
+    if (path / FOLDER_MARK).is_file():
+        return [file.with_suffix("") for file in sorted(path.rglob("*.jsonl.done"))]
+    return [path] if path.is_file() else []
 
 
 def read_predictions(path: Path) -> Iterator[PredictedDoc]:

@@ -72,15 +72,16 @@ def evaluate_pipeline(
     if merge_metrics and counts is None:
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
-        outputs = [Path(predictions or Path(folder) / "predictions.jsonl"), *Tables.of(Path(tables or folder))]
-        with atomic_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, file, *kept):
+        outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
+        with atomic_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
+            file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # where a cluster's workers see it
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
             listed = read_split(split)
             seen = read_seen(model)
             digests = list_digests(model)
             digest = digest_listed(digests)
-            partitions = predict_split(model, digest, split, file, workers=workers)
+            partitions = predict_split(model, digest, split, file, workers=workers, gpu_id=gpu_id)
             nlp = hold_pipeline(model.absolute(), digest)
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)

@@ -6,7 +6,8 @@ Predictions come with the least certain first: their lines are sought in that or
 import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from contextlib import ExitStack
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -23,7 +24,7 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import all_labels, load_datasets
-from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, read_predictions
+from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, list_predictions, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.sources.formats import read_items
 
@@ -101,14 +102,14 @@ class Source:
     ) -> None:
         """Count what there is.
 
-        path (Path): the file, if these are predictions, a line for each text.
+        path (Path): the file, if these are predictions, a line for each text, or their folder.
         read (Callable): yields the texts in their order.
         settings (Settings): those that the tokenizer is made of.
         """
         self.labels, self.texts, self.spans, self.certain = [*labels], 0, 0, False
         self.rejected, self.incomplete = 0, 0
         self.splits: list[Literal["", "train", "dev", "test"]] = []
-        self._path, self._read, self._settings = path, read, settings
+        self._files, self._read, self._settings = list_predictions(path), read, settings
         used: set[str] = set()
         for doc in read():
             self.texts, self.spans = self.texts + 1, self.spans + len(doc.spans)
@@ -118,9 +119,12 @@ class Source:
             used |= {*doc.unknown, *(label for *_, label in doc.spans)}
         self.labels += sorted(used.difference(labels))
         self.version = ""
-        if path.is_file():
-            with path.open("rb") as file:
-                self.version = f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+        digest = hashlib.sha256()
+        for predictions in self._files:
+            with predictions.open("rb") as file:
+                while block := file.read(2**20):
+                    digest.update(block)
+            self.version = f"{path.name} {digest.hexdigest()[:16]}"
 
     @property
     def predicted(self) -> bool:
@@ -137,9 +141,15 @@ class Source:
             yield from self._read()
             return
         order = np.argsort([-doc.uncertainty(label) for doc in self._read()], kind="stable")
-        with self._path.open("rb") as file:
-            starts = array("q", accumulate(map(len, file), initial=0))
+        owners, starts = array("q"), array("q")
+        for number, path in enumerate(self._files):
+            with path.open("rb") as file:
+                starts.extend([*accumulate(map(len, file), initial=0)][:-1])
+            owners.extend([number] * (len(starts) - len(owners)))
+        with ExitStack() as stack:
+            opened = [stack.enter_context(path.open("rb")) for path in self._files]
             for number in order.tolist():
+                file = opened[owners[number]]
                 file.seek(starts[number])
                 yield from_prediction(decode_prediction(file.readline()))
 
@@ -147,7 +157,8 @@ class Source:
 def open_source(path: Path, splits: Sequence[str], settings: Settings | None = None) -> Source:
     """Find out what there is to export.
 
-    path (Path): the folder of a merged corpus, one of tasks, as `convert-brat` writes it, or a file of predictions.
+    path (Path): the folder of a merged corpus, one of tasks, as `convert-brat` writes it, or predictions: a file, or a
+        folder of `predict_files`.
     splits (Sequence[str]): those of a corpus.
     settings (Settings | None): those that the tokenizer is made of; None for the corpus's own, or the defaults.
     RAISES (InputError): it is none of these.
@@ -160,9 +171,9 @@ def open_source(path: Path, splits: Sequence[str], settings: Settings | None = N
     settings = settings or Settings()
     if (path / REPORT).is_file():
         return Source(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
-    if path.is_file():
-        return Source(path, lambda: map(from_prediction, read_predictions(path)), settings)
-    raise InputError(f"{path}: neither a merged corpus nor a file of predictions, nor a folder of tasks")
+    if files := list_predictions(path):
+        return Source(path, lambda: map(from_prediction, chain.from_iterable(map(read_predictions, files))), settings)
+    raise InputError(f"{path}: neither a merged corpus nor predictions, nor a folder of tasks")
 
 
 def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[ExportDoc]:

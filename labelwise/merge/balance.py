@@ -54,7 +54,7 @@ def _first_missing(corpus: Path, source: Source, buckets: Path, bits: int) -> st
     read = {
         task.line
         for number in range(1 << bits)
-        for text in read_bucket(buckets / f"{number:03d}", bits)
+        for text in read_bucket(buckets / f"{number:03d}", bits, buckets.parent)
         for of, task in text.tasks()
         if of == source.number
     }

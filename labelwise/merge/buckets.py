@@ -171,21 +171,22 @@ def count_texts(folder: Path, bits: int, tasks: int) -> tuple[int, int]:
     return len(found) << shift, sum(found.values()) << shift
 
 
-def read_bucket(folder: Path, skip: int) -> Iterator[Text]:
+def read_bucket(folder: Path, skip: int, scratch: Path) -> Iterator[Text]:
     """Yield the texts of a bucket, in the order of their keys.
 
     skip (int): how many bits of its keys are equal.
+    scratch (Path): the folder where a large bucket is cut.
     """
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     if sum(file.stat().st_size for file in files) > LARGE and skip + CUT_BITS <= 64:
-        cut = folder.with_name(f"{folder.name}-cut")
+        cut = scratch / f"{folder.name}-cut"
         for file in files:
             writer = BucketWriter(cut, file.name, CUT_BITS, skip)
             for key, record in read_records(file):
                 writer.add(key, record)
             writer.flush()
         for part in sorted(cut.iterdir()):
-            yield from read_bucket(part, skip + CUT_BITS)
+            yield from read_bucket(part, skip + CUT_BITS, cut)
         remove(cut)
         return
     found: dict[bytes, list[tuple[int, bytes]]] = {}

@@ -63,17 +63,21 @@ class NearPair(NamedTuple):
     other: Text
 
 
-def sign_range(job: MergeJob) -> Path:
-    """Write the signatures of a range of texts to a file, and return it."""
+def sign_range(job: MergeJob, folder: Path) -> Path:
+    """Write the signatures of a range of texts, and return where the file will be.
+
+    folder (Path): for the job's folder.
+    """
     declares = any(source.dataset.split != "auto" for source in job.sources)
     signed = []
-    for text in job.texts():
+    for text in job.texts(folder):
         source, task = next(text.tasks())
         split = declared_split(job.answers(text)) if declares else None
         declared = SPLITS.index(split) + 1 if split else 0
         signed.append((text.key, source, task.line, declared, sign(text.text)))
-    job.folder.mkdir(parents=True)
-    (job.folder / "signatures").write_bytes(np.array(signed, SIGNED).tobytes())
+    made = folder / job.folder.name
+    made.mkdir()
+    (made / "signatures").write_bytes(np.array(signed, SIGNED).tobytes())
     return job.folder / "signatures"
 
 

@@ -35,7 +35,7 @@ class MergeJob(msgspec.Struct, frozen=True):
 
     number, bits (int): the number of the range, of 2**bits.
     bucket_bits, partition_bits (int): of the keys, which number a bucket, and a partition.
-    folder (Path): for the results.
+    folder (Path): of the results, when the job is done.
     groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
     decisions (Mapping[bytes, list[DecisionRow]]): by the key of the text that they are about, in order.
     """
@@ -56,11 +56,11 @@ class MergeJob(msgspec.Struct, frozen=True):
         """Name the range."""
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
-    def texts(self) -> Iterator[Text]:
-        """Yield the texts, in the order of their keys."""
+    def texts(self, scratch: Path) -> Iterator[Text]:
+        """Yield the texts, in the order of their keys; see `read_bucket`."""
         each = self.bucket_bits - self.bits
         for number in range(self.number << each, (self.number + 1) << each):
-            yield from read_bucket(self.buckets / f"{number:03d}", self.bucket_bits)
+            yield from read_bucket(self.buckets / f"{number:03d}", self.bucket_bits, scratch)
 
     def answers(self, text: Text) -> list[Answer]:
         """Make the answers about a text."""
@@ -94,17 +94,18 @@ class TextResult(NamedTuple):
     made: Projection | None
 
 
-def merge_range(job: MergeJob) -> MergedRange:
-    """Merge the texts of a range of keys, and write their Docs, and what became of everything, into the job's folder.
+def merge_range(job: MergeJob, folder: Path) -> MergedRange:
+    """Merge the texts of a range of keys, and write their Docs, and what became of everything.
 
+    folder (Path): for the job's folder.
     RAISES (InputError): an "error" policy met its case.
     """
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, {})
     keys: dict[Split, list[bytes]] = {split: [] for split in SPLITS}
-    left = dict(job.decisions)
-    with AccountWriter(job.folder / "account") as account, forgetting(tokenizer.nlp):
-        for number, texts in groupby(job.texts(), lambda text: range_of(text.key, job.partition_bits)):
+    left, made = dict(job.decisions), folder / job.folder.name
+    with AccountWriter(made / "account") as account, forgetting(tokenizer.nlp):
+        for number, texts in groupby(job.texts(folder), lambda text: range_of(text.key, job.partition_bits)):
             docs: dict[Split, DocWriter] = {}
             for text in texts:
                 decisions = move_decisions(left.pop(text.key, []), text)
@@ -118,11 +119,11 @@ def merge_range(job: MergeJob) -> MergedRange:
             account.flush()  # so that batches follow from partitions
             for split, writer in docs.items():
                 name = f"{split}/part-{number:05d}.spacy"
-                file = job.folder / name
+                file = made / name
                 file.parent.mkdir(exist_ok=True)
                 writer.write(file)
                 result.partitions[name] = hashlib.sha256(file.read_bytes()).hexdigest()
-    with AccountWriter(job.folder / "rest") as account:
+    with AccountWriter(made / "rest") as account:
         for key, rows in sorted(left.items()):
             for judged in judge(rows, "", ())[0]:
                 add_decision(account, judged, key.hex(), None)

@@ -35,18 +35,13 @@ class ReadJob(msgspec.Struct, frozen=True):
     """A source to be read.
 
     stat (list[FileStat]): of the source when this was planned.
-    buckets, forms (Path): the folders of all buckets, and of the forms of texts.
     bits (int): how many bits of a key number a bucket.
-    problems (Path): the folder for the part of the account that has the rows that can't be used.
     split_by (str): the key of `meta` that is kept.
     """
 
     source: Source
     stat: list[FileStat]
-    buckets: Path
-    forms: Path
     bits: int
-    problems: Path
     normalize: bool
     split_by: str
 
@@ -67,16 +62,18 @@ class ReadCounts(msgspec.Struct):
     offsets: str = ""
 
 
-def read_source(job: ReadJob) -> ReadCounts:
+def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     """Read a source: tasks go to buckets, and what can't be used to the account.
 
+    folder (Path): for "buckets", "forms", and the source's part of the account, "read-" and its number.
     RAISES (InputError): the source changed in the meantime, or can't be read.
     """
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
     name = file_of(job.source.number)
-    writer, forms = BucketWriter(job.buckets, name, job.bits), FormWriter(job.forms, name, job.bits)
-    with AccountWriter(job.problems) as account:
+    writer = BucketWriter(folder / "buckets", name, job.bits)
+    forms = FormWriter(folder / "forms", name, job.bits)
+    with AccountWriter(folder / f"read-{job.source.number}") as account:
         for item in map(check_length, read_items(file.path, dataset.database, dataset.key, dataset.offsets)):
             if isinstance(item, Task):
                 task = give_label(rename_labels(item, dataset.rename), dataset, file)

@@ -19,7 +19,8 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import staged
-from labelwise.base.parallel import MapJobs, Progress, count_cores, give_back, no_progress, open_workers
+from labelwise.base.jobs import MapJobs, map_apart
+from labelwise.base.parallel import Progress, count_cores, give_back, no_progress, open_workers
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS, Split
 from labelwise.datasets.decisions import DecisionRow, find_decisions
@@ -79,7 +80,7 @@ def merge_data(
     with staged(out, OUTPUTS, MANIFEST, metrics, folders=(*SPLITS, "labels")) as staging:
         check_out(out, sources)
         work = staging.folder / "work"
-        with open_workers(workers or count_cores()) as map_jobs:
+        with open_workers(workers or count_cores(), staging.folder) as map_jobs:
             read, bits = read_sources(sources, work, settings, map_jobs, progress)
             join_texts(work, bits, map_jobs, progress)
             decided = read_decisions(Path(decisions) if decisions else None, work / "decisions")
@@ -88,7 +89,7 @@ def merge_data(
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
             jobs = give_each(plan, groups, decided)
-            merged = list(progress(map_jobs(merge_range, jobs), "merge", len(jobs)))
+            merged = list(progress(map_apart(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
         # It imports pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
@@ -124,19 +125,10 @@ def read_sources(
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     jobs = [
-        ReadJob(
-            source,
-            stat,
-            work / "buckets",
-            work / "forms",
-            bits,
-            work / f"read-{source.number}",
-            settings.normalize,
-            settings.split_by,
-        )
+        ReadJob(source, stat, bits, settings.normalize, settings.split_by)
         for source, stat in zip(sources, stats, strict=True)
     ]
-    return list(progress(map_jobs(read_source, jobs), "read", len(jobs))), bits
+    return list(progress(map_apart(map_jobs, read_source, jobs, work), "read", len(jobs))), bits
 
 
 def read_decisions(decisions: Path | None, part: Path) -> dict[bytes, list[DecisionRow]]:
@@ -221,7 +213,7 @@ def compare_texts(
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
-    signed = list(progress(map_jobs(sign_range, jobs), "compare", len(jobs)))
+    signed = list(progress(map_apart(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
     pairs = find_pairs(signed, settings.near_similarity)
     give_back()
     return pairs

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from labelwise.annotations import Task, answer_digest
-from labelwise.base.parallel import MapJobs, Progress
+from labelwise.base.jobs import MapJobs, map_apart
+from labelwise.base.parallel import Progress
 from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
 from labelwise.datasets.decisions import Decision, DecisionRow, Offsets
 from labelwise.merge.buckets import BucketWriter, Text, read_heads, read_records, source_of
@@ -47,7 +48,7 @@ class FormWriter(BucketWriter):
 class SameJob(msgspec.Struct, frozen=True):
     """A bucket, by its number, of forms or of tasks.
 
-    folder (Path): with the buckets of tasks ("buckets") and of forms ("forms"); "same" is written beside them.
+    folder (Path): with the buckets of tasks ("buckets") and of forms ("forms"); "same" comes beside them.
     bits (int): how many bits of a key number a bucket.
     """
 
@@ -74,11 +75,14 @@ def join_texts(folder: Path, bits: int, map_jobs: MapJobs, progress: Progress) -
     for kind, work in (("forms", find_same), ("same", move_tasks)):
         some = [job for job in jobs if job.files(kind)]
         if some:
-            list(progress(map_jobs(work, some), "join", len(some)))
+            list(progress(map_apart(map_jobs, work, some, folder), "join", len(some)))
 
 
-def find_same(job: SameJob) -> None:
-    """Write which texts are the same, of those with forms in a bucket."""
+def find_same(job: SameJob, folder: Path) -> None:
+    """Write which texts are the same, of those with forms in a bucket.
+
+    folder (Path): for "same".
+    """
     found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # of each form its texts, each with its first place
     for file in job.files("forms"):
         for form, key, number in _read(file, FORM):
@@ -87,7 +91,7 @@ def find_same(job: SameJob) -> None:
         for key, number, _ in read_heads(file):
             if texts := found.get(key):
                 texts.setdefault(key, (source_of(file), number))
-    writer = BucketWriter(job.folder / "same", f"{job.number:03d}", job.bits)
+    writer = BucketWriter(folder / "same", f"{job.number:03d}", job.bits)
     for same in found.values():
         first = min(same, key=same.__getitem__)
         for key in same:
@@ -96,14 +100,18 @@ def find_same(job: SameJob) -> None:
     writer.flush()
 
 
-def move_tasks(job: SameJob) -> None:
-    """Move the tasks of a bucket whose texts have the key of another one to the bucket of that."""
+def move_tasks(job: SameJob, folder: Path) -> None:
+    """Move the tasks of a bucket whose texts have the key of another one to the bucket of that.
+
+    folder (Path): for "buckets", with new files, and the new content of others.
+    """
     same = {key: first for file in job.files("same") for key, first in _read(file, SAME)}
     for file in job.files("buckets"):
         if "-" in file.name or not any(key in same for key, _, _ in read_heads(file)):
             continue  # it was moved here by another job, or stays
-        kept = file.with_name(f"{file.name}.kept")
-        moved = BucketWriter(job.folder / "buckets", f"{file.name}-{job.number:03d}", job.bits)
+        kept = folder / file.relative_to(job.folder)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        moved = BucketWriter(folder / "buckets", f"{file.name}-{job.number:03d}", job.bits)
         with kept.open("wb") as records:
             for key, record in read_records(file):
                 first = same.get(key)
@@ -112,7 +120,6 @@ def move_tasks(job: SameJob) -> None:
                 else:
                     moved.add(first, first + record[KEY_BYTES:])
         moved.flush()
-        kept.replace(file)
 
 
 def read_same(folder: Path, bits: int, keys: Collection[bytes]) -> dict[bytes, bytes]:

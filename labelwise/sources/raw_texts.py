@@ -24,8 +24,24 @@ class RawText(NamedTuple):
     problem: str = ""
 
 
+class RawFile(NamedTuple):
+    """A file with texts, and its name: its path in its folder."""
+
+    path: Path
+    name: str
+
+
 def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
     """Yield the texts of files and folders, one by one, in the order of their names.
+
+    RAISES (InputError): an input isn't there, or can't be read.
+    """
+    for file in find_raw_files(inputs):
+        yield from read_raw_file(file)
+
+
+def find_raw_files(inputs: Sequence[Path]) -> Iterator[RawFile]:
+    """Yield the files with texts among files and in folders, in the order of their names.
 
     RAISES (InputError): an input isn't there, or can't be read.
     """
@@ -33,16 +49,23 @@ def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
         if not path.exists():
             raise InputError(f"{printable(path)}: there is no such file or folder")
         for file in find_files(path, SUFFIXES) if path.is_dir() else [path]:
-            name = printable(file.relative_to(path) if path.is_dir() else Path(path.name))
-            if name.endswith(TEXTS):
-                yield _read_text(file, name)
-                continue
-            for found in read_items(file):
-                place = f"{name}:{found.line}"
-                if isinstance(found, Task):
-                    yield RawText(found.text, found.doc or place)
-                else:
-                    yield RawText(None, place, str(found))
+            yield RawFile(file, printable(file.relative_to(path) if path.is_dir() else Path(path.name)))
+
+
+def read_raw_file(file: RawFile) -> Iterator[RawText]:
+    """Yield the texts of a file.
+
+    RAISES (InputError): it can't be read.
+    """
+    if file.name.endswith(TEXTS):
+        yield _read_text(*file)
+        return
+    for found in read_items(file.path):
+        place = f"{file.name}:{found.line}"
+        if isinstance(found, Task):
+            yield RawText(found.text, found.doc or place)
+        else:
+            yield RawText(None, place, str(found))
 
 
 def _read_text(file: Path, name: str) -> RawText:

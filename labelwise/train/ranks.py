@@ -28,7 +28,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_all_start_methods, get_context
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from labelwise.base.errors import InputError
-from labelwise.base.parallel import begin_worker
+from labelwise.base.parallel import begin_worker, start_method
 from labelwise.train.parameters import Parameter
 
 SHARED = Path("/dev/shm")  # noqa: S108  where Linux keeps shared memory, in a container perhaps 64 MB
@@ -103,18 +103,6 @@ class LocalRanks(SingleProcess):
         for array, rows in zip(arrays, np.split(memory, ends[:-1], axis=1), strict=True):
             array[...] = rows.sum(axis=0).reshape(array.shape)
         self.all_gather_object(None)  # what was summed is read before the next sum is written
-
-
-def start_method() -> str:
-    """Choose how processes are started: LABELWISE_START_METHOD, or fork, so that they share what is loaded, or spawn.
-
-    RAISES (InputError): this machine has no such way.
-    """
-    known = get_all_start_methods()
-    method = os.environ.get("LABELWISE_START_METHOD") or ("fork" if sys.platform == "linux" else "spawn")
-    if method not in known:
-        raise InputError(f"LABELWISE_START_METHOD={method}: give {' or '.join(known)}")
-    return method
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from thinc.api import Config
 
 from labelwise.base.device import gpu_load, use_gpu
 from labelwise.base.files import atomic_together, beside, check_replaceable, remove
-from labelwise.base.parallel import tree_pss
+from labelwise.base.parallel import start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
@@ -29,7 +29,7 @@ from labelwise.train.config import embed_of, is_small, make_pipeline, read_setti
 from labelwise.train.held_out import fit
 from labelwise.train.loop import score_counts, train_while_improving
 from labelwise.train.parameters import find_parameters
-from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_method, start_ranks
+from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE, Fitted
@@ -262,12 +262,13 @@ def describe_resources(state: State, spent: Mapping[str, float], loads: Sequence
 
     loads (Sequence[float]): of the GPU, after each step; empty without one.
     """
-    seconds = max(spent["seconds"], 1e-9)
+    seconds, (memory, measure) = max(spent["seconds"], 1e-9), tree_memory(os.getpid())
     return {
         "seconds": f"{state.seconds:.1f}",
         "step": state.step,
         "words_per_second": round(spent["words"] / seconds),
-        "memory_mb": round(tree_pss(os.getpid()) / 2**20),
+        "memory_mb": round(memory / 2**20),
+        "memory_measure": measure,
         "waiting_percent": round(100 * spent["waiting"] / seconds),
     } | ({"gpu_percent": round(sum(loads) / len(loads))} if loads else {})
 

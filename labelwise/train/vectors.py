@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from labelwise.base.environment import command_line
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from spacy_per_label.vectors import NoVectorsError, write_table
@@ -30,4 +31,5 @@ def has_vectors(table: Path) -> bool:
         with np.load(table) as file:
             return file["vectors"].shape[1] > 0
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{table}: no table of vectors ({error}); make it with `python -m scripts.vectors`") from error
+        made = f"make it: `weasel run vectors`, or `{command_line('vectors')}`"
+        raise InputError(f"{table}: no table of vectors ({error}); {made}") from error

@@ -280,7 +280,7 @@ def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp
     with pytest.raises(InputError, match="export"):
         export(demo_corpus, tmp_path, "brat")
     for folder in (tmp_path / "nowhere", ROOT / "assets" / "prodigy"):
-        with pytest.raises(InputError, match="neither a merged corpus nor a file of predictions"):
+        with pytest.raises(InputError, match="neither a merged corpus nor predictions"):
             export(folder, tmp_path / "out", "brat")
     with pytest.raises(InputError, match="there is no split 'tests'"):
         export(demo_corpus, tmp_path / "out", "brat", ["tests"])

@@ -67,8 +67,9 @@ def test_a_rate_that_falls_until_the_last_step_follows_the_number_of_steps(demo_
 def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
     told = train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
     header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
-    assert header == ["seconds", "step", "words_per_second", "memory_mb", "waiting_percent"]
+    assert header == ["seconds", "step", "words_per_second", "memory_mb", "memory_measure", "waiting_percent"]
     assert [row[1] for row in rows] == ["2", "4", "6"]
+    assert {row[4] for row in rows} == {"PSS"}
     assert all(int(row[2]) > 100 and int(row[3]) > 100 for row in rows)
     words = [0, *(int(words) for (words,) in curve(tmp_path, "words"))]
     seconds = sum((after - before) / int(row[2]) for (before, after), row in zip(pairwise(words), rows, strict=True))

@@ -1,0 +1,139 @@
+"""Jobs done by the workers of a Dask cluster (https://distributed.dask.org), whose scheduler the environment names.
+
+A worker counts only if it would compute the same bytes: each job carries the sender's code, versions and rounding, and
+a file that the worker must see. One that differs refuses the job, however late it came.
+"""
+
+import hashlib
+import logging
+import os
+import pickle
+import platform
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from labelwise.base.errors import InputError
+from labelwise.base.files import digest_code
+from labelwise.base.jobs import Job, MapJobs, Result, map_in_order
+
+PATIENCE = 60  # seconds to wait for the scheduler, and for the first worker
+PACKAGES = ("spacy", "thinc", "numpy", "msgspec", "torch", "transformers", "spacy-transformers")
+CALL = "__import__('labelwise.base.cluster').base.cluster.do_on_worker(*given)"
+ONE_AT_A_TIME = Lock()  # spaCy isn't thread-safe, and a worker may have several threads
+
+
+@contextmanager
+def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
+    """Connect to a scheduler; see `parallel.open_workers`.
+
+    shared (Path): a folder that all workers must see.
+    RAISES (InputError): distributed isn't installed, there is no scheduler, or no worker came.
+    """
+    named = f"DASK_SCHEDULER_ADDRESS={address}"
+    try:
+        from distributed import Client, KilledWorker
+    except ImportError as error:
+        raise InputError(f"{named} needs the package distributed: pip install 'labelwise[dask]'") from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is raised here, too
+    try:
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{named}: no Dask scheduler answers there ({error}); start one, or unset it") from error
+    try:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise InputError(
+                f"{named}: no worker came within {PATIENCE} seconds; start: dask worker {address}"
+            ) from error
+        executor = client.get_executor(pure=False)  # equal jobs mustn't be done as one: they write files
+        with NamedTemporaryFile(dir=shared, prefix=".labelwise-") as mark:
+
+            def submit(function: Callable[[Job], Result], job: Job) -> Future[Result]:
+                # A worker that can't unpickle what it is sent closes its connection, and the job would wait forever.
+                given = (fingerprint(), str(Path.cwd()), mark.name, pickle.dumps((function, job)))
+                future: Future[Result] = executor.submit(eval, CALL, {"given": given})
+                return future
+
+            def map_jobs(function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
+                """Yield the results of jobs, in order."""
+                killed = KilledWorker, CancelledError
+                try:
+                    yield from map_in_order(submit, lambda: len(client.nthreads()), function, jobs, killed)
+                except ImportError as error:
+                    raise InputError(
+                        f"{named}: a worker can't import what is imported here ({error}); install the same labelwise "
+                        "there, and restart it"
+                    ) from error
+
+            yield map_jobs
+    finally:
+        client.close(timeout=2)
+
+
+@lru_cache
+def fingerprint() -> dict[str, str]:
+    """Fingerprint code, versions and rounding, once per process: it keeps the code that it has loaded."""
+    return {
+        "labelwise": digest_code([".", "../spacy_per_label"]),
+        "Python": platform.python_version(),
+        **{package: version_of(package) for package in PACKAGES},
+        "rounding": digest_rounding(),
+    }
+
+
+def version_of(package: str) -> str:
+    """Return the version of a package, or say that it isn't installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def digest_rounding() -> str:
+    """Digest what numpy makes of fixed numbers, which depends on the processor; see `environment`."""
+    drawn = np.random.default_rng(0).standard_normal((2, 300, 300), np.float32)
+    made = (drawn[0] @ drawn[1], np.exp(drawn), np.tanh(drawn), drawn.sum(axis=1))
+    return hashlib.blake2b(b"".join(one.tobytes() for one in made), digest_size=4).hexdigest()
+
+
+def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
+    """Do a job on a worker.
+
+    sender (dict[str, str]): the fingerprint of the process that sent the job.
+    folder (str): in which that process runs.
+    mark (str): a file in the folder of the outputs.
+    packed (bytes): the function and the job.
+    RAISES (InputError): this worker has another fingerprint, or doesn't see the folders.
+    """
+    here, host = fingerprint(), socket.gethostname()
+    different = [f"{name} {here[name]} instead of {sender[name]}" for name in sender if here[name] != sender[name]]
+    if different:
+        raise InputError(
+            f"{host}: this worker has {', '.join(different)}; install the same there, and restart it (docs/cluster.md "
+            "says what helps if only the rounding differs)"
+        )
+    shared = Path(mark).parent
+    # It is listed, because NFS may remember that the mark wasn't there.
+    if not Path(folder).is_dir() or not shared.is_dir() or Path(mark) not in shared.iterdir():
+        raise InputError(
+            f"{host}: this worker doesn't see {folder if shared.is_dir() else shared} as it is here; put inputs and "
+            "outputs on a disk that all machines share, at the same path"
+        )
+    with ONE_AT_A_TIME:
+        os.chdir(folder)
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(1)
+        function, job = pickle.loads(packed)  # noqa: S301  of the user's own process
+        return function(job)

@@ -1,0 +1,86 @@
+"""Jobs of a stage, side by side: a window of them over any Executor, whose results come in order, and their files.
+
+A job may be done twice, where a worker was believed dead: what it writes goes to a folder of its own, and comes to its
+place when the process that sent it has its result.
+"""
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from labelwise.base.errors import InputError
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+MapJobs = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # as the builtin `map`
+WINDOW = 12  # jobs of each worker that are sent and not yet taken: the others go on while one takes ten times as long
+
+
+def map_in_order(
+    submit: Callable[[Callable[[Job], Result], Job], Future[Result]],
+    workers: Callable[[], int],
+    function: Callable[[Job], Result],
+    jobs: Iterable[Job],
+    killed: tuple[type[Exception], ...] = (BrokenExecutor,),
+) -> Iterator[Result]:
+    """Yield the results of jobs, in order, while a window of jobs behind them is being done.
+
+    submit (Callable): that of an Executor.
+    workers (Callable): counts the executor's workers, which may come and go.
+    killed (tuple): the errors by which the executor says that a worker was killed.
+    RAISES (InputError): a worker was killed; what the function raises.
+    """
+    waiting = iter(jobs)
+    sent: deque[tuple[str, Future[Result]]] = deque()
+    name = ""
+    try:
+        while True:
+            for job in islice(waiting, max(0, WINDOW * max(1, workers()) - len(sent))):
+                name = str(job)
+                sent.append((name, submit(function, job)))
+            if not sent:
+                return
+            name, future = sent.popleft()
+            result = future.result()
+            yield result
+    except killed as error:
+        raise InputError(f"{name}: a worker was killed, perhaps for lack of memory: use fewer workers") from error
+    finally:
+        for _, future in sent:
+            future.cancel()
+
+
+def map_apart(
+    map_jobs: MapJobs,
+    function: Callable[[Job, Path], Result],
+    jobs: Iterable[Job],
+    out: Path,
+    folders: Path | None = None,
+) -> Iterator[Result]:
+    """Yield the results of jobs that write files, in order; each job's files are in `out` when its result is yielded.
+
+    function (Callable): is also given the folder to write to.
+    folders (Path | None): for these folders, on the disk of `out`; by default `out` itself.
+    """
+    folders = folders or out
+    folders.mkdir(parents=True, exist_ok=True)
+    for folder, result in map_jobs(partial(do_apart, function, folders), jobs):
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            place = out / file.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
+        shutil.rmtree(folder)
+        yield result
+
+
+def do_apart(function: Callable[[Job, Path], Result], folders: Path, job: Job) -> tuple[Path, Result]:
+    """Do a job in a new folder, which nobody else writes to, and return the folder, too."""
+    folder = folders / f"job-{uuid4().hex}"
+    folder.mkdir()
+    return folder, function(job, folder)

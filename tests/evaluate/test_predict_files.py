@@ -1,0 +1,106 @@
+"""Files of raw texts: each is predicted once, a folder can be begun again, and `export` reads it as it reads a file."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from labelwise.base.errors import InputError
+from labelwise.evaluate import predict_files as module
+from labelwise.evaluate.predict import predict_texts
+from labelwise.evaluate.predict_files import predict_files
+from labelwise.export.run import export
+from scripts.predict import predict_cli
+from tests.conftest import call, read_jsonl, save_ruler, write_jsonl
+
+PARTS = ["a.jsonl.jsonl", "a.txt.jsonl", "news/1.txt.jsonl", "news/3.txt.jsonl", "z.txt.jsonl"]
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    return save_ruler(tmp_path / "model", ("NAME", [{"IS_TITLE": True}]))
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(module, "PART", 2)
+    folder = tmp_path / "texts"
+    write_jsonl(folder / "a.jsonl", [{"text": "from Bob"}, "{oops", {"text": "to Eve"}])
+    (folder / "news").mkdir()
+    for name in ("a", "news/1", "news/2", "news/3", "z"):
+        (folder / f"{name}.txt").write_text(f"Text {name}")
+    return folder
+
+
+def predict(model: Path, texts: Path, out: Path, **options) -> tuple[int, int, dict[str, int]]:
+    """How many texts were predicted now, how many there are, and those that can't be used."""
+    skipped, *done = predict_files(model, [texts], out, **options)
+    now = sum(one.texts for one in done)
+    problems = sum((one.problems for one in done), skipped.problems)
+    return now, now + skipped.texts, dict(problems)
+
+
+def written(out: Path) -> dict[str, tuple[bytes, int]]:
+    names = [path.relative_to(out).as_posix() for path in out.rglob("*.jsonl")]
+    return {name: ((out / name).read_bytes(), (out / name).stat().st_ino) for name in names}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_file_has_its_own_and_together_they_are_what_one_file_has(model, texts, tmp_path, workers):
+    out = tmp_path / "out"
+    assert predict(model, texts, out, workers=workers) == (7, 7, {"bad JSON": 1})
+    list(predict_texts(model, [texts], tmp_path / "one.jsonl"))
+    assert sorted(written(out)) == PARTS
+    together = b"".join((out / name).read_bytes() for name in PARTS)
+    assert sorted(together.splitlines()) == sorted((tmp_path / "one.jsonl").read_bytes().splitlines())
+    assert [row["doc"] for row in read_jsonl(out / "news/1.txt.jsonl")] == ["news/1.txt", "news/2.txt"]
+    assert not [path for path in out.parent.iterdir() if path.name.startswith(".out")]
+
+
+def test_what_is_finished_is_skipped_and_what_changed_or_was_killed_is_done_again(model, texts, tmp_path):
+    out = tmp_path / "out"
+    predict(model, texts, out)
+    before = written(out)
+    assert predict(model, texts, out) == (0, 7, {"bad JSON": 1})
+    assert written(out) == before
+    write_jsonl(texts / "a.jsonl", [{"text": "from Bob"}])
+    (out / "z.txt.jsonl.done").unlink()  # it was killed before it was done
+    os.utime(texts / "news/3.txt", ns=(1, 1))
+    (out.with_name(".out.labelwise.parts") / "job-1").mkdir(parents=True)
+    assert predict(model, texts, out) == (3, 6, {})
+    after = written(out)
+    assert {name for name in PARTS if before[name] != after[name]} == {PARTS[0], PARTS[3], PARTS[4]}
+
+
+def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touched(model, texts, tmp_path):
+    predict(model, texts, tmp_path / "out")
+    other = save_ruler(tmp_path / "other", ("NAME", "Bob"))
+    with pytest.raises(InputError, match="out: its predictions are of another pipeline, or version; write elsewhere"):
+        predict(other, texts, tmp_path / "out")
+    with pytest.raises(InputError, match=r"isn't an earlier folder of predictions, as it has no predicted\.json"):
+        predict(model, texts, texts)
+
+
+def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path):
+    write_jsonl(tmp_path / "more/a.jsonl", [{"text": "other"}])
+    with pytest.raises(
+        InputError, match=r"more/a\.jsonl and .*texts/a\.jsonl: both would be predicted to a\.jsonl\.jsonl"
+    ):
+        list(predict_files(model, [texts, tmp_path / "more"], tmp_path / "out"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file"):
+        list(predict_files(model, [tmp_path / "empty"], tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_export_reads_the_folder_as_it_reads_a_file(model, texts, tmp_path):
+    call(predict_cli, model, texts, "--out", tmp_path / "out")
+    (tmp_path / "out/z.txt.jsonl.done").unlink()  # not finished
+    rows = [row for name in PARTS[:-1] for row in read_jsonl(tmp_path / "out" / name)]
+    write_jsonl(tmp_path / "one.jsonl", rows)
+    for name in ("out", "one.jsonl"):
+        assert export(tmp_path / name, tmp_path / f"{name}-tasks", "prodigy").rows == 6
+    made = [read_jsonl(next((tmp_path / f"{name}-tasks").glob("*.jsonl"))) for name in ("out", "one.jsonl")]
+    names = [[task["meta"].pop("predictions", None) for task in tasks] for tasks in made]
+    assert made[0] == made[1]
+    assert names

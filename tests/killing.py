@@ -1,0 +1,47 @@
+"""What a worker of a test's cluster loads (`dask worker --preload`): it kills itself once, where a test says so.
+
+The file that KILL_WHERE names has a module and a name in it, such as `labelwise.merge.read:read_source`. The first
+worker that has called this function to its end kills itself before it says so, and the file is gone.
+"""
+
+import importlib
+import os
+import signal
+from pathlib import Path
+
+from labelwise.base import cluster
+
+WHERE = Path(os.environ["KILL_WHERE"])
+do_on_worker = getattr(cluster, "original", cluster.do_on_worker)  # Dask loads this twice
+wrapped: set[str] = set()
+
+
+def watch(where: str) -> None:
+    module, _, path = where.partition(":")
+    owner = importlib.import_module(module)
+    *owners, name = path.split(".")
+    for part in owners:
+        owner = getattr(owner, part)
+    inner = getattr(owner, name)
+
+    def outer(*args, **options):
+        result = inner(*args, **options)
+        try:
+            WHERE.rename(WHERE.with_name("killed"))
+        except FileNotFoundError:
+            return result
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    setattr(owner, name, outer)
+
+
+def do_and_die(*arguments):
+    if WHERE.exists() and (where := WHERE.read_text()) not in wrapped:
+        wrapped.add(where)
+        with cluster.ONE_AT_A_TIME:
+            watch(where)
+    return do_on_worker(*arguments)
+
+
+cluster.original, cluster.do_on_worker = do_on_worker, do_and_die  # type: ignore[attr-defined]
