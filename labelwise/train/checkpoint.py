@@ -43,6 +43,7 @@ class State(msgspec.Struct):
     seconds (float): of all steps so far.
     scores (list[float]): of all evaluations so far.
     sub_batch (int): the words that the device is given at a time, since memory ran out; 0 for all of a batch.
+    skipped, skipped_in_a_row (int): steps that changed no parameter, as a loss wasn't finite: all, and the last ones.
     updates (list[int]): how often each parameter was updated.
     """
 
@@ -54,6 +55,8 @@ class State(msgspec.Struct):
     seconds: float = 0.0
     scores: list[float] = []
     sub_batch: int = 0
+    skipped: int = 0
+    skipped_in_a_row: int = 0
     updates: list[int] = []
 
 

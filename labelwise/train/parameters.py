@@ -95,6 +95,8 @@ def clear_gradients(nlp: Language) -> None:
     for owner in find_owners(nlp):
         if hasattr(owner, "_backprop"):  # a listener
             owner._batch_id = owner._outputs = owner._backprop = None
+    for scaler in find_scalers(nlp):
+        scaler._found_inf = False
     gc.collect()
     # cupy's pools hold blocks of PyTorch's memory, where gpu_allocator is "pytorch".
     for pool in context_pools.get().values():

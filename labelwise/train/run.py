@@ -86,11 +86,11 @@ def train_pipeline(
     out (Path | str): the folder for the pipeline.
     curve (Path | str): a TSV file for the scores over time.
     resources (Path | str | None): a TSV file for memory, speed and the GPU's load over time.
-    log (Callable): is told which labels are left out, which step training resumes from, or why it starts over, and
-        when memory ran out.
+    log (Callable): is told which labels are left out, which step training resumes from, or why it starts over, when
+        memory ran out, and which steps were skipped.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
-        a text doesn't fit into memory, or a process was killed.
+        a text doesn't fit into memory, losses aren't finite numbers, or a process was killed.
     RETURNS (TrainResult | None): None in ranks that torchrun has started, but for the first.
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
