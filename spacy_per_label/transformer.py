@@ -32,14 +32,19 @@ def make_transformer(
 
     name (str): of the model on the hub, or its folder. Its tokenizer must be a fast one.
     window, stride (int): texts are given to the model in spans of so many tokens, which begin so far apart.
-    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: see spacy-transformers' TransformerModel.
+    tokenizer_config, transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
+    mixed_precision (bool): compute in half precision on a GPU: fp16 if gradients are scaled, else bf16.
     """
     from spacy_transformers import TransformerModel
     from spacy_transformers.span_getters import configure_strided_spans
 
+    from spacy_per_label.shim import TransformerShim
+
     get_spans = configure_strided_spans(window, stride)
-    config, scaler = dict(transformer_config), dict(grad_scaler_config)
-    model = TransformerModel(name, get_spans, dict(tokenizer_config), config, mixed_precision, scaler)
+    model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config))
+    shims: list[Any] = model.layers[0].shims
+    scaler = dict(grad_scaler_config)
+    shims[:] = [TransformerShim(shims[0]._hfmodel, mixed_precision=mixed_precision, grad_scaler_config=scaler)]
     return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model])
 
 

@@ -9,10 +9,8 @@ Several processes, the ranks, each run the loop on the same batches. They share 
 sum gradients and counts, and so take the same steps.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -42,8 +40,9 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
     dropouts = islice(constant(drop) if isinstance(drop, float) else drop, state.step + 1, None)
     batches = read_batches(training.corpus, settings["batcher"], settings["max_epochs"], state.epoch, state.batches)
     while not is_over(training):
-        with timed(spent, "seconds"):
-            with timed(spent, "waiting"):
+        before_evaluation = (state.step + 2) % settings["eval_frequency"] == 0
+        with training.meter.measure(before_evaluation), training.timed("seconds"):
+            with training.timed("waiting"):
                 batch = next(batches, None)
             if batch is None:
                 break
@@ -51,8 +50,8 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
             losses = update_within_memory(training, texts, next(dropouts))
             if losses is not None:
                 training.losses.update(losses)
-                with timed(spent, "waiting"):
-                    sum_gradients(training.parameters, training.scalers, ranks)
+                with training.timed("waiting"):
+                    sum_gradients(training.parameters, ranks)
                 for _, component in nlp.pipeline:
                     if getattr(component, "is_trainable", False):
                         component.finish_update(optimizer)  # type: ignore[attr-defined]
@@ -78,14 +77,6 @@ def is_over(training: Training) -> bool:
     scores = [0.0, *state.scores]  # after step 0, nothing has been learnt
     waited = step - every * scores.index(max(scores)) if step % every == 0 else 0
     return 0 < settings["max_steps"] <= step or 0 < settings["patience"] <= waited
-
-
-@contextmanager
-def timed(spent: Counter[str], name: str) -> Iterator[None]:
-    """Add the seconds that a block takes to what was spent."""
-    start = time.perf_counter()
-    yield
-    spent[name] += time.perf_counter() - start  # type: ignore[assignment]
 
 
 def evaluate(training: Training) -> dict[str, Any]:

@@ -243,18 +243,14 @@ def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
         )
 
 
-def sum_gradients(parameters: Sequence[Parameter], scalers: Sequence[Any], ranks: SingleProcess) -> None:
+def sum_gradients(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
     """Wait for all ranks, and give each parameter the sum of its gradients in all of them.
 
     A parameter that has a gradient in one of them has one in all, which may be zero: a rank may have no text, or none
-    that a parameter sees. If a scaled gradient was infinite in one, all of them skip the step.
+    that a parameter sees. A scaled gradient that is infinite in one is so in the sum, and all of them skip the update.
     """
     if ranks.count == 1:
         return
-    told = ranks.all_gather_object(
-        ([one.has_gradient() for one in parameters], [scaler.found_inf for scaler in scalers])
-    )
-    has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*told, strict=True))
-    for scaler, found in zip(scalers, found_inf, strict=True):
-        scaler._found_inf = found
+    told = ranks.all_gather_object([one.has_gradient() for one in parameters])
+    has_gradient = list(map(any, zip(*told, strict=True)))
     ranks.all_reduce([one.gradient() for one, has in zip(parameters, has_gradient, strict=True) if has])

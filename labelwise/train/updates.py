@@ -3,14 +3,13 @@
 import math
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 from thinc.api import fix_random_seed
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.pipeline import forgetting
-from labelwise.train.parameters import clear_gradients, is_out_of_memory, set_aside
+from labelwise.train.parameters import clear_gradients, is_out_of_memory
 from labelwise.train.reader import sub_batches
 from labelwise.train.training import Training
 
@@ -66,16 +65,14 @@ def accumulate(training: Training, step: int, texts: Sequence[StoredDoc], drop: 
     RETURNS (int): words of the sub-batch that ran out of memory; 0 if none did.
     RAISES (InputError): a single text was too much.
     """
-    nlp, sums = training.nlp, dict[Any, Any]()
-    parts = sub_batches(texts, training.settings["accumulate_gradient"], training.state.sub_batch)
-    for part in parts:
+    nlp = training.nlp
+    for part in sub_batches(texts, training.settings["accumulate_gradient"], training.state.sub_batch):
         try:
             with forgetting(nlp):
-                examples = list(map(training.make_example, part))
+                with training.timed("waiting"):
+                    examples = list(map(training.make_example, part))
                 nlp.update(examples, sgd=False, drop=drop, losses=losses)  # type: ignore[arg-type]
                 del examples
-            if training.scalers and len(parts) > 1:
-                set_aside(training.parameters, sums)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -85,7 +82,4 @@ def accumulate(training: Training, step: int, texts: Sequence[StoredDoc], drop: 
                 f"Step {step}: out of memory at one text of {len(part[0]):,} words, {part[0].text[:40]!r}. Remedy: "
                 f"set max_words of corpora.train below {len(part[0])}, which cuts long texts"
             ) from error
-    for parameter in training.parameters:
-        if parameter.key in sums:
-            parameter.tensor.grad = sums[parameter.key]
     return 0

@@ -23,8 +23,8 @@ def make_docs() -> list[Doc]:
     return [NLP.make_doc(text) for text in TEXTS]
 
 
-def ours(bert: Path) -> Model:
-    model = make_transformer(str(bert), tokenizer_config=TOKENIZER, transformer_config=NO_DROPOUT)
+def ours(bert: Path, **options: Any) -> Model:
+    model = make_transformer(str(bert), tokenizer_config=TOKENIZER, transformer_config=NO_DROPOUT, **options)
     model.initialize(X=[NLP.make_doc("Ann met Bob.")])
     return model
 
