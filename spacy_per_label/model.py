@@ -69,8 +69,8 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
 def text_means(ops: Any, X: Any, lengths: Any, text_of_token: Any) -> Any:
     """Compute the mean of each text's rows; zeros for a text without rows.
 
-    On a GPU, a matrix of the shape (texts, tokens) is multiplied with the rows. thinc's kernel adds up a text in a single
-    thread, which would take longer for one of 1,000 tokens than the transformer does.
+    On a GPU, a matrix of the shape (texts, tokens) is multiplied with the rows. thinc's kernel adds up each text in one
+    thread, which would take longer for 1,000 tokens than the transformer does.
     """
     if ops.xp is np:
         return ops.reduce_mean(X, lengths)

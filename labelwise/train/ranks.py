@@ -136,7 +136,12 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
         )
     context, shared = get_context(start_method()), SharedMemory(create=True, size=size)
     pipes, processes = [], []
+    # In as many threads as the others, PyTorch rounds as they do, and parameters stay equal to the bit.
+    torch: Any = sys.modules.get("torch")
+    threads = torch and torch.get_num_threads()
     try:
+        if torch:
+            torch.set_num_threads(1)
         for rank in range(1, count):
             end, other = context.Pipe()
             process = context.Process(  # type: ignore[attr-defined]
@@ -156,6 +161,8 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
             process.join()
         shared.close()
         shared.unlink()
+        if torch:
+            torch.set_num_threads(threads)
 
 
 def _run_rank(

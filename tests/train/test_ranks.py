@@ -269,7 +269,8 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
 @pytest.mark.long
 def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path):
     """gloo, on the CPU; where a rank is killed, the training goes on to the same bytes."""
-    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8)  # a quarter of which is the frequency
+    same = {"optimizer.learn_rate.total_steps": 8}  # which follows max_steps where that's an override
+    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8, **same)  # a quarter of which is the frequency
     assert launch(tmp_path / "killed", demo_corpus, "killed", overrides).returncode
     for folder in ("whole", "killed"):
         done = launch(tmp_path / folder, demo_corpus, "whole", overrides)
