@@ -24,7 +24,7 @@ from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
-from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
+from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
 from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of
 from labelwise.train.held_out import fit
 from labelwise.train.loop import score_counts, train_while_improving
@@ -165,9 +165,11 @@ def train(wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | Non
         training = make_training(nlp, wanted.gpu_id, state, checkpoint, ranks, log)
         strings = strings_of(wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         tell, close = training.settings["logger"](nlp, sys.stdout, sys.stderr)
+        saver = CheckpointSaver(checkpoint)
         try:
             for info in train_while_improving(training):
                 if info["score"] is not None:
+                    saver.wait()  # it copies the curve, and the best pipeline so far
                     info["resources"] = describe_resources(state, info["spent"]) | training.meter.take()
                 tell(info)
                 if info["score"] is None:
@@ -177,9 +179,10 @@ def train(wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | Non
                     with nlp.use_params(training.optimizer.averages):
                         save_pipeline(nlp, prepared.folder, prepared.final_curve, strings)
                 kept = {BEST: prepared.folder, CURVE: prepared.curve}
-                save_checkpoint(checkpoint, state, nlp, training.optimizer, kept)
+                saver.save(state, nlp, training.optimizer, kept)
         finally:
             close()
+            saver.wait()
     return training
 
 
