@@ -6,8 +6,10 @@ PyTorch and spacy-transformers when it is imported, and pipelines without a tran
 
 import math
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
+import srsly
 import torch
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, torch2xp, xp2torch
@@ -27,9 +29,13 @@ class TransformerShim(HFShim):
       kilobyte of the host's memory for each tensor and step.
     """
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        """Hold a transformer; see `HFShim`."""
+    def __init__(self, *given: Any, half_weights: bool = False, **options: Any) -> None:
+        """Hold a transformer; see `HFShim`.
+
+        half_weights (bool): save weights in fp16, in half the space; they are computed with as before.
+        """
         super().__init__(*given, **options)
+        self.half_weights = half_weights
         self._states: dict[str, tuple[tuple[Any, Any], tuple[torch.Tensor, ...]]] = {}
 
     def _autocast(self) -> torch.autocast:
@@ -59,6 +65,17 @@ class TransformerShim(HFShim):
             return inputs
 
         return output, backprop
+
+    def to_bytes(self) -> bytes:
+        """Save the transformer; a tensor that fp16 can't hold stays as it is."""
+        saved = super().to_bytes()
+        if not self.half_weights or self._hfmodel.transformer is None:
+            return saved
+        content, file = srsly.msgpack_loads(saved), BytesIO()
+        halved = {name: value.half() for name, value in self._model.state_dict().items() if value.is_floating_point()}
+        finite = {name: value for name, value in halved.items() if value.isfinite().all()}
+        torch.save({**self._model.state_dict(), **finite}, file)
+        return srsly.msgpack_dumps(content | {"state": file.getvalue()})
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters, unless a scaled gradient has overflowed; clear the gradients, adjust the scale."""

@@ -30,6 +30,7 @@ def make_transformer(
     transformer_config: dict[str, Any] = {},  # noqa: B006
     mixed_precision: bool = False,
     grad_scaler_config: dict[str, Any] = {},  # noqa: B006
+    half_weights: bool = False,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a layer that gives each token the mean of its wordpieces' vectors.
 
@@ -37,6 +38,7 @@ def make_transformer(
     window, stride (int): texts are given to the model in spans of so many tokens, which begin so far apart.
     tokenizer_config, transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
     mixed_precision (bool): compute in half precision on a GPU: fp16 if gradients are scaled, else bf16.
+    half_weights (bool): save weights in fp16.
     """
     from spacy_transformers import TransformerModel
     from spacy_transformers.span_getters import configure_strided_spans
@@ -46,8 +48,8 @@ def make_transformer(
     get_spans = configure_strided_spans(window, stride)
     model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config))
     shims: list[Any] = model.layers[0].shims
-    scaler = dict(grad_scaler_config)
-    shims[:] = [TransformerShim(shims[0]._hfmodel, mixed_precision=mixed_precision, grad_scaler_config=scaler)]
+    options: dict[str, Any] = {"mixed_precision": mixed_precision, "grad_scaler_config": dict(grad_scaler_config)}
+    shims[:] = [TransformerShim(shims[0]._hfmodel, half_weights=half_weights, **options)]
     return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model])
 
 

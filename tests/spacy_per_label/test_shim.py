@@ -9,6 +9,7 @@ from thinc.api import Adam, Optimizer
 from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
 from labelwise.base.parallel import give_back
+from spacy_per_label.transformer import make_transformer
 from tests.spacy_per_label.test_transformer import make_docs, ours
 
 torch = pytest.importorskip("torch")
@@ -28,11 +29,12 @@ def test_what_is_trained_in_half_precision_predicts_in_it(scaled, dtype, tiny_be
     model, computed = ours(tiny_bert, mixed_precision=True, grad_scaler_config={"enabled": scaled}), []
     shim = shim_of(model)
     shim._model.encoder.layer[0].output.dense.register_forward_hook(lambda *told: computed.append(told[-1].dtype))
-    for devices in (("cuda",), ("cuda", "cpu")):
+    for devices, expected in ((("cuda",), torch.float32), (("cuda", "cpu"), getattr(torch, dtype))):
         monkeypatch.setattr("spacy_per_label.shim.HALF", devices)
-        model.predict(make_docs())
-        model.begin_update(make_docs())
-    assert computed == [torch.float32] * 2 + [getattr(torch, dtype)] * 2
+        for compute in (model.predict, model.begin_update):
+            computed.clear()
+            compute(make_docs())
+            assert set(computed) == {expected}
 
 
 ADAMW = {"L2": 0.01, "L2_is_weight_decay": True, "use_averages": False, "grad_clip": 1.0}
@@ -84,6 +86,24 @@ def test_an_update_goes_on_with_the_moments_that_an_optimizer_is_given(tiny_bert
         learnt.append(parameters(model))
     for name, value in learnt[0].items():
         np.testing.assert_array_equal(value, learnt[1][name], err_msg=name)
+
+
+def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert):
+    """A tensor with a number that fp16 lacks is saved whole."""
+    saved = []
+    for half in (False, True):
+        model = ours(tiny_bert, half_weights=half)
+        with torch.no_grad():
+            shim_of(model)._model.pooler.dense.bias[0] = 1e6
+        loaded = make_transformer("other", half_weights=half).from_bytes(model.to_bytes())
+        assert {one.dtype for one in shim_of(loaded)._model.parameters()} == {torch.float32}
+        assert shim_of(loaded)._model.pooler.dense.bias[0] == 1e6
+        saved.append((len(shim_of(model).to_bytes()), np.concatenate(loaded.predict(make_docs()))))
+    (whole, vectors), (half, rounded) = saved
+    tensors = 4 * sum(one.numel() for one in shim_of(model)._model.parameters())
+    assert whole - half == pytest.approx(tensors / 2, rel=0.05)
+    np.testing.assert_allclose(rounded, vectors, atol=0.02)
+    assert np.abs(rounded - vectors).max() > 1e-5
 
 
 def test_scaled_gradients_of_parts_are_unscaled_once_and_an_overflow_changes_nothing(tiny_bert, monkeypatch):
