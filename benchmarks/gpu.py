@@ -20,8 +20,11 @@ from typing import Annotated, Any
 import typer
 from spacy.util import load_config
 
+from benchmarks.gpu_work import COLUMNS as WORK_COLUMNS
+from benchmarks.gpu_work import STEPS, measure_steps
 from benchmarks.measure import Cell, make_corpus, write_result
 from labelwise.base.device import device_name, use_gpu
+from labelwise.base.files import remove
 from labelwise.train.reader import PartitionedCorpus
 
 OUT = Path("benchmarks/out/gpu")
@@ -62,8 +65,8 @@ def run(*command: object) -> str:
     return done.stdout.strip()
 
 
-def train(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, **changed: Any) -> str:
-    """Train some steps, and say where the time went; keys of the config have two underscores for a dot."""
+def command(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, **changed: Any) -> list[str]:
+    """Write the config of a training, whose keys have two underscores for a dot; return its command."""
     config = load_config(CONFIG, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": steps}
     options = ["--transformer-name", transformer, "--curve", OUT / f"{name}.tsv", "--gpu-id", gpu_id]
@@ -75,16 +78,38 @@ def train(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, *
             block = block[part]
         block[last] = value
     config.to_disk(OUT / f"{name}.cfg")
-    printed = run("-m", "scripts.train", OUT / f"{name}.cfg", corpus, OUT / name, *options)
-    said = " ".join(printed.split())
+    return [str(each) for each in ("-m", "scripts.train", OUT / f"{name}.cfg", corpus, OUT / name, *options)]
+
+
+def train(*given: Any, **changed: Any) -> str:
+    """Train some steps, and say where the time went; see `command`."""
+    said = " ".join(run(*command(*given, **changed)).split())
     told = re.search(r"[\d,]+ words? in .*? per second", said)
     halved = said.count("out of memory at")
-    header, *rows = [line.split("\t") for line in (OUT / "resources.tsv").read_text().splitlines()]
-    column = header.index("gpu_percent") if "gpu_percent" in header else 0
-    busy = [float(row[column]) for row in rows if int(row[1]) > 0] if column else []
     parts = [told[0] if told else said[-200:], f"memory ran out {halved} times" if halved else ""]
-    parts += [f"the GPU was busy {sum(busy) / len(busy):.0f} %" if busy else ""]
+    header, *_, last = [line.split("\t") for line in (OUT / "resources.tsv").read_text().splitlines()]
+    parts += [f"{name} {value}" for name, value in zip(header, last, strict=True) if name.startswith("gpu_")]
     return "; ".join(filter(None, parts))
+
+
+def resume(*given: Any, **changed: Any) -> str:
+    """Kill a training once it has a checkpoint, and resume it; see `command`.
+
+    RAISES (RuntimeError): it ended before, or it starts over.
+    """
+    arguments, checkpoint = command(*given, **changed), OUT / f"{given[0]}.checkpoint"
+    remove(checkpoint)
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (checkpoint / "state.json").is_file():
+        if process.poll() is not None:
+            raise RuntimeError("the training ended before it was killed")
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    found = re.search(r"Resuming from step \d+", run(*arguments, "--resume"))
+    if not found:
+        raise RuntimeError("the training started over")
+    return found[0]
 
 
 def losses(name: str) -> str:
@@ -105,11 +130,16 @@ def evaluate(model: Path, split: Path, gpu_id: int, texts: int) -> str:
 
 def main(
     corpus: Annotated[Path | None, typer.Option(help="Merged corpus; one of 2,000 texts is made if not given")] = None,
+    pretend: Annotated[list[Path], typer.Option(help="Count the work of a step for corpora; see `gpu_work`")] = [],  # noqa: B006
     gpu_id: Annotated[int, typer.Option(help="Number of the GPU")] = 0,
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 50,
     tiny: Annotated[bool, typer.Option("--tiny", help="A tiny transformer")] = False,
 ) -> None:
     """Take the steps in order; write the table after each."""
+    if pretend:
+        found = list(map(measure_steps, pretend))
+        write_result("gpu_work", WORK_COLUMNS, found, note=f"{STEPS} steps of each corpus.")
+        return
     OUT.mkdir(parents=True, exist_ok=True)
     rows: list[list[Cell]] = []
     on_gpu = gpu_id >= 0
@@ -136,18 +166,21 @@ def main(
         machine = device_name(gpu_id)
     finally:
         step("thinc", lambda: machine)
-    if on_gpu:
-        step("tests", lambda: run("-m", "pytest", "-q", "-m", "gpu", "tests")[-300:])
     made = corpus or make_corpus(2000, OUT)
     transformer = OUT / "transformer"
     make_transformer(made, transformer, tiny=tiny)
     for precision in ("fp32", "fp16", "bf16"):
         step(f"{steps} steps in {precision}", train, precision, made, transformer, steps, gpu_id, precision=precision)
+    step("a training that is killed", resume, "killed", made, transformer, steps, gpu_id)
     if on_gpu:
         huge: dict[str, Any] = {"training__batcher__size": 20_000_000, "training__batcher__buffer": 1_000_000}
         step("a batch that doesn't fit", train, "halve", made, transformer, 2, gpu_id, **huge)
     for texts in (16, 256):
         step(f"evaluation, {texts} texts", evaluate, OUT / "fp32", made / "dev", gpu_id, texts)
+    for precision in ("fp16", "bf16"):
+        step(f"evaluation in {precision}", evaluate, OUT / precision, made / "dev", gpu_id, 256)
+    if on_gpu:
+        step("evaluation on the CPU", evaluate, OUT / "bf16", made / "dev", -1, 256)
     if on_gpu and int(run("-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())")) > 1:
         step("losses on one GPU", losses, "fp32")
         step("two GPUs", train, "two", made, transformer, steps, gpu_id, precision="fp32", gpus=2)

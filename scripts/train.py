@@ -64,6 +64,9 @@ def train_cli(
     words, seconds = trained.state.words, trained.state.seconds
     speed = f"{words / max(seconds, 1e-9):,.0f} per second"
     msg.info(f"{counted(words, 'word')} in {tqdm.format_interval(seconds)}: {speed}")
+    if trained.state.skipped:
+        steps = counted(trained.state.skipped, "step")
+        msg.warn(f"{steps} changed nothing, as the loss wasn't a finite number; precision bf16 or fp32 avoids that")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Expected calibration error on dev: {after:.3f} ({before:.3f} uncalibrated)")

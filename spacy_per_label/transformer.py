@@ -2,8 +2,8 @@
 
 spacy-transformers cuts each text's output out of the batch, aligns it with the tokens in Python, and computes a
 gradient for each text. That takes the CPU 40 ms for 1,000 words, longer than a GPU needs for them. Here arrays align
-the whole batch; what is computed is the same. The model, its tokenizer, its precision, and how it is saved are
-spacy-transformers'.
+the whole batch, and spans of about the same length share a table, as each row of a table is as long as its longest;
+what is computed is the same. The model, its tokenizer, and how it is saved are spacy-transformers'.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,9 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d
 
+TABLES = 4  # for a batch, at most; each launches all kernels of the transformer
+PADDING = 0.1  # the share of a batch's cells below which no further table is worth it
+
 
 @registry.architectures("spacy-per-label.Transformer.v1")
 def make_transformer(
@@ -27,19 +30,26 @@ def make_transformer(
     transformer_config: dict[str, Any] = {},  # noqa: B006
     mixed_precision: bool = False,
     grad_scaler_config: dict[str, Any] = {},  # noqa: B006
+    half_weights: bool = False,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a layer that gives each token the mean of its wordpieces' vectors.
 
     name (str): of the model on the hub, or its folder. Its tokenizer must be a fast one.
     window, stride (int): texts are given to the model in spans of so many tokens, which begin so far apart.
-    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: see spacy-transformers' TransformerModel.
+    tokenizer_config, transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
+    mixed_precision (bool): compute in half precision on a GPU: fp16 if gradients are scaled, else bf16.
+    half_weights (bool): save weights in fp16.
     """
     from spacy_transformers import TransformerModel
     from spacy_transformers.span_getters import configure_strided_spans
 
+    from spacy_per_label.shim import TransformerShim
+
     get_spans = configure_strided_spans(window, stride)
-    config, scaler = dict(transformer_config), dict(grad_scaler_config)
-    model = TransformerModel(name, get_spans, dict(tokenizer_config), config, mixed_precision, scaler)
+    model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config))
+    shims: list[Any] = model.layers[0].shims
+    options: dict[str, Any] = {"mixed_precision": mixed_precision, "grad_scaler_config": dict(grad_scaler_config)}
+    shims[:] = [TransformerShim(shims[0]._hfmodel, half_weights=half_weights, **options)]
     return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model])
 
 
@@ -55,17 +65,18 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
     """Give the vectors of the tokens of each text."""
+    import torch
     from thinc.api import torch2xp, xp2torch
 
     ops: Any = model.ops
-    batch, places, lengths = find_wordpieces(model.layers[0], docs)
+    batches, places, lengths = find_wordpieces(model.layers[0], docs)
     sizes = np.array(list(map(len, docs)), "int32")
     if not len(places):  # white space alone
         return ops.unflatten(ops.alloc_f((len(lengths), model.get_dim("nO"))), sizes), lambda gradients: []
-    output, backprop_transformer = model.layers[0].layers[0](batch, is_train)
-    hidden = output.last_hidden_state
+    outputs, backprops = zip(*(model.layers[0].layers[0](batch, is_train) for batch in batches), strict=True)
+    hidden = [output.last_hidden_state for output in outputs]
     # The kernels of thinc know single precision alone.
-    X: Any = torch2xp(hidden.detach().float().reshape(-1, hidden.shape[-1]), ops=ops)
+    X: Any = torch2xp(torch.cat([table.detach().float().flatten(0, 1) for table in hidden]), ops=ops)
     cells, tokens = ops.asarray(places), ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
     divisors = ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
     vectors = ops.reduce_mean(X[cells], ops.asarray(lengths))
@@ -74,14 +85,15 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
         """Add up the gradients of each wordpiece's vector, and give them to the transformer."""
         dX = ops.alloc_f(X.shape)
         ops.scatter_add(dX, cells, (ops.flatten(gradients) / divisors)[tokens])
-        d_hidden = xp2torch(dX.reshape(hidden.shape)).to(hidden.dtype)
-        backprop_transformer({"last_hidden_state": d_hidden})
+        parts = xp2torch(dX).split([len(table.flatten(0, 1)) for table in hidden])
+        for table, part, backprop_table in zip(hidden, parts, backprops, strict=True):
+            backprop_table({"last_hidden_state": part.reshape(table.shape).to(table.dtype)})
         return []
 
     return ops.unflatten(vectors, sizes), backprop
 
 
-def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndarray, np.ndarray]:
+def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[list[Any], np.ndarray, np.ndarray]:
     """Find the wordpieces of texts, in tables with a row for each span of a text, and those of each token.
 
     A wordpiece belongs to every token that it shares a character with. The texts "Ann ran" and "Bo" may give
@@ -89,7 +101,8 @@ def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndar
         [CLS]  Ann  ran  [SEP]      cells 0 to 3
         [CLS]  B    ##o  [SEP]      cells 4 to 7
 
-    so that the tokens Ann, ran and Bo have the cells [1, 2, 5, 6], and [1, 1, 2] of them.
+    so that the tokens Ann, ran and Bo have the cells [1, 2, 5, 6], and [1, 1, 2] of them. Cells are counted through all
+    tables.
 
     transformer (Model): spacy-transformers' TransformerModel.
     RETURNS (tuple): the tables, as the transformer takes them; the cells of the tokens' wordpieces, token by token; and
@@ -118,5 +131,36 @@ def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[Any, np.ndar
     owner_of_char = np.concatenate([np.zeros(0, int), *owners])
     # A pair of a token and a cell, as one number, occurs once for each character that both have.
     token, places = np.divmod(np.unique(owner_of_char[place] * sizes.size + cell), sizes.size)
-    batch = WordpieceBatch([], ids, mask.astype("float32"), [], tables.get("token_type_ids"))
-    return batch, places.astype("int32"), np.bincount(token, minlength=before).astype("int32")
+    batches, cells, types = [], np.zeros(ids.shape, "int32"), tables.get("token_type_ids")
+    first = 0
+    for rows in split_rows(mask.sum(axis=1)):
+        part = np.ix_(rows, np.flatnonzero(mask[rows].any(axis=0)))
+        batches.append(
+            WordpieceBatch([], ids[part], mask[part].astype("float32"), [], None if types is None else types[part])
+        )
+        cells[part] = first + np.arange(ids[part].size).reshape(ids[part].shape)
+        first += ids[part].size
+    return batches, cells.ravel()[places], np.bincount(token, minlength=before).astype("int32")
+
+
+def split_rows(lengths: np.ndarray) -> list[np.ndarray]:
+    """Split rows into tables, each as wide as its longest row, so that they have the fewest cells.
+
+    RETURNS (list[np.ndarray]): the rows' numbers, in order; one table, or as many as needed for PADDING, or TABLES.
+    """
+    sizes, counts = np.unique(lengths, return_counts=True)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    # The cells of a table that has the sizes from one number to another, and rows as long as the last of them.
+    rows, widths = ends - ends[:, None], np.concatenate([[0], sizes])
+    cells = np.where(rows > 0, rows * widths, np.inf)
+    fewest, cuts = cells[0], list[np.ndarray]()
+    while len(cuts) + 1 < TABLES and lengths.sum() < (1 - PADDING) * fewest[-1]:
+        sums = fewest[:, None] + cells
+        fewest = sums.min(axis=0)
+        cuts.append(sums.argmin(axis=0))
+    table, end = np.zeros(len(sizes), int), len(sizes)
+    for cut in reversed(cuts):
+        end = int(cut[end])
+        table[:end] += 1
+    table_of_row = table[np.searchsorted(sizes, lengths)]
+    return [np.flatnonzero(table_of_row == number) for number in sorted({*table.tolist()}, reverse=True)]

@@ -6,6 +6,7 @@ kernel that is given something not contiguous. It can't tell what a kernel compu
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,7 @@ FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")  # these
 KERNELS = "maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"
 KERNELS += " reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum"
 CPU = NumpyOps(use_blis=False)
+COUNTS: Counter[str] = Counter()  # how often the computer waited for the device, and the bytes that it copied there
 
 
 def held(value: Any) -> Any:
@@ -53,7 +55,18 @@ def on_device(function: Callable[..., Any], take: Callable[[Any], Any] = given) 
 
 def from_device(name: str) -> Callable[..., Any]:
     """Make a method whose result is copied from the device."""
-    return lambda self, *options: getattr(self.array, name)(*options)
+
+    def waited(self: "Array", *options: Any) -> Any:
+        COUNTS["waits"] += 1
+        return getattr(self.array, name)(*options)
+
+    return waited
+
+
+def sent(value: Any) -> Any:
+    """Take the array out of one of the device's; one of numpy's is copied there."""
+    COUNTS["bytes"] += value.nbytes if isinstance(value, np.ndarray) else 0
+    return held(value)
 
 
 class Array(NDArrayOperatorsMixin):
@@ -63,6 +76,7 @@ class Array(NDArrayOperatorsMixin):
         self.array = array
 
     def get(self) -> np.ndarray:
+        COUNTS["waits"] += 1
         return self.array.copy()
 
     def __len__(self) -> int:
@@ -114,7 +128,7 @@ class Cupy:
             return own
         if name in ("split", "array_split"):  # where a split cuts is told by numbers of this side
             return lambda array, *places: made(own(given(array), *places))
-        return on_device(own, held if name in FROM_HERE else given)
+        return on_device(own, sent if name in FROM_HERE else given)
 
 
 CUPY = Cupy()
@@ -154,7 +168,7 @@ def from_torch(tensor: Any, *, ops: Any = None) -> Array:
 
 def to_torch(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     """Give PyTorch an array; one of numpy's is copied to the device."""
-    tensor = sys.modules["torch"].from_numpy(held(array))
+    tensor = sys.modules["torch"].from_numpy(sent(array))
     return tensor.requires_grad_(requires_grad) if requires_grad else tensor
 
 

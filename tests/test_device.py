@@ -5,14 +5,16 @@ import re
 import subprocess
 import sys
 from types import SimpleNamespace
-from unittest.mock import Mock
+from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import numpy as np
 import pytest
 import thinc.api
 
-from labelwise.base.device import CpuOps, use_gpu, why_not
+from labelwise.base.device import CpuOps, GpuMeter, use_gpu, why_not
 from labelwise.base.errors import InputError
+from tests.train.training import train_in
 
 
 def test_a_gpu_that_isnt_there_is_named():
@@ -74,3 +76,66 @@ def test_whoever_asks_for_the_cpu_is_given_the_same():
     assert not getattr(thinc.api.get_current_ops(), "use_blis", False)
     with thinc.api.use_ops("cpu"):
         assert type(thinc.api.get_current_ops()) is CpuOps
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_training_on_the_cpu_leaves_a_gpu_that_is_there_alone(workers, demo_corpus, tmp_path, monkeypatch):
+    """Else each process has a GPU open, and a forked one fails, as CUDA can't be used in it."""
+    touched = Mock(side_effect=RuntimeError("cudaErrorInitializationError: initialization error"))
+    for module in (thinc.compat, thinc.util):
+        monkeypatch.setattr(module, "has_cupy_gpu", True)
+        monkeypatch.setattr(module, "cupy", SimpleNamespace(random=SimpleNamespace(seed=touched)))
+    train_in(tmp_path, demo_corpus, workers=workers)
+    assert not touched.called
+
+
+def test_a_gpu_is_seeded_and_multiplies_in_tf32(monkeypatch):
+    torch = pytest.importorskip("torch")
+    before, seeded = torch.get_float32_matmul_precision(), Mock()
+    for module in (thinc.compat, thinc.util):
+        monkeypatch.setattr(module, "has_cupy_gpu", True)
+        monkeypatch.setattr(module, "cupy", SimpleNamespace(random=SimpleNamespace(seed=seeded)))
+    monkeypatch.setattr(thinc.api, "require_gpu", lambda gpu_id: True)
+    use_gpu(-1)
+    assert torch.get_float32_matmul_precision() == before == "highest"
+    try:
+        use_gpu(0)
+        thinc.api.fix_random_seed(7)
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    seeded.assert_called_once_with(7)
+
+
+def kernel(start: float, end: float, device: str = "CUDA") -> Any:
+    """What PyTorch's profiler tells of one, in microseconds."""
+    types = pytest.importorskip("torch").autograd.DeviceType
+    return SimpleNamespace(device_type=getattr(types, device), time_range=SimpleNamespace(start=start, end=end))
+
+
+@pytest.mark.parametrize(
+    ("events", "percent"),
+    [
+        ([kernel(0, 250_000), kernel(100_000, 300_000), kernel(900_000, 1_000_000), kernel(0, 10**6, "CPU")], 40),
+        ([kernel(0, 5_000_000)], 100),
+        ([], ""),
+    ],
+)
+def test_a_gpu_is_busy_while_it_has_a_kernel(events, percent, monkeypatch):
+    """In a step of a second; kernels that overlap count once. Without events, CUPTI didn't tell."""
+    torch = pytest.importorskip("torch")
+    clock, used = iter([10.0, 11.0]), iter([3 * 2**20, 5 * 2**20])
+    profiled = Mock(**{"events.return_value": events})
+    monkeypatch.setattr("torch.profiler.profile", lambda activities: MagicMock(**{"__enter__.return_value": profiled}))
+    monkeypatch.setattr("labelwise.base.device.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    for name in ("synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda gpu_id: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda gpu_id: next(used))
+    meter = GpuMeter(0)
+    with meter.measure(False):
+        pass
+    assert meter.take() == {"gpu_percent": "", "gpu_memory_mb": 3}
+    with meter.measure(True):
+        pass
+    assert meter.take() == {"gpu_percent": percent, "gpu_memory_mb": 5}
+    assert GpuMeter(-1).take() == {}

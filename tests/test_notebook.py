@@ -4,7 +4,9 @@ import os
 import re
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -63,3 +65,23 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path):
 def test_it_is_committed_without_output():
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     assert [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("", {"gpu_id": -1, "precision": "fp32"}),
+        ("Tesla T4, 15360 MiB, 580.82.07, 7.5\n", {"gpu_id": 0, "precision": "fp16"}),
+        ("NVIDIA A100-SXM4-40GB, 40960 MiB, 590.1, 8.0\nNVIDIA A100, 40960 MiB, 590.1, 8.0", {"precision": "bf16"}),
+        ("Tesla T4, 15360 MiB, 550.54.15, 7.5\n", "Driver 550.54.15, compute capability 7.5: CUDA 13 needs driver 580"),
+        ("Tesla P100-PCIE-16GB, 16384 MiB, 580.1, 6.0\n", "capability 6.0: CUDA 13 needs"),
+    ],
+)
+def test_the_notebook_names_a_runtime_that_is_too_old_before_it_installs(told, expected, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: told and f"/usr/bin/{name}")
+    monkeypatch.setattr("subprocess.run", lambda *given, **options: SimpleNamespace(stdout=told))
+    (source,) = (cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if "nvidia-smi" in cell.source)
+    given = {"SETTINGS": {}}
+    with pytest.raises(RuntimeError, match=expected) if isinstance(expected, str) else nullcontext():
+        exec(source, given)
+        assert given["SETTINGS"].items() >= expected.items()

@@ -1,6 +1,8 @@
 """project.yml, dvc.yaml, requirements, pages and code are in step; `make lint` runs this file."""
 
 import re
+import tomllib
+from itertools import chain
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -188,6 +190,20 @@ def test_every_environment_is_pinned_and_can_be_made_anew(environment):
     assert all(re.fullmatch(r"[a-z0-9-]+(\[\w+\])?==[\w.+]+", line) for line in lines[1:]), lines
     assert f"> requirements/{name}.txt\n" in MAKEFILE.partition("\nlock:")[2]
     assert environment in MAKEFILE.partition("\nclean:")[2].split()
+
+
+def test_what_is_installed_with_a_package_is_a_range():
+    """Whoever installs labelwise beside other packages needs room; the environments here are pinned."""
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    required = chain(project["dependencies"], *project["optional-dependencies"].values())
+    assert [one for one in required if "==" in one] == []
+
+
+def test_the_gpus_environment_reads_tokenizers_that_sentencepiece_wrote():
+    """DeBERTa-v3 has no other; spacy-transformers requires neither package."""
+    pinned = read("requirements/gpu.txt")
+    assert "\nsentencepiece==" in pinned
+    assert "\nprotobuf==" in pinned
 
 
 def test_a_benchmark_that_make_is_told_to_run_is_there():

@@ -6,11 +6,16 @@ kernels; numpy's OpenBLAS chooses kernels for the processor that it finds. For A
 
 import math
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
 import thinc.api
+import thinc.compat
+import thinc.util
 from thinc.config import registry
 
 from labelwise.base.errors import InputError
@@ -44,6 +49,8 @@ def use_gpu(gpu_id: int) -> None:
 
     RAISES (InputError): this machine, or this environment, can't use that GPU.
     """
+    # Where thinc sees a GPU, each seed goes to cupy, too; that would open the GPU, which no forked process could use.
+    thinc.util.has_cupy_gpu = gpu_id >= 0 and thinc.compat.has_cupy_gpu
     if gpu_id < 0:
         thinc.api.require_cpu()
         return
@@ -58,6 +65,11 @@ def use_gpu(gpu_id: int) -> None:
             f"GPU {gpu_id} can't be used: {why_not(error)}. The CPU does the same, slowly: --gpu-id -1, or gpu_id: -1 "
             "in project.yml"
         ) from error
+    if find_spec("torch"):
+        import torch
+
+        # Products in TF32, where the GPU has it: of what isn't computed in half precision.
+        torch.set_float32_matmul_precision("high")
 
 
 def why_not(error: Exception) -> str:
@@ -91,14 +103,68 @@ def device_name(gpu_id: int) -> str:
     return cupy.cuda.runtime.getDeviceProperties(gpu_id)["name"].decode()
 
 
-def gpu_load(gpu_id: int) -> Callable[[], float] | None:
-    """Make what measures how busy a GPU is, in percent; None if there is none, or NVML can't tell."""
-    if gpu_id < 0:
-        return None
-    try:
+class GpuMeter:
+    """Measures what a training takes of its GPU; nothing on the CPU, or without PyTorch.
+
+    gpu_id (int): the GPU; the CPU if it is negative.
+    percent (int | None): see `measure`; None until a step was measured, and where CUPTI can't tell.
+    """
+
+    def __init__(self, gpu_id: int) -> None:
+        """Take the GPU."""
+        self.gpu_id = gpu_id if find_spec("torch") else -1
+        self.percent: int | None = None
+
+    @contextmanager
+    def measure(self, wanted: bool) -> Iterator[None]:
+        """Make a block, a step of a training, and find the share of its time in which the GPU computed, in percent.
+
+        PyTorch has the times of the kernels from CUPTI, which costs some time: let it measure few steps. What NVML
+        calls utilization is 100 % of a time in which a process merely has kernels to launch.
+
+        wanted (bool): False measures nothing.
+        """
+        if self.gpu_id < 0 or not wanted:
+            yield
+            return
+        import torch
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            torch.cuda.synchronize(self.gpu_id)
+            start = time.perf_counter()
+            yield
+            torch.cuda.synchronize(self.gpu_id)
+            seconds = time.perf_counter() - start
+        events = [event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+        busy = covered((event.time_range.start, event.time_range.end) for event in events) / 1e6
+        self.percent = min(100, round(100 * busy / seconds)) if events else None
+
+    def take(self) -> dict[str, Any]:
+        """Take the percent of the last measured step, and the most memory that tensors had since the last time, in MB.
+
+        Both are without a value where nothing tells them.
+        """
+        if self.gpu_id < 0:
+            return {}
         import torch
 
-        torch.cuda.utilization(gpu_id)
-    except Exception:  # whatever NVML and its driver raise: training continues without
-        return None
-    return lambda: float(torch.cuda.utilization(gpu_id))
+        peak = torch.cuda.max_memory_allocated(self.gpu_id)
+        torch.cuda.reset_peak_memory_stats(self.gpu_id)
+        return {
+            "gpu_percent": "" if self.percent is None else self.percent,
+            "gpu_memory_mb": round(peak / 2**20),
+        }
+
+
+def covered(intervals: Iterable[tuple[float, float]]) -> float:
+    """Add up the time that intervals cover; what several of them cover counts once.
+
+    >>> covered([(0, 2), (5, 6), (1, 3), (1, 2)])
+    4.0
+    """
+    total, reached = 0.0, -math.inf
+    for start, end in sorted(intervals):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

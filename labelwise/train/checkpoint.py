@@ -8,10 +8,12 @@ a step follows from its number, and so from the place.
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -43,6 +45,7 @@ class State(msgspec.Struct):
     seconds (float): of all steps so far.
     scores (list[float]): of all evaluations so far.
     sub_batch (int): the words that the device is given at a time, since memory ran out; 0 for all of a batch.
+    skipped, skipped_in_a_row (int): steps that changed no parameter, as a loss wasn't finite: all, and the last ones.
     updates (list[int]): how often each parameter was updated.
     """
 
@@ -54,6 +57,8 @@ class State(msgspec.Struct):
     seconds: float = 0.0
     scores: list[float] = []
     sub_batch: int = 0
+    skipped: int = 0
+    skipped_in_a_row: int = 0
     updates: list[int] = []
 
 
@@ -79,17 +84,55 @@ def read_state(checkpoint: Path, digest: str) -> State | None:
     return state if state.digest == digest else None
 
 
-def save_checkpoint(
-    checkpoint: Path, state: State, nlp: Language, optimizer: Optimizer, kept: Mapping[str, Path]
-) -> None:
-    """Save the state, and copies of a pipeline and a curve by their names in the checkpoint, which is replaced."""
-    with atomic(checkpoint, folder=True) as folder:
-        folder.mkdir()
-        for name, path in kept.items():
-            copy(path, folder / name)
-        np.savez(folder / "arrays.npz", allow_pickle=False, **take_arrays(nlp, optimizer))
+class CheckpointSaver:
+    """Saves checkpoints, each in a thread, while training goes on: a transformer's takes seconds to write.
+
+    checkpoint (Path): the folder, which is replaced.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        """Take the folder."""
+        self.checkpoint = checkpoint
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def save(self, state: State, nlp: Language, optimizer: Optimizer, kept: Mapping[str, Path]) -> None:
+        """Begin to save a state, with what it needs of the pipeline and the optimizer as it is now.
+
+        Until it is saved, there is a second copy of all parameters and moments in memory.
+
+        kept (Mapping[str, Path]): a pipeline and a curve, by their names in the checkpoint; they mustn't change until
+            `wait` returns.
+        RAISES: what `wait` raises of the one before.
+        """
+        self.wait()
         state.updates = [optimizer.nr_update.get(parameter.key, 0) for parameter in find_parameters(nlp)]
-        (folder / "state.json").write_bytes(msgspec.json.encode(state))
+        given = (msgspec.json.encode(state), take_arrays(nlp, optimizer), kept)
+        self._thread = threading.Thread(target=self._write, args=given, name="checkpoint")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is saved.
+
+        RAISES (InputError): the disk is full, or another process saves there; or whatever else was wrong.
+        """
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        if self._error:
+            error, self._error = self._error, None
+            raise error
+
+    def _write(self, state: bytes, arrays: Mapping[str, np.ndarray], kept: Mapping[str, Path]) -> None:
+        try:
+            with atomic(self.checkpoint, folder=True) as folder:
+                folder.mkdir()
+                for name, path in kept.items():
+                    copy(path, folder / name)
+                np.savez(folder / "arrays.npz", allow_pickle=False, **arrays)
+                (folder / "state.json").write_bytes(state)
+        except BaseException as error:
+            self._error = error
 
 
 def copy(source: Path, target: Path) -> None:
@@ -102,16 +145,21 @@ def copy(source: Path, target: Path) -> None:
 
 def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
     """Copy everything that is an array."""
-    arrays = {}
+
+    def copied(values: Any) -> np.ndarray:
+        """Copy an array of numpy's or cupy's to numpy."""
+        return values.copy() if isinstance(values, np.ndarray) else get_array_ops(values).to_numpy(values)
+
+    arrays: dict[str, np.ndarray] = {}
     for number, parameter in enumerate(find_parameters(nlp)):
-        arrays[f"parameter-{number}"] = parameter.get()
+        arrays[f"parameter-{number}"] = copied(parameter.array)
         for name in STATES:
             values = getattr(optimizer, name) or {}
             if parameter.key in values:
-                arrays[f"{name}-{number}"] = get_array_ops(values[parameter.key]).to_numpy(values[parameter.key])
+                arrays[f"{name}-{number}"] = copied(values[parameter.key])
     for number, scaler in enumerate(find_scalers(nlp)):
-        arrays[f"scale-{number}"] = scaler._scale.cpu().numpy()
-        arrays[f"growth-{number}"] = scaler._growth_tracker.cpu().numpy()
+        arrays[f"scale-{number}"] = copied(scaler._scale.cpu().numpy())
+        arrays[f"growth-{number}"] = copied(scaler._growth_tracker.cpu().numpy())
     return arrays
 
 

@@ -1,17 +1,16 @@
 """The training loop: spaCy's own (spacy/training/loop.py, train_while_improving), streamed, in one process or more.
 
 Whatever `max_epochs` is, texts are streamed, and an update that runs out of memory is begun anew with fewer words at a
-time. What is random in a step follows from the seed, the step's number and the rank, so that no generator's state has
-to be kept: a training resumes from a checkpoint by setting the schedules and the place in the corpus, and goes on.
+time; one whose loss isn't finite changes nothing. What is random in a step follows from the seed, the step's number and
+the rank, so that no generator's state has to be kept: a training resumes from a checkpoint by setting the schedules and
+the place in the corpus, and goes on.
 
 Several processes, the ranks, each run the loop on the same batches. They share out the texts of each batch, and of dev,
 sum gradients and counts, and so take the same steps.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -33,7 +32,7 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
 
     YIELDS (dict[str, Any]): after each step, what spaCy's loop tells its logger; of one that wasn't evaluated, `score`
         is None. Whoever consumes it logs, and saves pipelines and checkpoints.
-    RAISES (InputError): memory ran out, or the corpus is empty.
+    RAISES (InputError): memory ran out, losses weren't finite, or the corpus is empty.
     """
     nlp, state, ranks, optimizer = training.nlp, training.state, training.ranks, training.optimizer
     settings, spent, evaluated = training.settings, training.spent, state.step
@@ -41,18 +40,21 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
     dropouts = islice(constant(drop) if isinstance(drop, float) else drop, state.step + 1, None)
     batches = read_batches(training.corpus, settings["batcher"], settings["max_epochs"], state.epoch, state.batches)
     while not is_over(training):
-        with timed(spent, "seconds"):
-            with timed(spent, "waiting"):
+        before_evaluation = (state.step + 2) % settings["eval_frequency"] == 0
+        with training.meter.measure(before_evaluation), training.timed("seconds"):
+            with training.timed("waiting"):
                 batch = next(batches, None)
             if batch is None:
                 break
             texts = deal_out(batch.texts, ranks.count)[ranks.rank]
-            training.losses.update(update_within_memory(training, texts, next(dropouts)))
-            with timed(spent, "waiting"):
-                sum_gradients(training.parameters, training.scalers, ranks)
-            for _, component in nlp.pipeline:
-                if getattr(component, "is_trainable", False):
-                    component.finish_update(optimizer)  # type: ignore[attr-defined]
+            losses = update_within_memory(training, texts, next(dropouts))
+            if losses is not None:
+                training.losses.update(losses)
+                with training.timed("waiting"):
+                    sum_gradients(training.parameters, ranks)
+                for _, component in nlp.pipeline:
+                    if getattr(component, "is_trainable", False):
+                        component.finish_update(optimizer)  # type: ignore[attr-defined]
             optimizer.step_schedules()
             words = sum(map(len, batch.texts))
             state.step, state.epoch, state.batches = state.step + 1, batch.epoch, batch.number
@@ -75,14 +77,6 @@ def is_over(training: Training) -> bool:
     scores = [0.0, *state.scores]  # after step 0, nothing has been learnt
     waited = step - every * scores.index(max(scores)) if step % every == 0 else 0
     return 0 < settings["max_steps"] <= step or 0 < settings["patience"] <= waited
-
-
-@contextmanager
-def timed(spent: Counter[str], name: str) -> Iterator[None]:
-    """Add the seconds that a block takes to what was spent."""
-    start = time.perf_counter()
-    yield
-    spent[name] += time.perf_counter() - start  # type: ignore[assignment]
 
 
 def evaluate(training: Training) -> dict[str, Any]:

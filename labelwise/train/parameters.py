@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,14 +77,6 @@ def find_scalers(nlp: Language) -> list[Any]:
     return [scaler for scaler in scalers if scaler is not None and scaler._enabled]
 
 
-def set_aside(parameters: Sequence[Parameter], sums: dict[Any, Any]) -> None:
-    """Add PyTorch's gradients to sums, and clear them: a scaler unscales all there are after each backward pass."""
-    for parameter in parameters:
-        if parameter.tensor is not None and parameter.tensor.grad is not None:
-            sums[parameter.key] = parameter.tensor.grad + sums.get(parameter.key, 0)
-            parameter.tensor.grad = None
-
-
 def clear_gradients(nlp: Language) -> None:
     """Clear gradients and listener caches after an aborted update; free the device's memory."""
     for parameter in find_parameters(nlp):
@@ -99,7 +91,7 @@ def clear_gradients(nlp: Language) -> None:
     # cupy's pools hold blocks of PyTorch's memory, where gpu_allocator is "pytorch".
     for pool in context_pools.get().values():
         pool.free_all_blocks()
-    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 

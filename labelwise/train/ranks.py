@@ -124,7 +124,12 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
         )
     context, shared = get_context(start_method()), SharedMemory(create=True, size=size)
     pipes, processes = [], []
+    # In as many threads as the others, PyTorch rounds as they do, and parameters stay equal to the bit.
+    torch: Any = sys.modules.get("torch")
+    threads = torch and torch.get_num_threads()
     try:
+        if torch:
+            torch.set_num_threads(1)
         for rank in range(1, count):
             end, other = context.Pipe()
             process = context.Process(  # type: ignore[attr-defined]
@@ -144,6 +149,8 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
             process.join()
         shared.close()
         shared.unlink()
+        if torch:
+            torch.set_num_threads(threads)
 
 
 def _run_rank(
@@ -231,18 +238,14 @@ def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
         )
 
 
-def sum_gradients(parameters: Sequence[Parameter], scalers: Sequence[Any], ranks: SingleProcess) -> None:
+def sum_gradients(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
     """Wait for all ranks, and give each parameter the sum of its gradients in all of them.
 
     A parameter that has a gradient in one of them has one in all, which may be zero: a rank may have no text, or none
-    that a parameter sees. If a scaled gradient was infinite in one, all of them skip the step.
+    that a parameter sees. A scaled gradient that is infinite in one is so in the sum, and all of them skip the update.
     """
     if ranks.count == 1:
         return
-    told = ranks.all_gather_object(
-        ([one.has_gradient() for one in parameters], [scaler.found_inf for scaler in scalers])
-    )
-    has_gradient, found_inf = (list(map(any, zip(*one, strict=True))) for one in zip(*told, strict=True))
-    for scaler, found in zip(scalers, found_inf, strict=True):
-        scaler._found_inf = found
+    told = ranks.all_gather_object([one.has_gradient() for one in parameters])
+    has_gradient = list(map(any, zip(*told, strict=True)))
     ranks.all_reduce([one.gradient() for one, has in zip(parameters, has_gradient, strict=True) if has])

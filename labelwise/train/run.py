@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from spacy.language import Language
 from spacy.training.loop import update_meta
 from thinc.api import Config
 
-from labelwise.base.device import gpu_load, use_gpu
+from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic_together, beside, check_replaceable, remove
 from labelwise.base.parallel import start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
@@ -24,7 +24,7 @@ from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
-from labelwise.train.checkpoint import BEST, CURVE, State, copy, digest_training, read_state, restore, save_checkpoint
+from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
 from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of
 from labelwise.train.held_out import fit
 from labelwise.train.loop import score_counts, train_while_improving
@@ -86,18 +86,18 @@ def train_pipeline(
     out (Path | str): the folder for the pipeline.
     curve (Path | str): a TSV file for the scores over time.
     resources (Path | str | None): a TSV file for memory, speed and the GPU's load over time.
-    log (Callable): is told which labels are left out, which step training resumes from, or why it starts over, and
-        when memory ran out.
+    log (Callable): is told which labels are left out, which step training resumes from, or why it starts over, when
+        memory ran out, and which steps were skipped.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
         config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
-        a text doesn't fit into memory, or a process was killed.
+        a text doesn't fit into memory, losses aren't finite numbers, or a process was killed.
     RETURNS (TrainResult | None): None in ranks that torchrun has started, but for the first.
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
     use_gpu(wanted.gpu_id)
     settings = read_settings(wanted)
-    with autocasting(settings, wanted.gpu_id), launched_ranks(wanted.gpu_id) as launched:
+    with launched_ranks(wanted.gpu_id) as launched:
         if launched and launched.rank:
             checkpoint, state = launched.all_gather_object(None)[0]
             follow(wanted, None, checkpoint, state, launched)
@@ -123,22 +123,6 @@ def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
     ranks = TorchRanks(gpu_id)
     yield ranks
     ranks.distributed.destroy_process_group()
-
-
-@contextmanager
-def autocasting(settings: Config, gpu_id: int) -> Iterator[None]:
-    """Make a block in which a GPU autocasts to bf16, where mixed precision has no gradient scaler."""
-    if gpu_id < 0 or not settings["system"].get("mixed_precision") or settings["system"].get("grad_scaler"):
-        yield
-        return
-    import torch
-
-    before = torch.get_autocast_dtype("cuda")
-    torch.set_autocast_dtype("cuda", torch.bfloat16)
-    try:
-        yield
-    finally:
-        torch.set_autocast_dtype("cuda", before)
 
 
 def prepare(
@@ -181,13 +165,12 @@ def train(wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | Non
         training = make_training(nlp, wanted.gpu_id, state, checkpoint, ranks, log)
         strings = strings_of(wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         tell, close = training.settings["logger"](nlp, sys.stdout, sys.stderr)
-        gpu, loads = gpu_load(wanted.gpu_id), list[float]()
+        saver = CheckpointSaver(checkpoint)
         try:
             for info in train_while_improving(training):
-                loads += [gpu()] if gpu else []
                 if info["score"] is not None:
-                    info["resources"] = describe_resources(state, info["spent"], loads)
-                    loads.clear()
+                    saver.wait()  # it copies the curve, and the best pipeline so far
+                    info["resources"] = describe_resources(state, info["spent"]) | training.meter.take()
                 tell(info)
                 if info["score"] is None:
                     continue
@@ -196,9 +179,10 @@ def train(wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | Non
                     with nlp.use_params(training.optimizer.averages):
                         save_pipeline(nlp, prepared.folder, prepared.final_curve, strings)
                 kept = {BEST: prepared.folder, CURVE: prepared.curve}
-                save_checkpoint(checkpoint, state, nlp, training.optimizer, kept)
+                saver.save(state, nlp, training.optimizer, kept)
         finally:
             close()
+            saver.wait()
     return training
 
 
@@ -257,11 +241,8 @@ def follow(wanted: TrainingConfig, nlp: Language | None, checkpoint: Path, state
         pass
 
 
-def describe_resources(state: State, spent: Mapping[str, float], loads: Sequence[float]) -> dict[str, Any]:
-    """Describe what the machine did since the last evaluation, for the file of resources.
-
-    loads (Sequence[float]): of the GPU, after each step; empty without one.
-    """
+def describe_resources(state: State, spent: Mapping[str, float]) -> dict[str, Any]:
+    """Describe what the computer did since the last evaluation, for the file of resources."""
     seconds, (memory, measure) = max(spent["seconds"], 1e-9), tree_memory(os.getpid())
     return {
         "seconds": f"{state.seconds:.1f}",
@@ -270,7 +251,7 @@ def describe_resources(state: State, spent: Mapping[str, float], loads: Sequence
         "memory_mb": round(memory / 2**20),
         "memory_measure": measure,
         "waiting_percent": round(100 * spent["waiting"] / seconds),
-    } | ({"gpu_percent": round(sum(loads) / len(loads))} if loads else {})
+    }
 
 
 def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) -> None:
@@ -283,13 +264,9 @@ def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) 
     """
     shutil.rmtree(folder, ignore_errors=True)
     nlp.meta["performance"] = json.loads(json.dumps(nlp.meta["performance"], sort_keys=True))
-    paths, system = nlp.config["paths"], nlp.config["system"]
-    paths |= {"curve": str(curve), "resources": None}
+    nlp.config["paths"] |= {"curve": str(curve), "resources": None}
     if vectors_of(nlp.config):  # they are in the pipeline now
         embed_of(nlp.config)["vectors"] = None
-    if system.get("mixed_precision"):
-        # What was trained in bf16 predicts in fp32: fp16, in which it would, is another precision.
-        system["mixed_precision"] = system["grad_scaler"]
     nlp.to_disk(folder)
     if not nlp.vocab.vectors.size:
         (folder / "vocab" / "strings.json").write_text(json.dumps(strings, ensure_ascii=False), encoding="utf8")

@@ -1,7 +1,9 @@
 """What each step of a training needs, made of the config."""
 
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from spacy.language import Language
@@ -9,8 +11,9 @@ from spacy.schemas import ConfigSchemaTraining
 from spacy.util import registry
 from thinc.api import set_gpu_allocator
 
+from labelwise.base.device import GpuMeter
 from labelwise.train.checkpoint import State
-from labelwise.train.parameters import find_parameters, find_scalers
+from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import example_maker, open_corpora
 
@@ -23,7 +26,9 @@ class Training:
     ranks (SingleProcess): the processes that train together.
     log (Callable): is told when memory ran out, and training goes on.
     losses (Counter[str]): since the last evaluation.
-    spent (Counter[str]): since the last evaluation: words, seconds of all steps, and those of waiting.
+    spent (Counter[str]): since the last evaluation: words, seconds of all steps, and those of waiting: for texts to be
+        read and tokenized, and for other ranks.
+    meter (GpuMeter): measures the GPU.
     """
 
     def __init__(
@@ -46,5 +51,13 @@ class Training:
         self.corpus, self.dev = open_corpora(config)
         self.optimizer = self.settings["optimizer"]
         self.make_example = example_maker(nlp)
-        self.parameters, self.scalers = find_parameters(nlp), find_scalers(nlp)
+        self.parameters = find_parameters(nlp)
         self.losses, self.spent = Counter[str](), Counter[str]()
+        self.meter = GpuMeter(gpu_id)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the seconds that a block takes to what was spent."""
+        start = time.perf_counter()
+        yield
+        self.spent[name] += time.perf_counter() - start  # type: ignore[assignment]

@@ -87,7 +87,7 @@ class TrainingConfig:
             changed["corpora.train.limit"] = self.limit
         if self.transformer_name:
             changed["system.transformer"] = self.transformer_name
-        # fp16 is mixed precision with a gradient scaler, bf16 the same without it; see `run.autocasting`.
+        # fp16 is mixed precision with a gradient scaler, bf16 the same without it; see `spacy_per_label.shim`.
         if self.precision or self.gpu_id < 0:
             changed["system.mixed_precision"] = self.gpu_id >= 0 and self.precision != "fp32"
             changed["system.grad_scaler"] = self.gpu_id >= 0 and self.precision == "fp16"

@@ -1,37 +1,62 @@
 """Updates that fit into memory: gradients of a batch, some texts at a time, fewer of them when memory runs out."""
 
+import math
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 from thinc.api import fix_random_seed
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.pipeline import forgetting
-from labelwise.train.parameters import clear_gradients, is_out_of_memory, set_aside
+from labelwise.train.parameters import clear_gradients, is_out_of_memory
 from labelwise.train.reader import sub_batches
 from labelwise.train.training import Training
 
+MOST_SKIPPED = 20  # steps in a row
 
-def update_within_memory(training: Training, texts: Sequence[StoredDoc], drop: float) -> dict[str, float]:
+
+def update_within_memory(training: Training, texts: Sequence[StoredDoc], drop: float) -> dict[str, float] | None:
     """Compute the gradients of this rank's texts; if memory runs out in a rank, all begin anew with half the words.
 
-    RETURNS (dict[str, float]): the losses.
-    RAISES (InputError): a single text was too much.
+    RETURNS (dict[str, float] | None): the losses; None in all ranks if one's isn't finite, as after an overflow in
+        fp16: gradients are cleared, and the step is to be skipped.
+    RAISES (InputError): a single text was too much, or too many steps in a row were skipped.
     """
     state, ranks, step = training.state, training.ranks, training.state.step + 1
     while True:
         fix_random_seed(zlib.crc32(f"{training.settings['seed']}/{step}/{ranks.rank}".encode()))
         losses: dict[str, float] = {}
-        too_many = list(filter(None, ranks.all_gather_object(accumulate(training, step, texts, drop, losses))))
-        if not too_many:
+        words = accumulate(training, step, texts, drop, losses)
+        told = ranks.all_gather_object((words, all(map(math.isfinite, losses.values()))))
+        too_many = [words for words, _ in told if words]
+        if not too_many and all(finite for _, finite in told):
+            state.skipped_in_a_row = 0
             return {name: float(loss) for name, loss in losses.items()}
         clear_gradients(training.nlp)
+        if not too_many:
+            count_skipped(training, step)
+            return None
         state.sub_batch = min(too_many) // 2
         training.log(
             f"Step {step}: out of memory at {min(too_many):,} words at a time; going on with {state.sub_batch:,}"
         )
+
+
+def count_skipped(training: Training, step: int) -> None:
+    """Count a step whose loss isn't finite, and say so of the first one in a row.
+
+    RAISES (InputError): too many in a row were skipped.
+    """
+    state = training.state
+    state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
+    if state.skipped_in_a_row == MOST_SKIPPED:
+        raise InputError(
+            f"Step {step}: the loss wasn't a finite number in {MOST_SKIPPED} steps in a row. Remedy: precision bf16, "
+            "whose numbers don't overflow, or fp32 (precision in project.yml, --precision), or a lower learn_rate"
+        )
+    if state.skipped_in_a_row == 1:
+        training.log(f"Step {step}: the loss isn't a finite number; the step is skipped, {state.skipped:,} so far")
 
 
 def accumulate(training: Training, step: int, texts: Sequence[StoredDoc], drop: float, losses: dict[str, float]) -> int:
@@ -40,16 +65,14 @@ def accumulate(training: Training, step: int, texts: Sequence[StoredDoc], drop: 
     RETURNS (int): words of the sub-batch that ran out of memory; 0 if none did.
     RAISES (InputError): a single text was too much.
     """
-    nlp, sums = training.nlp, dict[Any, Any]()
-    parts = sub_batches(texts, training.settings["accumulate_gradient"], training.state.sub_batch)
-    for part in parts:
+    nlp = training.nlp
+    for part in sub_batches(texts, training.settings["accumulate_gradient"], training.state.sub_batch):
         try:
             with forgetting(nlp):
-                examples = list(map(training.make_example, part))
+                with training.timed("waiting"):
+                    examples = list(map(training.make_example, part))
                 nlp.update(examples, sgd=False, drop=drop, losses=losses)  # type: ignore[arg-type]
                 del examples
-            if training.scalers and len(parts) > 1:
-                set_aside(training.parameters, sums)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -59,7 +82,4 @@ def accumulate(training: Training, step: int, texts: Sequence[StoredDoc], drop: 
                 f"Step {step}: out of memory at one text of {len(part[0]):,} words, {part[0].text[:40]!r}. Remedy: "
                 f"set max_words of corpora.train below {len(part[0])}, which cuts long texts"
             ) from error
-    for parameter in training.parameters:
-        if parameter.key in sums:
-            parameter.tensor.grad = sums[parameter.key]
     return 0

@@ -1,5 +1,6 @@
 """The layer that a transformer is, against spacy-transformers' own, which aligns text by text."""
 
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
 
-from spacy_per_label.transformer import make_transformer
+from spacy_per_label.transformer import PADDING, TABLES, find_wordpieces, make_transformer, split_rows
 from tests.spacy_per_label.bert import NO_DROPOUT
 
 pytest.importorskip("spacy_transformers")
@@ -23,8 +24,8 @@ def make_docs() -> list[Doc]:
     return [NLP.make_doc(text) for text in TEXTS]
 
 
-def ours(bert: Path) -> Model:
-    model = make_transformer(str(bert), tokenizer_config=TOKENIZER, transformer_config=NO_DROPOUT)
+def ours(bert: Path, **options: Any) -> Model:
+    model = make_transformer(str(bert), tokenizer_config=TOKENIZER, transformer_config=NO_DROPOUT, **options)
     model.initialize(X=[NLP.make_doc("Ann met Bob.")])
     return model
 
@@ -58,3 +59,42 @@ def test_vectors_and_gradients_are_spacys(tiny_bert):
     assert one.keys() == other.keys()
     for name, value in other.items():
         np.testing.assert_allclose(one[name], value, rtol=1e-4, atol=1e-5 * np.abs(value).max() + 1e-6, err_msg=name)
+
+
+def cells_of(lengths: list[int], cuts: tuple[int, ...]) -> int:
+    """Count the cells of tables of rows that are sorted, and cut before some numbers."""
+    places = [0, *cuts, len(lengths)]
+    return sum((end - start) * lengths[end - 1] for start, end in pairwise(places))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_are_split_into_the_tables_that_have_the_fewest_cells(seed):
+    """Found by trying all cuts; there are as few tables as keep the padding small."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 200, 9) if seed % 3 else rng.integers(1, 4, 9) * 50
+    found = split_rows(lengths)
+    assert sorted(np.concatenate(found).tolist()) == list(range(9))
+    assert all(rows.tolist() == sorted(rows.tolist()) for rows in found)
+    cells = [len(rows) * int(lengths[rows].max()) for rows in found]
+    row_lengths = sorted(lengths.tolist())
+    best = [min(cells_of(row_lengths, cuts) for cuts in combinations(range(1, 9), more)) for more in range(TABLES)]
+    enough = [number for number, fewest in enumerate(best, 1) if lengths.sum() >= (1 - PADDING) * fewest]
+    assert len(found) == (enough[0] if enough else TABLES)
+    assert sum(cells) == best[len(found) - 1]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_texts_of_many_lengths_are_hardly_padded_and_each_vector_stays_its_texts(side, tiny_bert):
+    model = ours(tiny_bert)
+    model.layers[0].tokenizer.padding_side = side
+    docs = [NLP.make_doc("abcde " * words) for words in (1, 2, 24, 3, 20, 1, 1, 25, 2)]
+    batches, cells, lengths = find_wordpieces(model.layers[0], docs)
+    ids = np.concatenate([batch.input_ids.ravel() for batch in batches])
+    padding = 1 - sum(batch.attention_mask.sum() for batch in batches) / len(ids)
+    assert len(batches) > 1
+    assert padding < 0.22
+    assert lengths.tolist() == [5] * sum(map(len, docs))
+    assert set(model.layers[0].tokenizer.convert_ids_to_tokens(ids[cells])) == {"a", "##b", "##c", "##d", "##e"}
+    if side == "right":  # BERT numbers the padding, too
+        for doc, vectors in zip(docs, model.predict(docs), strict=True):
+            np.testing.assert_allclose(vectors, model.predict([doc])[0], atol=1e-5)

@@ -1,11 +1,15 @@
 """Training that is killed resumes to the same bytes; what a checkpoint holds, and which of them are used."""
 
+import errno
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from spacy.language import Language
 from spacy.util import load_config
@@ -14,7 +18,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.train import run
+from labelwise.train import loop, run
 from labelwise.train.checkpoint import read_state
 from labelwise.train.reader import PartitionedCorpus
 from tests.conftest import ROOT, run_python
@@ -33,6 +37,9 @@ def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int, 
 
     def killed(*given, **options):
         if next(left, None) is None:
+            for thread in threading.enumerate():
+                if thread.name == "checkpoint":
+                    thread.join()
             os.kill(os.getpid(), signal.SIGKILL)
         return update(*given, **options)
 
@@ -64,6 +71,48 @@ def test_killed_training_of_a_transformer_ends_with_the_same_bytes(demo_corpus, 
     kill_in(tmp_path / "killed", demo_corpus, overrides, GPU, at=14)
     assert train_in(tmp_path / "killed", demo_corpus, overrides, GPU, resume=True).resumed == 2
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("config", ["tok2vec", pytest.param("transformer", marks=pytest.mark.long)])
+def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(request, config, demo_corpus, tmp_path):
+    """That of step 2 is written once step 3 has changed the parameters; the process is killed in step 4."""
+    transformer = config == "transformer"
+    overrides = with_bert(request.getfixturevalue("tiny_bert"), max_steps=6) if transformer else STEPS
+    train_in(tmp_path / "whole", demo_corpus, overrides, GPU if transformer else CPU)
+    if not (child := os.fork()):
+        updated, update, savez = threading.Event(), loop.sum_gradients, np.savez
+
+        def count(training_parameters, ranks):
+            update(training_parameters, ranks)
+            steps.append(1)
+            if len(steps) == 5:  # of step 4: step 3 is over
+                updated.set()
+                [thread.join() for thread in threading.enumerate() if thread.name == "checkpoint"]
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def wait(*given, **arrays):
+            assert updated.wait(60)
+            savez(*given, **arrays)
+
+        try:
+            steps: list[int] = []
+            loop.sum_gradients, np.savez = count, wait
+            train_in(tmp_path / "killed", demo_corpus, overrides, GPU if transformer else CPU)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    resumed = train_in(tmp_path / "killed", demo_corpus, overrides, GPU if transformer else CPU, resume=True)
+    assert resumed.resumed == 2
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+def test_a_checkpoint_that_cannot_be_saved_ends_training(demo_corpus, tmp_path, monkeypatch):
+    full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr("labelwise.train.checkpoint.np.savez", full)
+    with pytest.raises(InputError, match="No space left on device; free some space"):
+        train_in(tmp_path, demo_corpus)
+    assert full.call_count == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def stopped(folder: Path, monkeypatch, corpus: Path, overrides: dict = STEPS) -> None:

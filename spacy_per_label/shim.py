@@ -1,0 +1,150 @@
+"""What holds a transformer's PyTorch module: spacy-transformers' own, but for how it computes and is updated.
+
+How a transformer is loaded, saved and tokenized for stays the library's. It is a module of its own because it needs
+PyTorch and spacy-transformers when it is imported, and pipelines without a transformer have neither.
+"""
+
+import math
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import srsly
+import torch
+from spacy_transformers.layers.hf_shim import HFShim
+from thinc.api import Optimizer, torch2xp, xp2torch
+from torch.optim.adamw import adamw
+
+HALF = ("cuda",)  # the devices that compute in half precision
+
+
+class TransformerShim(HFShim):
+    """Holds a transformer; see `HFShim`.
+
+    - Mixed precision is fp16 if gradients are scaled, else bf16, in training and in prediction alike.
+    - Gradients of several backward passes add up, scaled, until `finish_update` unscales them once.
+    - PyTorch's AdamW updates all tensors at once, where thinc's Adam launches eleven kernels for each. Its settings and
+      moments are those of the optimizer that `finish_update` is given, so that whoever saves that one saves all.
+    - Parameters are updated in place. `PyTorchShim` wraps the array of the last step in each one, and so keeps nearly a
+      kilobyte of the host's memory for each tensor and step.
+    """
+
+    def __init__(self, *given: Any, half_weights: bool = False, **options: Any) -> None:
+        """Hold a transformer; see `HFShim`.
+
+        half_weights (bool): save weights in fp16, in half the space; they are computed with as before.
+        """
+        super().__init__(*given, **options)
+        self.half_weights = half_weights
+        self._states: dict[str, tuple[tuple[Any, Any], tuple[torch.Tensor, ...]]] = {}
+
+    def _autocast(self) -> torch.autocast:
+        """Make a block that computes in the shim's precision."""
+        dtype = torch.float16 if self._grad_scaler._enabled else torch.bfloat16
+        device = self.device.type
+        return torch.autocast(device, dtype=dtype, enabled=self._mixed_precision and device in HALF)
+
+    def predict(self, inputs: Any) -> Any:
+        """Compute the module's output."""
+        self._model.eval()
+        with torch.no_grad(), self._autocast():
+            output = self._model(*inputs.args, **inputs.kwargs)
+        self._model.train()
+        return output
+
+    def begin_update(self, inputs: Any) -> tuple[Any, Callable[[Any], Any]]:
+        """Compute the module's output, and return it with what adds up gradients, which has nothing to give back."""
+        self._model.train()
+        with self._autocast():
+            output = self._model(*inputs.args, **inputs.kwargs)
+
+        def backprop(gradients: Any) -> Any:
+            """Add the gradients of the parameters to those there are."""
+            scaled = self._grad_scaler.scale(gradients.kwargs["grad_tensors"], inplace=True)
+            torch.autograd.backward(gradients.args, list(scaled))
+            return inputs
+
+        return output, backprop
+
+    def to_bytes(self) -> bytes:
+        """Save the transformer; a tensor that fp16 can't hold stays as it is."""
+        saved = super().to_bytes()
+        if not self.half_weights or self._hfmodel.transformer is None:
+            return saved
+        content, file = srsly.msgpack_loads(saved), BytesIO()
+        halved = {name: value.half() for name, value in self._model.state_dict().items() if value.is_floating_point()}
+        finite = {name: value for name, value in halved.items() if value.isfinite().all()}
+        torch.save({**self._model.state_dict(), **finite}, file)
+        return srsly.msgpack_dumps(content | {"state": file.getvalue()})
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Update the parameters, unless a scaled gradient has overflowed; clear the gradients, adjust the scale."""
+        trained = [(name, one) for name, one in self._model.named_parameters() if one.grad is not None]
+        if not self._grad_scaler.unscale([one.grad for _, one in trained]):
+            (self._adamw if is_adamw(optimizer) else self._thincs)(optimizer, trained)
+        for _, one in trained:
+            one.grad.zero_()
+        self._grad_scaler.update()
+
+    def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
+        """Update parameters as the optimizer does."""
+        for name, one in trained:
+            array, gradient = (torch2xp(each) for each in (one.data, one.grad))  # type: Any, Any
+            array[...], _ = optimizer((self.id, name), array, gradient)
+
+    def _adamw(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
+        """Update parameters as thinc's Adam does: it clips each tensor, and doesn't correct the bias for eps."""
+        groups: dict[int, list[tuple[str, Any]]] = {}
+        for name, one in trained:
+            groups.setdefault(optimizer.nr_update[self.id, name] + 1, []).append((name, one))
+        for count, group in groups.items():
+            self._update(optimizer, group, optimizer.eps / math.sqrt(1 - optimizer.b2**count))
+            for name, _ in group:
+                optimizer.nr_update[self.id, name] = count
+
+    def _update(self, optimizer: Optimizer, trained: list[tuple[str, Any]], eps: float) -> None:
+        """Clip the gradients of parameters that were updated equally often, and update them."""
+        parameters, gradients = [one.data for _, one in trained], [one.grad for _, one in trained]
+        steps, firsts, seconds = zip(*(self._state(optimizer, name, one.data) for name, one in trained), strict=True)
+        if optimizer.grad_clip:
+            norms = torch.stack(torch._foreach_norm(gradients)).clamp_min(1e-12)
+            torch._foreach_mul_(gradients, (optimizer.grad_clip / norms).clamp_max(1).unbind())
+        adamw(
+            parameters,
+            gradients,
+            list(firsts),
+            list(seconds),
+            [],
+            list(steps),
+            fused=True,
+            amsgrad=False,
+            maximize=False,
+            lr=optimizer.learn_rate,
+            beta1=optimizer.b1,
+            beta2=optimizer.b2,
+            eps=eps,
+            weight_decay=optimizer.L2,
+        )
+
+    def _state(self, optimizer: Optimizer, name: str, parameter: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Give what the optimizer knows of a parameter as tensors: the number of updates, and both moments.
+
+        The tensors of the moments share memory with the optimizer's arrays, and are made anew when these are others.
+        """
+        key = (self.id, name)
+        for moments in (optimizer.mom1, optimizer.mom2):
+            if key not in moments:
+                moments[key] = torch2xp(torch.zeros_like(parameter))  # type: ignore[assignment]
+        arrays = (optimizer.mom1[key], optimizer.mom2[key])
+        known = self._states.get(name)
+        if known is None or any(one is not other for one, other in zip(known[0], arrays, strict=True)):
+            step = torch.tensor(float(optimizer.nr_update[key]), device=parameter.device)
+            tensors = (xp2torch(array, device=parameter.device).reshape(parameter.shape) for array in arrays)
+            known = self._states[name] = (arrays, (step, *tensors))
+        return known[1]
+
+
+def is_adamw(optimizer: Optimizer) -> bool:
+    """Tell whether a thinc optimizer is Adam whose L2 is weight decay, without averages."""
+    adam = optimizer.b1 > 0 and optimizer.b2 > 0 and not optimizer.use_radam
+    return adam and optimizer.averages is None and bool(optimizer.L2_is_weight_decay or not optimizer.L2)

@@ -1,0 +1,150 @@
+"""What holds a transformer: its precision, how it is updated, and what it keeps."""
+
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from thinc.api import Adam, Optimizer
+from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
+
+from labelwise.base.parallel import give_back
+from spacy_per_label.transformer import make_transformer
+from tests.spacy_per_label.test_transformer import make_docs, ours
+
+torch = pytest.importorskip("torch")
+
+
+def shim_of(model: Any) -> Any:
+    return next(shim for node in model.walk() for shim in node.shims)
+
+
+def parameters(model: Any) -> dict[str, np.ndarray]:
+    return {name: one.detach().numpy().copy() for name, one in shim_of(model)._model.named_parameters()}
+
+
+@pytest.mark.parametrize(("scaled", "dtype"), [(True, "float16"), (False, "bfloat16")])
+def test_what_is_trained_in_half_precision_predicts_in_it(scaled, dtype, tiny_bert, monkeypatch):
+    """As if the CPU were a GPU; without that, it computes in single precision."""
+    model, computed = ours(tiny_bert, mixed_precision=True, grad_scaler_config={"enabled": scaled}), []
+    shim = shim_of(model)
+    shim._model.encoder.layer[0].output.dense.register_forward_hook(lambda *told: computed.append(told[-1].dtype))
+    for devices, expected in ((("cuda",), torch.float32), (("cuda", "cpu"), getattr(torch, dtype))):
+        monkeypatch.setattr("spacy_per_label.shim.HALF", devices)
+        for compute in (model.predict, model.begin_update):
+            computed.clear()
+            compute(make_docs())
+            assert set(computed) == {expected}
+
+
+ADAMW = {"L2": 0.01, "L2_is_weight_decay": True, "use_averages": False, "grad_clip": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "tolerance"),
+    [
+        (ADAMW, 1e-5),  # PyTorch's, which decays before
+        (ADAMW | {"use_averages": True}, 0),
+        (ADAMW | {"L2_is_weight_decay": False}, 0),
+        (ADAMW | {"use_radam": True}, 0),
+        (ADAMW | {"beta1": 0.0, "beta2": 0.0}, 0),
+        ({"use_averages": False, "grad_clip": 0.0}, 1e-5),
+    ],
+)
+def test_an_update_is_thincs_in_place(options, tolerance, tiny_bert):
+    optimizer, other = (Optimizer(0.01, **{"beta1": 0.9, "beta2": 0.99} | options) for _ in range(2))
+    model, rng = ours(tiny_bert), np.random.default_rng(0)
+    shim, expected = shim_of(model), parameters(model)
+    places = [one.data_ptr() for one in shim._model.parameters()]
+    for size in (0.001, 1.0, 0.1):  # some are clipped
+        for name, one in shim._model.named_parameters():
+            if not name.startswith("pooler"):  # which has no gradient
+                gradient = rng.normal(0, size, one.shape).astype("float32")
+                one.grad = torch.from_numpy(gradient.copy())
+                other((shim.id, name), expected[name], gradient)
+        model.finish_update(optimizer)
+    assert places == [one.data_ptr() for one in shim._model.parameters()]
+    for name, value in parameters(model).items():
+        np.testing.assert_allclose(value, expected[name], rtol=0, atol=tolerance, err_msg=name)
+    assert dict(optimizer.nr_update) == dict(other.nr_update)
+
+
+def test_an_update_goes_on_with_the_moments_that_an_optimizer_is_given(tiny_bert):
+    """As a checkpoint's are given to a new one; the numbers of updates, too."""
+    learnt = []
+    for again in (False, True):
+        model, optimizer = ours(tiny_bert), Optimizer(0.01, beta1=0.9, beta2=0.99, use_averages=False)
+        for number in range(4):
+            vectors, backprop = model.begin_update(make_docs())
+            backprop([one * 0 + number - 1 for one in vectors])
+            if again and number == 2:
+                before, optimizer = optimizer, Optimizer(0.01, beta1=0.9, beta2=0.99, use_averages=False)
+                optimizer.nr_update.update(before.nr_update)
+                for name in ("mom1", "mom2"):
+                    getattr(optimizer, name).update({key: one.copy() for key, one in getattr(before, name).items()})
+            model.finish_update(optimizer)
+        learnt.append(parameters(model))
+    for name, value in learnt[0].items():
+        np.testing.assert_array_equal(value, learnt[1][name], err_msg=name)
+
+
+def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert):
+    """A tensor with a number that fp16 lacks is saved whole."""
+    saved = []
+    for half in (False, True):
+        model = ours(tiny_bert, half_weights=half)
+        with torch.no_grad():
+            shim_of(model)._model.pooler.dense.bias[0] = 1e6
+        loaded = make_transformer("other", half_weights=half).from_bytes(model.to_bytes())
+        assert {one.dtype for one in shim_of(loaded)._model.parameters()} == {torch.float32}
+        assert shim_of(loaded)._model.pooler.dense.bias[0] == 1e6
+        saved.append((len(shim_of(model).to_bytes()), np.concatenate(loaded.predict(make_docs()))))
+    (whole, vectors), (half, rounded) = saved
+    tensors = 4 * sum(one.numel() for one in shim_of(model)._model.parameters())
+    assert whole - half == pytest.approx(tensors / 2, rel=0.05)
+    np.testing.assert_allclose(rounded, vectors, atol=0.02)
+    assert np.abs(rounded - vectors).max() > 1e-5
+
+
+def test_scaled_gradients_of_parts_are_unscaled_once_and_an_overflow_changes_nothing(tiny_bert, monkeypatch):
+    """thinc's scaler is for GPUs, but for the check it works on the CPU as well."""
+    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
+    plain, scaled = ours(tiny_bert), ours(tiny_bert, grad_scaler_config={"enabled": True, "init_scale": 1024.0})
+    for model in (plain, scaled):
+        optimizer = Adam(0.01)
+        for number in range(3):
+            for docs in (make_docs()[:3], make_docs()[3:]):
+                vectors, backprop = model.begin_update(docs)
+                # In the second step, a gradient is infinite.
+                backprop([one * 0 + (np.inf if number == 1 and model is scaled else 1) for one in vectors])
+            if number != 1 or model is scaled:
+                model.finish_update(optimizer)
+            for one in shim_of(model)._model.parameters():
+                assert one.grad is None or number == 1 or not one.grad.any()
+                one.grad = None
+    for name, value in parameters(scaled).items():
+        np.testing.assert_allclose(value, parameters(plain)[name], rtol=1e-4, atol=1e-5, err_msg=name)
+    assert shim_of(scaled)._grad_scaler._scale.item() == 512
+
+
+@pytest.mark.parametrize("averages", [False, True])
+@pytest.mark.parametrize("steps", [300, pytest.param(2000, marks=pytest.mark.long)])
+def test_updates_keep_no_memory(steps, averages, tiny_bert):
+    """Less than a kilobyte a step, where there are 39 tensors; the long test is of whole steps."""
+    model, optimizer, process = ours(tiny_bert), Adam(0.001, use_averages=averages), psutil.Process()
+    tensors = list(shim_of(model)._model.parameters())
+
+    def used_after(count: int) -> int:
+        for number in range(count):
+            if steps > 300:
+                vectors, backprop = model.begin_update(make_docs()[:1])
+                backprop(vectors)
+            for one in tensors:
+                one.grad = torch.zeros_like(one) if one.grad is None else one.grad
+            model.finish_update(optimizer)
+            if number % 50 == 49:
+                give_back()  # as a training does
+        return process.memory_full_info().uss
+
+    used = [used_after(steps // 5) for _ in range(6)]
+    assert np.median(np.diff(used)) / (steps // 5) < 1024  # a single jump is garbage that waits

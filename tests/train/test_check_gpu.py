@@ -1,0 +1,18 @@
+"""`weasel run check-gpu`, as far as the CPU goes; in the GPU's environment, which has no pytest."""
+
+import pytest
+
+from benchmarks import gpu
+
+
+@pytest.mark.long
+def test_all_steps_of_a_check_work_without_pytest(demo_corpus, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("spacy_transformers")
+    (tmp_path / "pytest.py").write_text("raise ImportError('pytest is not in requirements/gpu.txt')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(gpu, "OUT", tmp_path / "out")
+    gpu.main(demo_corpus, gpu_id=-1, steps=8, tiny=True)
+    printed = capsys.readouterr().out
+    assert "FAILED" not in printed
+    assert "Resuming from step" in printed
+    assert printed.count(" per second") + printed.count(" a second") == 7

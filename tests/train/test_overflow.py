@@ -1,0 +1,74 @@
+"""A step whose loss isn't a finite number, as after an overflow in fp16, changes nothing in any rank."""
+
+import os
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+
+from labelwise.base.errors import InputError
+from labelwise.train import loop, updates
+from labelwise.train.parameters import find_parameters
+from spacy_per_label import component
+from tests.train.training import STEPS, curve, files, train_in
+
+LOSS = component.loss_and_gradient
+
+
+def overflow_in(steps: range, monkeypatch, rank: int = 0) -> None:
+    """Have a rank compute no number in some updates, counted from 0."""
+    first, calls = os.getpid(), iter(range(10**6))
+
+    def overflowed(*given):
+        loss, gradient = LOSS(*given)
+        here = (os.getpid() == first) == (rank == 0)
+        return (np.inf, gradient * np.nan) if next(calls) in steps and here else (loss, gradient)
+
+    monkeypatch.setattr(component, "loss_and_gradient", overflowed)
+
+
+@pytest.mark.parametrize(("workers", "rank"), [(1, 0), (2, 0), (2, 1)])
+def test_a_step_that_overflows_in_a_rank_is_skipped_in_all_and_said(workers, rank, demo_corpus, tmp_path, monkeypatch):
+    overflow_in(range(2, 4), monkeypatch, rank)
+    parameters: list[list[Any]] = []
+    is_over, told = loop.is_over, list[str]()
+
+    def watch(training):
+        every = training.ranks.all_gather_object([one.get() for one in training.parameters])
+        assert all(np.array_equal(*pair) for other in every for pair in zip(other, every[0], strict=True))
+        parameters.append(every[0])
+        return is_over(training)
+
+    monkeypatch.setattr(loop, "is_over", watch)
+    trained = train_in(tmp_path, demo_corpus, workers=workers, log=told.append)
+    same = [all(map(np.array_equal, *two)) for two in pairwise(parameters)]
+    assert same == [False, False, True, True, False, False, False]
+    assert told == ["Step 2: the loss isn't a finite number; the step is skipped, 1 so far"]
+    assert (trained.state.skipped, trained.state.skipped_in_a_row, trained.state.step) == (2, 0, 6)
+    assert all(float(loss) > 0 for (loss,) in curve(tmp_path, "loss_ner"))
+    saved = find_parameters(spacy.load(tmp_path / "model"))
+    assert all(np.isfinite(one.get()).all() for one in saved)
+
+
+def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(updates, "MOST_SKIPPED", 3)
+    overflow_in(range(2, 10), monkeypatch)
+    with pytest.raises(
+        InputError, match=r"Step 4: the loss wasn't a finite number in 3 steps in a row.*precision bf16"
+    ):
+        train_in(tmp_path, demo_corpus)
+
+
+def test_steps_that_were_skipped_are_counted_on_after_a_restart(demo_corpus, tmp_path, monkeypatch):
+    """A training that fails in its last evaluation resumes with what it knew, and ends with the same bytes."""
+    overflow_in(range(1, 2), monkeypatch)
+    train_in(tmp_path / "whole", demo_corpus)
+    overflow_in(range(1, 2), monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr("labelwise.train.run.write_seen", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train_in(tmp_path / "failed", demo_corpus, STEPS)
+    assert train_in(tmp_path / "failed", demo_corpus, resume=True).state.skipped == 1
+    assert files(tmp_path / "failed") == files(tmp_path / "whole")
