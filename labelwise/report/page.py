@@ -24,14 +24,15 @@ from labelwise.base.files import atomic
 from labelwise.base.text import counted
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.convert_brat import Report as ConvertedBrat
-from labelwise.evaluate.ranking import SHIP_AT
+from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.tables import CAUSES, Tables
-from labelwise.report.advice import EXPORT, NAMES, Advice, advise
+from labelwise.evaluate.tables import MISSED, TOKENS, Tables
+from labelwise.report.advice import EXPORT, KINDS, REASONS, Advice, advise, confusions, divide
 from labelwise.report.deck import estimate_wrong, read_deck
 
 EXAMPLES = 8  # mistakes of a label that its card shows
+NAMED = 3  # labels, or pairs of them that are confused
 WRONG = ["missed", "spurious", "boundaries", "label"]
 
 
@@ -84,10 +85,14 @@ def write_report(
             lacking=read_lacking(root),
             ship_at=ship_at,
             vectors=vectors,
-            bar=metrics and divide_gold(metrics),
+            bar=metrics and divide(metrics),
+            missed=metrics and divide_missed(metrics),
+            confused=confusions(metrics)[:NAMED] if metrics else [],
             decided=estimate_wrong(deck, merge) if metrics else None,
             decide=command_line("decide"),
-            names=NAMES,
+            new=lacking_words(advice) if advice else [],
+            kinds=KINDS,
+            reasons=REASONS,
             base=base,
             changes=metrics and base and compare_labels(metrics, base.metrics),
             deck=deck,
@@ -147,12 +152,17 @@ def format_share(share: float) -> str:
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
-def divide_gold(metrics: Metrics) -> list[tuple[str, int, float]]:
-    """Divide all test gold by cause: how many spans, and which share."""
-    total: Counter[str] = Counter()
-    for one in metrics.errors.values():
-        total.update(one.causes)
-    return [(cause, total[cause], total[cause] / total.total()) for cause in CAUSES if total[cause]]
+def divide_missed(metrics: Metrics) -> dict[str, int]:
+    """Divide the missed spans by their reason."""
+    total = sum((Counter(one.causes) for one in metrics.mistakes.values()), Counter[str]())
+    found = {reason: total[reason] for reason in MISSED if reason != TOKENS}
+    return found | {TOKENS: divide(metrics)["missed"] - sum(found.values())}
+
+
+def lacking_words(advice: Advice) -> list[RankedLabel]:
+    """List the labels that miss the most spans because train never has their words."""
+    rows = [row for row, _ in advice.rows if row.mistakes.causes.get("new")]
+    return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
 
 
 def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:

@@ -167,7 +167,7 @@ def test_a_report_compares_with_the_last_other_scores_whatever_else_is_committed
 
 def test_what_was_before_is_read_with_the_decisions_of_then(repository):
     metrics, decisions = read_before("HEAD", "cpu", DECISIONS, repository.root)
-    assert (metrics.errors[LABEL].right, decisions.split()) == (4, [b"{}", b"[]"])
+    assert (metrics.mistakes[LABEL].right, decisions.split()) == (4, [b"{}", b"[]"])
     assert read_before("HEAD", "cpu", "elsewhere", repository.root)[1] == b""
     with pytest.raises(InputError, match="nowhere"):
         read_before("nowhere", "cpu", DECISIONS, repository.root)

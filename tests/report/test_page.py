@@ -12,11 +12,14 @@ import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.evaluate.scores import Metrics
-from labelwise.report.advice import NAMES
+from labelwise.report.advice import KINDS
 from labelwise.report.page import Base, hash_of, write_report
 from scripts.report import report_cli
 from tests.conftest import ROOT, call, write_jsonl
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
+
+ONE = dict.fromkeys("prf", 1.0)
+OLD = json.dumps({"texts": 1, "all_gold": {**ONE, "macro": ONE, "labels": {"A": ONE}}}).encode()
 
 
 class Page(HTMLParser):
@@ -69,9 +72,9 @@ def render(root: Path, pipeline: str, **options) -> str:
 
 # By section, what tells a reader what to do next, and how.
 SECTIONS = {
-    "gold": ["words that train marks"],
+    "gold": ["train marks the words"],
     "ship": ["No label reaches the goal", "weasel run package"],
-    "label": ["Train has nearly all words that test has", "weasel run predict", "--format brat"],
+    "label": ["Train has the words of all spans that are missed", "weasel run predict", "--format brat"],
     "fix": ["Save, then python -m scripts.decide"],
     "labels": ["NEVER_SEEN unknown", "label more texts"],
     "trust": ["No gold of label NEVER_SEEN in test"],
@@ -85,7 +88,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
         assert [text for text in texts if text not in page.text(section)] == []
     assert html.startswith("<!DOCTYPE html>\n")
     assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code>" in html
-    assert page.text().endswith("0 of 6 labels reach the goal; most points of F1 are lost to words that train marks.")
+    assert page.text().endswith(f"of 149 mistakes, 66 are wrong labels (most often {HOSTILE} found as COMPANY, 14).")
     examples = json.loads(page.scripts[0])["examples"]["DRUG"]
     counts = [one["count"] for one in examples]
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
@@ -98,7 +101,7 @@ def test_word_vectors_are_advised_where_train_lacks_the_words(pipeline, vectors,
     """A transformer, which the GPU's pipeline has, knows more."""
     write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
     shown = Page(render(tmp_path, pipeline, vectors=vectors)).text("label")
-    assert "28 of 60 test spans have words that train never marks; 100 more spans are in about 100 texts." in shown
+    assert "test spans are missed, and train never has their words; 100 more spans are in about 100 texts." in shown
     assert ("set vectors in" in shown) == advised
 
 
@@ -114,7 +117,7 @@ def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marke
         doc.gold = doc.gold if state != "none" else []
     write_results(tmp_path, docs, in_train=(0, 0))
     page = Page(render(tmp_path, "cpu")).text("label")
-    assert " test spans have words that train never marks" in page
+    assert " train never has their words" in page
     assert ("100 more spans are in about 100 texts." in page) == ("100 more spans" in page) == said
 
 
@@ -134,6 +137,7 @@ def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it
         ("metrics/merge.json", b"[]", r"merge.json: .*Expected `object`.*run merge again"),
         ("metrics/cpu.json", b'{"other": ' + b"[" * 100_000, r"metrics/cpu.json: .*run evaluate-cpu again"),
         ("metrics/cpu.json", b"\xff\xfe\x00", r"metrics/cpu.json"),
+        ("metrics/cpu.json", OLD, r"metrics/cpu.json: it has no `mistakes`.*; run evaluate-cpu again"),
         ("training/cpu/pairs.parquet", b"{}", r"pairs.parquet: not the pairs that the scores were computed from"),
         ("training/check/findings.jsonl", b"{}", r"findings.jsonl: not the findings of a check .*; run it again"),
         ("plots/cpu.tsv", b"step\tscore\n100\tgood\n", r"cpu.tsv: .*'good'.*; run train-cpu again"),
@@ -227,7 +231,7 @@ def test_causes_are_told_apart_in_grey(scheme):
     css = (ROOT / "labelwise/report/templates/report.css").read_text(encoding="utf8")
     palette = dict(re.findall(r"--(\w+): #(\w{6});", re.findall(r"(?s):root \{(.*?)\}", css)[scheme]))
     lightness = []
-    for cause in ("found", *NAMES):
+    for cause in ("found", *KINDS):
         channels = [int(palette[cause][place : place + 2], 16) / 255 for place in (0, 2, 4)]
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
         lightness.append(116 * (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]) ** (1 / 3) - 16)
@@ -239,7 +243,7 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
     printed = call(report_cli, out, "--pipeline", "cpu", "--root", results)
     assert out.read_text(encoding="utf8") == render(results, "cpu")
     *_, first, where = printed.splitlines()
-    assert first == "First: DRUG: label more texts: weasel run predict"
+    assert first == f"First: {HOSTILE}: label more texts: weasel run predict"
     assert where == out.resolve().as_uri()
     assert "F1 0." in printed
 

@@ -19,6 +19,7 @@ from labelwise.report.page import write_report
 from tests.report.report_inputs import LABELS, make_docs, write_findings, write_results
 
 SHIP_AT = 0.47
+NAMES = {"missed": "missed", "boundaries": "wrong boundaries", "label": "wrong label", "spurious": "nowhere in gold"}
 Counts = dict[str, Counter[str]]  # right, predicted and gold spans by text
 
 
@@ -41,7 +42,7 @@ class Queried:
     def __init__(self, folder: Path) -> None:
         self.texts = read_table(folder / "texts.parquet").num_rows
         self.pairs = read_table(folder / "pairs.parquet").to_pylist()
-        self.causes = Counter(row["cause"] for row in self.pairs if row["gold_label"])
+        self.kinds = Counter(row["kind"] for row in self.pairs)
 
     def counts(self, label: str | None = None) -> Counts:
         """Count the spans of a label, or of all, in each text that has any."""
@@ -54,12 +55,10 @@ class Queried:
                 found.setdefault(row["key"], Counter()).update(names)
         return found
 
-    def points(self, label: str) -> float:
-        """The points of F1 that there were more if a label were perfect."""
-        total, own = (sum(self.counts(one).values(), Counter()) for one in (None, label))
-        more, fewer = own["gold"] - own["right"], own["predicted"] - own["gold"]
-        perfect = Counter(right=total["right"] + more, predicted=total["predicted"] - fewer, gold=total["gold"])
-        return 100 * (f_score(perfect) - f_score(total))
+    def mistakes(self, label: str) -> Counter[str]:
+        """The mistakes that a label is in, by kind."""
+        wrong = (row for row in self.pairs if row["kind"] in NAMES)
+        return Counter(row["kind"] for row in wrong if label in (row["gold_label"], row["predicted_label"]))
 
 
 @pytest.fixture(scope="module", params=[(4, 1), (0, 0)], ids=["known", "new"])
@@ -84,18 +83,36 @@ def words(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
-def test_the_heading_and_the_bar_are_those_of_the_pairs(page, queried, root):
+def test_the_heading_is_that_of_the_pairs(page, queried, root):
     every = queried.counts()
     f, (low, high) = f_score(sum(every.values(), Counter())), interval(every)
-    gold = sum(queried.causes.values())
+    gold = sum(1 for row in queried.pairs if row["gold_label"])
     assert f"F1 {f:.3f} ({low:.3f} to {high:.3f}) on {queried.texts} test texts with {gold} gold spans" in words(page)
     texts = json.loads((root / "metrics/merge.json").read_text())["texts"]
     assert f"train {texts['train']}, dev {texts['dev']}, test {texts['test']} texts" in words(page)
+
+
+def test_the_bar_and_the_sentence_count_each_mistake_once(page, queried):
+    kinds = {"found" if kind == "right" else kind: n for kind, n in queried.kinds.items()}
+    every, wrong = sum(kinds.values()), sum(kinds.values()) - kinds["found"]
     bar = re.search(r'(?s)<section id="gold".*?</section>', page)[0]
-    widths = {cause: float(width) for cause, width in re.findall(r'<i class="(\w+)" style="width:([\d.]+)%">', bar)}
-    assert widths == {cause: round(100 * n / gold, 2) for cause, n in queried.causes.items()}
-    legend = {cause: int(n) for cause, n in re.findall(r'key (\w+)"></span>[\w ]+: (\d+) \(', bar)}
-    assert legend == queried.causes
+    assert f"{wrong} mistakes among {every} gold and predicted spans" in words(bar)
+    widths = {kind: float(width) for kind, width in re.findall(r'<i class="(\w+)" style="width:([\d.]+)%">', bar)}
+    assert widths == {kind: round(100 * n / every, 2) for kind, n in kinds.items()}
+    legend = {kind: (name, int(n)) for kind, name, n in re.findall(r'key (\w+)"></span>([\w ]+): (\d+) \(', bar)}
+    assert legend == {kind: (NAMES.get(kind, "found"), n) for kind, n in kinds.items()}
+    reasons = Counter(row["cause"] for row in queried.pairs if row["kind"] == "missed")
+    said = re.search(r"missed: \d+ \(\d+%\) (.*?) wrong boundaries", words(bar))[1]
+    assert Counter(map(int, re.findall(r": (\d+),", said))) == Counter(reasons.values())
+    confused = Counter((row["gold_label"], row["predicted_label"]) for row in queried.pairs if row["kind"] == "label")
+    one, other = min(confused, key=lambda pair: (-confused[pair], pair))
+    assert f"{one} found as {other}, {confused[one, other]}" in words(bar)
+    most = max(NAMES, key=lambda kind: kinds[kind])
+    assert f"of {wrong} mistakes, {kinds[most]} are" in words(page)
+    rows = Counter()
+    for label in LABELS:
+        rows.update(queried.mistakes(label))
+    assert rows.total() - rows["label"] // 2 == wrong
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -112,12 +129,10 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried):
     assert said.endswith(f": {f:.2f}, interval {low:.2f} to {high:.2f}")
     cells = [words(cell) for cell in re.findall(r"(?s)<td.*?</td>", row)]
     assert cells[:3] == ["ship" if low >= SHIP_AT else "hold", f"{f:.2f}", str(total["gold"])]
-    points = queried.points(label)
-    assert cells[-2] == f"{points:.1f}"
-    costs = [
-        float(cost) for cost in re.findall(r" ([\d.]+);", re.search(r'costs" role="img" aria-label="(.*?)"', row)[1])
-    ]
-    assert sum(costs) == pytest.approx(points, abs=0.05 * len(costs) + 0.001)
+    mistakes = queried.mistakes(label)
+    assert cells[-2] == str(mistakes.total())
+    said = re.findall(r"([a-z ]+) (\d+);", re.search(r'costs" role="img" aria-label="(.*?)"', row)[1])
+    assert {kind.strip(): int(n) for kind, n in said} == {NAMES[kind]: n for kind, n in mistakes.items()}
 
 
 def test_the_cards_are_those_of_the_pairs(page, queried):
@@ -126,9 +141,10 @@ def test_the_cards_are_those_of_the_pairs(page, queried):
     assert f"Ship {len(ready)} of {len(LABELS) + 1} labels" in words(page)  # NEVER_SEEN has no gold
     new = Counter(row["gold_label"] for row in queried.pairs if row["cause"] == "new")
     gold = Counter(row["gold_label"] for row in queried.pairs if row["gold_label"])
-    named = re.findall(r"(\d+) of (\d+) test spans have words that train never marks", words(page))
-    most = sorted(new, key=lambda label: -queried.points(label) * new[label])[: len(named)]
-    assert sorted(named) == sorted((str(new[label]), str(gold[label])) for label in most)
+    named = re.findall(r"(\d+) of (\d+) test spans are missed, and train never has their words", words(page))
+    most = sorted(new, key=lambda label: -new[label])[: len(named)]
+    assert [int(n) for n, _ in named] == [new[label] for label in most]
+    assert {(int(n), int(of)) for n, of in named} <= {(new[label], gold[label]) for label in new}
     assert len(named) == min(3, len(new))
     columns = ("kind", "gold_label", "predicted_label", "form", "predicted_form")
     times = Counter(tuple(row[name] for name in columns) for row in queried.pairs)
