@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from labelwise.base.errors import InputError
-from labelwise.base.text import SpanKey
+from labelwise.base.text import SpanKey, sentence_around
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, partitions_of
 from labelwise.corpus.seen_texts import has_seen
@@ -29,7 +29,6 @@ from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 
 GROUP = 1024  # texts of a row group
-AROUND = 60  # characters of context on either side
 ENOUGH = 20  # times that train has a form without the label, to contradict gold
 HARDLY = 0.01  # of them: how often it may mark the form all the same
 # Why a span is missed, by the form in train. Gold without token boundaries has the cause TOKENS, whatever its kind is.
@@ -241,6 +240,7 @@ def _pair_rows(
     rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
     for kind, pair in rows:
         one, other, about = *pair, pair.about
+        first, last = about[:2] if kind == "right" else sentence_around(doc.text, *about[:2])
         train = in_train.get(about, InTrain())
         yield {
             "key": doc.key,
@@ -258,8 +258,8 @@ def _pair_rows(
             "free": train.free if train else 0,
             "otherwise": train.otherwise if train else 0,
             "other_label": train and train.other_label,
-            "before": "" if kind == "right" else doc.text[max(0, about[0] - AROUND) : about[0]],
-            "after": "" if kind == "right" else doc.text[about[1] : about[1] + AROUND],
+            "before": doc.text[first : about[0]],
+            "after": doc.text[about[1] : last],
         }
 
 

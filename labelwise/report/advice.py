@@ -36,9 +36,9 @@ from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
 WORTH = 0.01  # what twice the steps must add to F1 on dev
 SOME = 3  # mistakes that a step removes, from which it is worth it
-CASES = 30  # that are decided, from which they say how often gold is wrong
+CASES = 30  # of the random sample, which says how many findings are right
 RANDOM = 100  # test texts that are annotated anew
-FIX = "weasel run fix"
+FIX = "decide its cases on the card Fix"
 EXPORT = f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format"
 LABEL_MORE, FIX_CASES, BOUNDARIES, SPLIT = (
     *("label more texts", "fix contradictions"),
@@ -97,7 +97,8 @@ def advise(
     found: Mapping[str, Counter[str]] | None = None,
     merge: Ledger | None = None,
     *,
-    decided: int = 0,
+    sample: int = 0,
+    share: float = 1.0,
 ) -> Advice:
     """Say whether a pipeline may be used, and what to do next.
 
@@ -105,16 +106,17 @@ def advise(
     pipeline (str): "cpu" or "gpu".
     found (Mapping | None): by label, how many findings of each kind the check has.
     merge (Ledger | None): what became of the annotations.
-    decided (int): cases that were decided; `found` hasn't them.
+    sample (int): cases of the random sample that are to be decided yet.
+    share (float): of findings that are right, by that sample; 1 if it isn't known.
     """
     longer = train_longer(metrics, curve)
-    evidence = in_test(found or {}, metrics, merge)
+    evidence = in_test(found or {}, metrics, merge, share)
     rows = []
     for row in rank_labels(metrics, ship_at):
         steps = removable(row, evidence.get(row.label, Counter()))
         rows.append((row, next_step(row, ship_at, bool(longer), steps)))
-    to_decide = CASES - decided if decided + sum(kinds.total() for kinds in (found or {}).values()) >= CASES else 0
-    sentence = _sentence(metrics, rows, longer, curve, pipeline, evidence, to_decide)
+    decide = f"decide the {counted(sample, 'case')} drawn at random on the card Fix: they say how many of all are right"
+    sentence = _sentence(metrics, rows, longer, curve, pipeline, evidence, decide if sample else "")
     return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
 
 
@@ -125,11 +127,11 @@ def _sentence(
     curve: Curve | None,
     pipeline: str,
     found: Mapping[str, Mapping[str, int]],
-    to_decide: int,
+    decide: str,
 ) -> tuple[str, str, str]:
     """Choose the verdict, its reason, and what to do first.
 
-    to_decide (int): how many more cases say how often gold is wrong; none if it isn't positive.
+    decide (str): that cases are to be decided, before any others are fixed; empty if they are.
     """
     labels = counted(len(rows), "label")
     ready = sum(row.verdict == "ship" for row, _ in rows)
@@ -152,9 +154,8 @@ def _sentence(
     verdict = "Ship some" if ready else "Not yet"
     removed = {row.label: removable(row, found.get(row.label, {})).get(step, 0) for row, step in held}
     row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != "leave it"))
-    if step == FIX_CASES and to_decide > 0:
-        cases = counted(to_decide, "surest case")
-        return verdict, why, f"decide the {cases} of the report's card Fix: they say how often gold is wrong"
+    if step in (FIX_CASES, BOUNDARIES) and decide:
+        return verdict, why, decide
     command = COMMANDS.get(step, "")
     return verdict, why, f"{row.label}: {step}{': ' if command else ''}{command}"
 
@@ -231,10 +232,12 @@ def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str
     return max(steps, key=lambda step: steps[step]) if steps else "leave it"
 
 
-def in_test(found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger | None) -> dict[str, Counter[str]]:
-    """Scale the findings of a check, which are of train and dev, to as many texts as test has."""
+def in_test(
+    found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger | None, share: float
+) -> dict[str, Counter[str]]:
+    """Scale the findings of a check, which are of train and dev, to as many texts as test has, and to those right."""
     texts = sum(n for split, n in merge.texts.items() if split != "test") if merge else 0
-    share = metrics.texts / texts if texts else 1.0
+    share *= metrics.texts / texts if texts else 1.0
     return {label: Counter({kind: round(n * share) for kind, n in kinds.items()}) for label, kinds in found.items()}
 
 

@@ -29,7 +29,7 @@ from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISSED, TOKENS, Tables
 from labelwise.report.advice import EXPORT, KINDS, REASONS, Advice, advise, confusions, divide
-from labelwise.report.deck import estimate_wrong, read_deck
+from labelwise.report.deck import read_deck
 
 EXAMPLES = 8  # mistakes of a label that its card shows
 NAMED = 3  # labels, or pairs of them that are confused
@@ -70,11 +70,11 @@ def write_report(
     with atomic(Path(out)) as path:
         results, deck = load_results(root, pipeline), read_deck(root)
         metrics, merge = results.metrics, results.merge
-        advice = (
-            advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, decided=len(deck.decided))
-            if metrics
-            else None
-        )
+        estimate, sample = deck.estimate(), deck.sample()
+        known: dict[str, Any] = {"sample": 0 if estimate else len(sample), "share": estimate.share if estimate else 1.0}
+        advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, **known) if metrics else None
+        held = {row.label: row.total for row, _ in advice.rows if row.verdict != "ship"} if advice else {}
+        chosen = deck.choose(held)
         template = make_environment().get_template("report.html.jinja")
         page = template.render(
             version=__version__,
@@ -88,7 +88,9 @@ def write_report(
             bar=metrics and divide(metrics),
             missed=metrics and divide_missed(metrics),
             confused=confusions(metrics)[:NAMED] if metrics else [],
-            decided=estimate_wrong(deck, merge) if metrics else None,
+            estimate=estimate,
+            gold=sum(counts.total() for split, counts in merge.gold.items() if split != "test") if merge else 0,
+            sample=len(sample),
             decide=command_line("decide"),
             new=lacking_words(advice) if advice else [],
             kinds=KINDS,
@@ -96,8 +98,9 @@ def write_report(
             base=base,
             changes=metrics and base and compare_labels(metrics, base.metrics),
             deck=deck,
+            listed=sum(one["listed"] for one in chosen),
             cards={
-                "cases": deck.cases,
+                "cases": chosen,
                 "examples": find_examples(results.tables) if results.tables else {},
             },
             texts_per_100=count_texts_per_100(results.tables) if results.tables else {},

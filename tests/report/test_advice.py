@@ -137,20 +137,21 @@ def test_the_sentence_says_what_to_do_first(labels, said, do):
 
 
 @pytest.mark.parametrize(
-    ("one", "cases", "decided", "do"),
+    ("one", "sample", "share", "do"),
     [
-        (mistakes(right=60, new=5, spurious=40), 30, 0, "decide the 30 surest cases of"),
-        (mistakes(right=60, new=5, unmarked=40), 30, 0, "decide the 30 surest cases of"),
-        (mistakes(right=60, new=5, spurious=40), 29, 0, "A: fix contradictions: weasel run fix"),
-        (mistakes(right=60, new=5, spurious=40), 9, 21, "decide the 9 surest cases of"),
-        (mistakes(right=60, new=5, spurious=40), 8, 21, "A: fix contradictions: weasel run fix"),
-        (mistakes(right=60, new=5, spurious=40), 30, 30, "A: fix contradictions: weasel run fix"),
-        (mistakes(right=60, new=40, spurious=9), 30, 0, "A: label more texts"),
+        (mistakes(right=60, new=5, spurious=40), 30, 1.0, "decide the 30 cases drawn at random on the card Fix"),
+        (mistakes(right=60, new=5, unmarked=40), 9, 1.0, "decide the 9 cases drawn at random on the card Fix"),
+        (mistakes(right=60, new=5, boundaries=40), 9, 1.0, "decide the 9 cases drawn at random on the card Fix"),
+        (mistakes(right=60, new=5, spurious=40), 0, 1.0, "A: fix contradictions: decide its cases on the card Fix"),
+        # Of 30 findings, as many are right as the sample says.
+        (mistakes(right=60, new=5, spurious=40), 0, 0.2, "A: fix contradictions"),
+        (mistakes(right=60, new=5, spurious=40), 0, 0.1, "A: label more texts"),
+        (mistakes(right=60, new=40, spurious=9), 30, 1.0, "A: label more texts"),
     ],
 )
-def test_where_gold_may_be_wrong_the_surest_cases_are_decided_first(one, cases, decided, do):
-    found = {"A": Counter({"wrong label": 6}), "B": Counter({"missing": cases - 6})}
-    advice = advise(make_metrics(A=one), FLAT, "cpu", 0.8, found, decided=decided)
+def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_is_worth(one, sample, share, do):
+    found = {"A": Counter({"missing": 30, "wrong boundaries": 30})}
+    advice = advise(make_metrics(A=one), FLAT, "cpu", 0.8, found, sample=sample, share=share)
     assert advice.do.startswith(do)
 
 
