@@ -21,7 +21,8 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
-from labelwise.base.text import counted
+from labelwise.base.text import SpanKey, counted
+from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.convert_brat import Report as ConvertedBrat
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
@@ -31,9 +32,8 @@ from labelwise.evaluate.tables import MISSED, TOKENS, Tables
 from labelwise.report.advice import EXPORT, KINDS, REASONS, Advice, advise, confusions, divide
 from labelwise.report.deck import read_deck
 
-EXAMPLES = 8  # mistakes of a label that its card shows
+MISTAKES = 1000  # different ones that a page has, at most
 NAMED = 3  # labels, or pairs of them that are confused
-WRONG = ["missed", "spurious", "boundaries", "label"]
 
 
 class Base(NamedTuple):
@@ -91,6 +91,7 @@ def write_report(
             estimate=estimate,
             gold=sum(counts.total() for split, counts in merge.gold.items() if split != "test") if merge else 0,
             sample=len(sample),
+            annotated=lambda label: count_annotated(merge, label) if merge else [0, 0],
             decide=command_line("decide"),
             new=lacking_words(advice) if advice else [],
             kinds=KINDS,
@@ -101,7 +102,10 @@ def write_report(
             listed=sum(one["listed"] for one in chosen),
             cards={
                 "cases": chosen,
-                "examples": find_examples(results.tables) if results.tables else {},
+                "mistakes": list_mistakes(results.tables) if results.tables else [],
+                "gold": [row.label for row, _ in advice.rows if row.mistakes.gold] if advice else [],
+                "kinds": KINDS,
+                "reasons": REASONS,
             },
             texts_per_100=count_texts_per_100(results.tables) if results.tables else {},
             export=EXPORT,
@@ -168,6 +172,11 @@ def lacking_words(advice: Advice) -> list[RankedLabel]:
     return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
 
 
+def count_annotated(merge: Ledger, label: str) -> list[int]:
+    """Count the gold spans of a label in train, and the texts that are complete for it."""
+    return [merge.gold.get("train", Counter())[label], merge.labels.get(label, Counter())["complete"]]
+
+
 def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:
     """Compute the difference of F1 of each label that both have it of."""
     before, now = ({label: one.shown().f for label, one in of.all_gold.labels.items()} for of in (base, metrics))
@@ -186,17 +195,34 @@ def count_texts_per_100(tables: Tables) -> dict[str, float]:
     return {label: 100 * (texts - elsewhere[label]) / n for label, n in spans.items()}
 
 
-def find_examples(tables: Tables) -> dict[str, list[dict[str, Any]]]:
-    """Choose examples of each label's mistakes: those whose words are wrong most often first, each form once."""
+def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
+    """List mistakes, each form once, those made most often first; if they are many, the first ones of each label."""
     names = ["kind", "gold_label", "predicted_label", "form", "predicted_form"]
-    shown = [*names, "doc", "key", "before", "after", "marked", "free"]
-    rows = tables.read_pairs(shown, pc.field("kind").isin(WRONG))
+    places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
+    more = ["cause", "doc", "before", "after", "marked", "free", "otherwise", "other_label"]
+    rows = tables.read_pairs([*names, *places, *more, "key"], pc.field("kind").isin([*KINDS]))
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
-    found: dict[str, list[dict[str, Any]]] = {}
-    for group in groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist():
-        for label in {group["gold_label"], group["predicted_label"]} - {None}:
-            if len(found.setdefault(label, [])) < EXAMPLES:
-                (row,) = rows.slice(group["place_min"], 1).to_pylist()
-                found[label].append(row | {"count": group["count_all"]})
-    return dict(sorted(found.items()))
+    groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
+    seen: Counter[str] = Counter()
+    ranks = []
+    for number, group in enumerate(groups):
+        labels = {group["gold_label"], group["predicted_label"]} - {None}
+        seen.update(labels)
+        ranks.append((min(seen[label] for label in labels), number))
+    chosen = [groups[number] for number in sorted(number for _, number in sorted(ranks)[:MISTAKES])]
+    found = rows.take(pa.array([group["place_min"] for group in chosen], pa.int64())).to_pylist()
+    gold: dict[str, list[SpanKey]] = {}
+    columns = ["key", "gold_start", "gold_end", "gold_label"]
+    keys = pc.field("key").isin(pa.array([row["key"] for row in found], pa.string()))
+    for row in tables.read_pairs(columns, keys & pc.field("gold_label").is_valid()).to_pylist():
+        gold.setdefault(row["key"], []).append((row["gold_start"], row["gold_end"], row["gold_label"]))
+    for row, group in zip(found, chosen, strict=True):
+        about, other = ([row.pop(f"{side}_{end}") for end in ("start", "end")] for side in ("gold", "predicted"))
+        start, end = row["span"] = about if row["gold_label"] else other
+        first, last = start - len(row["before"]), end + len(row["after"])
+        spans = (span for span in gold.get(row["key"], ()) if span[0] < last and first < span[1])
+        row["others"] = [(one - start, two - start, label) for one, two, label in spans if [one, two] != [start, end]]
+        row["count"] = group["count_all"]
+        del row["place"]
+    return found

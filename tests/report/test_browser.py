@@ -246,21 +246,42 @@ def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
     assert "1 decision (1 from an earlier report)." in page.inner_text("#decided")
 
 
-def test_a_column_is_sorted_by_its_head_and_again_the_other_way_and_a_label_shows_its_mistakes(show):
+def test_a_column_is_sorted_by_its_head_and_again_the_other_way(show):
     page = show()
     names = "() => [...document.querySelectorAll('.sortable tbody th')].map((cell) => cell.textContent)"
     page.click(".sortable thead button:has-text('Label')")
-    assert page.evaluate(names) == sorted([*LABELS, "NEVER_SEEN"], key=str.lower)
-    page.click(".sortable thead button:has-text('Spans')")
-    assert page.evaluate(names)[-1] == "NEVER_SEEN"
-    page.click(".sortable thead button:has-text('Spans')")
-    assert page.evaluate(names)[0] == "NEVER_SEEN"
-    assert page.get_attribute(".sortable thead th:nth-child(4)", "aria-sort") == "ascending"
+    assert page.evaluate(names) == sorted(LABELS, key=str.lower)
+    page.click(".sortable thead button:has-text('F1')")
+    falling = page.evaluate(names)
+    page.click(".sortable thead button:has-text('F1')")
+    assert page.evaluate(names) == falling[::-1]
+    assert page.get_attribute(".sortable thead th:nth-child(3)", "aria-sort") == "ascending"
+
+
+def test_a_label_shows_its_mistakes_beside_its_row(show):
+    page = show()
     page.click(".sortable a:text-is('DRUG')")
-    assert "Mistakes of DRUG on test" in page.inner_text("#card")
-    assert "Last spring" in page.inner_text("#card")
-    page.goto(page.url.partition("#")[0] + "#gold")
-    assert not page.is_visible("#card")
+    assert page.inner_text(".sortable tr:has(a:text-is('DRUG')) + tr").startswith("Mistakes of DRUG on test")
+    assert "nowhere in gold, 15 times; found DRUG" in page.inner_text("#card")
+    assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
+    page.click(".sortable a:text-is('PLACE')")
+    assert page.locator("#card").count() == 1
+    page.click(".sortable thead button:has-text('F1')")
+    assert page.locator("#card").count() == 0
+
+
+def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
+    page = show()
+    assert page.locator("#list article").count() == 10
+    for words, found in (("nowhere", "nowhere in gold"), ("missed PLACE train marks", "gold PLACE"), ("xyz", None)):
+        page.fill("#search", words)
+        shown = page.locator("#list article .note").all_inner_texts()
+        assert bool(shown) == (found is not None)
+        assert all(found in one for one in shown)
+    assert page.inner_text("#found").startswith("0 of 0")
+    page.fill("#search", "wrong boundaries")
+    sentence = page.locator("#list article").first
+    assert len(sentence.locator("u").all()) == 3, "the other spans of the sentence"
 
 
 def test_text_that_looks_like_code_is_text(show):

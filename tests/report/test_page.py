@@ -77,7 +77,8 @@ SECTIONS = {
     "ship": ["No label reaches the goal", "weasel run package"],
     "label": ["Train has the words of all spans that are missed", "weasel run predict", "--format brat"],
     "fix": ["Save, then python -m scripts.decide"],
-    "labels": ["NEVER_SEEN unknown", "label more texts"],
+    "labels": ["1 label without test gold, of which no F1 is known: NEVER_SEEN.", "label more texts"],
+    "mistakes": [],
     "trust": ["No gold of label NEVER_SEEN in test"],
 }
 
@@ -90,8 +91,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     assert html.startswith("<!DOCTYPE html>\n")
     assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code>" in html
     assert page.text().endswith(f"of 149 mistakes, 66 are wrong labels (most often {HOSTILE} found as COMPANY, 14).")
-    examples = json.loads(page.scripts[0])["examples"]["DRUG"]
-    counts = [one["count"] for one in examples]
+    counts = [one["count"] for one in json.loads(page.scripts[0])["mistakes"]]
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
 
 
@@ -157,7 +157,7 @@ def test_corpora_bring_no_element_into_the_page(html):
     assert not {tag for tag, _ in page.tags} & {"img", "b", "link", "iframe"}
     assert HOSTILE in page.text("labels")
     cards = json.loads(page.scripts[0])
-    assert HOSTILE in cards["examples"]
+    assert HOSTILE in {one["gold_label"] for one in cards["mistakes"]}
     assert cards["cases"][-1]["form"] == HOSTILE
 
 
@@ -232,7 +232,7 @@ def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
     write_results(tmp_path, docs)
     page = Page(render(tmp_path, "cpu"))
     assert page.text() == "Ship some: 5 of 6 labels reach the goal."
-    assert json.loads(page.scripts[0])["examples"] == {}
+    assert json.loads(page.scripts[0])["mistakes"] == []
 
 
 @pytest.mark.parametrize("scheme", [0, 1])
@@ -270,7 +270,7 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     printed = call(report_cli, tmp_path / "page.html", "--pipeline", pipeline, "--root", tmp_path)
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
     assert printed.splitlines()[-2] == f"First: set {pipeline}_steps: 2600 in project.yml: {command}"
-    assert page.text("labels").count("train longer") == 6
+    assert page.text("labels").count("train longer") == 5
 
 
 def test_texts_of_test_without_a_file_that_other_splits_have_are_named_beside_f(own):
@@ -279,3 +279,26 @@ def test_texts_of_test_without_a_file_that_other_splits_have_are_named_beside_f(
     (own / "corpus/tasks").mkdir(parents=True)
     (own / "corpus/tasks/report.json").write_text(json.dumps(report | {"lacking": {"test": {".a2": 7}, "dev": {}}}))
     assert "7 test texts without the .a2 file that other splits have." in " ".join(render(own, "cpu").split())
+
+
+def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_path):
+    """In most texts nobody looked for it, and in the others all of it was found."""
+    docs = make_docs()
+    for number, doc in enumerate(docs):
+        doc.predicted = [span for span in doc.gold if span[2] == "DRUG"]
+        if number % 3:
+            doc.gold = [span for span in doc.gold if span[2] != "DRUG"]
+            doc.uncovered = {"DRUG": "none"}
+    write_results(tmp_path, docs)
+    [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", render(tmp_path, "cpu")) if ">DRUG</a>" in one]
+    assert "40 can’t be judged" in row
+    assert "1.00" not in row
+    assert "annotate test texts" in row
+
+
+def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
+    monkeypatch.setattr("labelwise.report.page.MISTAKES", 5)
+    write_results(tmp_path, make_docs())
+    mistakes = json.loads(Page(render(tmp_path, "cpu")).scripts[0])["mistakes"]
+    assert len(mistakes) == 5
+    assert {one[side] for one in mistakes for side in ("gold_label", "predicted_label")} >= {*LABELS}

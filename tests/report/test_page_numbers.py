@@ -116,7 +116,7 @@ def test_the_bar_and_the_sentence_count_each_mistake_once(page, queried):
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_a_labels_row_is_that_of_its_pairs(label, page, queried):
+def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
     [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", page) if f">{label}</a>" in unescape(one)]
     counts, total = queried.counts(label), sum(queried.counts(label).values(), Counter())
     f, (low, high) = f_score(total), interval(counts)
@@ -128,7 +128,12 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried):
     said = re.search(r'aria-label="(F1 of .*?)"', row)[1]
     assert said.endswith(f": {f:.2f}, interval {low:.2f} to {high:.2f}")
     cells = [words(cell) for cell in re.findall(r"(?s)<td.*?</td>", row)]
-    assert cells[:3] == ["ship" if low >= SHIP_AT else "hold", f"{f:.2f}", str(total["gold"])]
+    precision, recall = total["right"] / total["predicted"], total["right"] / total["gold"]
+    verdict, score, *figures = cells[:7]
+    assert (verdict, score) == ("ship" if low >= SHIP_AT else "hold", f"{f:.2f} {low:.2f}–{high:.2f}")
+    merge = json.loads((root / "metrics/merge.json").read_text())
+    train, complete = merge["gold"]["train"].get(label, 0), merge["labels"][label]["complete"]
+    assert figures == [f"{precision:.2f}", f"{recall:.2f}", str(total["gold"]), str(train), str(complete)]
     mistakes = queried.mistakes(label)
     assert cells[-2] == str(mistakes.total())
     said = re.findall(r"([a-z ]+) (\d+);", re.search(r'costs" role="img" aria-label="(.*?)"', row)[1])
@@ -149,9 +154,18 @@ def test_the_cards_are_those_of_the_pairs(page, queried):
     columns = ("kind", "gold_label", "predicted_label", "form", "predicted_form")
     times = Counter(tuple(row[name] for name in columns) for row in queried.pairs)
     cards = json.loads(re.search(r'(?s)id="cards">(.*?)</script>', page)[1])
-    shown = [one for examples in cards["examples"].values() for one in examples]
-    assert len(shown) > 10
-    assert [one["count"] for one in shown] == [times[tuple(one[name] for name in columns)] for one in shown]
+    assert len(cards["mistakes"]) > 10
+    assert [one["count"] for one in cards["mistakes"]] == [
+        times[tuple(one[name] for name in columns)] for one in cards["mistakes"]
+    ]
+    assert sum(one["count"] for one in cards["mistakes"]) == sum(queried.kinds[kind] for kind in NAMES)
+    gold = {(row["key"], row["gold_start"], row["gold_label"]) for row in queried.pairs if row["gold_label"]}
+    for one in cards["mistakes"]:
+        start, end = one["span"]
+        others = {(one["key"], start + place, label) for place, _, label in one["others"]}
+        assert others <= gold
+        around = range(start - len(one["before"]), end + len(one["after"]))
+        assert {span for span in gold if span[0] == one["key"] and span[1] in around and span[1] != start} <= others
 
 
 def shown(root: Path) -> list[Any]:

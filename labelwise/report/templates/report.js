@@ -2,6 +2,9 @@
 
 const cards = JSON.parse(document.getElementById("cards").textContent);
 
+const OF_LABEL = 8; // mistakes that are shown beside a label
+const SHOWN = 10; // of those that are searched
+
 function make(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
   element.append(...children);
@@ -20,6 +23,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 function sortBy(table, headers, column) {
+  closeCard();
   const number = table.tBodies[0].rows[0]?.cells[column].dataset.value !== undefined;
   const falling = headers[column].getAttribute("aria-sort") === "none" ? number : headers[column].getAttribute("aria-sort") === "ascending";
   headers.forEach((header) => header.setAttribute("aria-sort", "none"));
@@ -31,30 +35,70 @@ function sortBy(table, headers, column) {
   table.tBodies[0].append(...rows);
 }
 
-// The mistakes of a label, where the address ends with #label=NAME.
+// A sentence as it is written, with its other spans. Offsets are those of characters, from the beginning of the span.
+function sentence(one, [from, to]) {
+  const [before, form] = [[...one.before], [...one.form]];
+  const text = [...before, ...form, ...one.after];
+  const place = (offset) => Math.min(Math.max(before.length + (offset < to - from ? offset : offset - to + from + form.length), 0), text.length);
+  const spans = [[0, to - from, null], ...one.others].map(([start, end, label]) => [place(start), place(end), label]);
+  const parts = [];
+  let done = 0;
+  for (const [start, end, label] of spans.sort(([a, b], [c, d]) => a - c || d - b)) {
+    if (start < done && label !== null) continue; // inside another span
+    parts.push(text.slice(done, start).join(""));
+    const words = text.slice(Math.max(start, done), end).join("");
+    parts.push(label === null ? make("mark", {}, words) : make("u", { title: label }, words));
+    done = Math.max(done, end);
+  }
+  return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""));
+}
+
+// A mistake in its sentence, and what train has of its words.
+function mistake(one) {
+  const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `found ${one.predicted_label}`];
+  const other = one.predicted_form && one.predicted_form !== one.form ? ` (found: ${one.predicted_form})` : "";
+  const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "goldless" : one.kind][0];
+  const reason = cards.reasons[one.cause]?.[0] ?? "";
+  const times = (n) => (n === 1 ? "once" : `${n} times`);
+  const otherwise = one.otherwise ? `, of these ${times(one.otherwise)} as ${one.other_label}` : "";
+  const train = `train has it ${times(one.marked)} as ${one.gold_label ?? one.predicted_label}, ${times(one.free)} without${otherwise}`;
+  const parts = [kind + (one.count === 1 ? "" : `, ${times(one.count)}`), sides.filter(Boolean).join(", ") + other, reason, train, one.doc || one.key];
+  return { text: [...parts, one.before, one.form, one.after].join(" ").toLowerCase(), make: () => make(
+    "article", {}, sentence(one, one.span), make("div", { className: "note" }, parts.filter(Boolean).join("; ")),
+  ) };
+}
+const mistakes = cards.mistakes.map((one) => ({ ...mistake(one), labels: [one.gold_label, one.predicted_label] }));
+
+// The mistakes of a label beside its row, where the address ends with #label=NAME.
+function closeCard() {
+  document.getElementById("card")?.closest("tr").remove();
+}
+
 function showLabel() {
-  const card = document.getElementById("card");
-  const label = new URLSearchParams(location.hash.slice(1)).get("label");
-  const examples = location.hash.startsWith("#label=") && Object.hasOwn(cards.examples, label) ? cards.examples[label] : null;
-  if (!card) return;
-  card.hidden = examples === null;
-  if (examples === null) return;
-  const items = examples.map((one) => {
-    const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `predicted ${one.predicted_label}`];
-    const other = one.predicted_form && one.predicted_form !== one.form ? ` (predicted: ${one.predicted_form})` : "";
-    const times = one.count === 1 ? "" : `, ${one.count} times`;
-    return make(
-      "article", {},
-      make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.form), one.after),
-      make("div", { className: "note" }, `${one.kind}${times}: ${sides.filter(Boolean).join(", ")}${other}; train marks it ${one.marked} times, leaves it ${one.free} times. ${one.doc || one.key}`),
-    );
-  });
-  card.replaceChildren(make("h2", {}, `Mistakes of ${label} on test, those made most often first`), ...items);
+  closeCard();
+  const label = location.hash.startsWith("#label=") ? new URLSearchParams(location.hash.slice(1)).get("label") : null;
+  const row = [...document.querySelectorAll(".sortable tbody tr")].find((one) => one.cells[0].textContent === label);
+  const own = mistakes.filter(({ labels }) => labels.includes(label)).slice(0, OF_LABEL);
+  if (!row) return;
+  const title = own.length ? `Mistakes of ${label} on test, those made most often first` : `No mistakes of ${label} on test`;
+  const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...own.map((one) => one.make()));
+  row.after(make("tr", {}, make("td", { colSpan: row.cells.length }, card)));
   card.focus({ preventScroll: true });
   card.scrollIntoView({ block: "nearest" });
 }
 addEventListener("hashchange", showLabel);
 showLabel();
+
+// All mistakes, of which somebody searches some.
+function search() {
+  const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
+  const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
+  const shown = some.slice(0, SHOWN);
+  document.getElementById("found").textContent = `${shown.length.toLocaleString("en")} of ${some.length.toLocaleString("en")}, those made most often first`;
+  document.getElementById("list").replaceChildren(...shown.map((one) => one.make()));
+}
+document.getElementById("search")?.addEventListener("input", search);
+if (document.getElementById("search")) search();
 
 // Triage: one question at a time. This browser keeps each decision, an entry by its rows, until it is saved as decisions.jsonl: the tabs and
 // the later reports in a folder share them.
@@ -115,10 +159,10 @@ function load() {
 
 // The cases that are asked about, by what somebody wants to see.
 function fill() {
-  const wanted = document.getElementById("find")?.value.toLowerCase() ?? "";
+  const words = (document.getElementById("find")?.value ?? "").toLowerCase().split(/\s+/);
   const sampled = document.getElementById("queue")?.value === "sample";
   const said = (one) => [one.label, one.proposed?.[2], one.kind, one.before, one.form, one.after, one.group].join(" ").toLowerCase();
-  const cases = cards.cases.filter((one) => (sampled ? one.sample : one.listed) && said(one).includes(wanted));
+  const cases = cards.cases.filter((one) => (sampled ? one.sample : one.listed) && words.every((word) => said(one).includes(word)));
   const groups = new Map();
   cases.forEach((one) => {
     const name = sampled || !one.group ? one.id : one.group;
@@ -164,24 +208,6 @@ function showStatus() {
     save.addEventListener("click", download);
     status.append(save);
   }
-}
-
-// A sentence as it is written, with its other spans. Offsets are those of characters, from the beginning of the span.
-function sentence(one, [from, to]) {
-  const [before, form] = [[...one.before], [...one.form]];
-  const text = [...before, ...form, ...one.after];
-  const place = (offset) => Math.min(Math.max(before.length + (offset < to - from ? offset : offset - to + from + form.length), 0), text.length);
-  const spans = [[0, to - from, null], ...one.others].map(([start, end, label]) => [place(start), place(end), label]);
-  const parts = [];
-  let done = 0;
-  for (const [start, end, label] of spans.sort(([a, b], [c, d]) => a - c || d - b)) {
-    if (start < done && label !== null) continue; // inside another span
-    parts.push(text.slice(done, start).join(""));
-    const words = text.slice(Math.max(start, done), end).join("");
-    parts.push(label === null ? make("mark", {}, words) : make("u", { title: label }, words));
-    done = Math.max(done, end);
-  }
-  return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""));
 }
 
 function showCase() {
