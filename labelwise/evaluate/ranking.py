@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from labelwise.base.sections import SHIP_AT
 from labelwise.evaluate.scores import Metrics, Mistakes, Scores
 
+CLOSE = 0.02  # of F1, by which trainings on two machines may differ, as these round differently
 FEW = 20  # gold spans in test, below which a label's scores say little
 Verdict = Literal["ship", "hold", "unknown"]
 
@@ -15,6 +16,7 @@ class RankedLabel(NamedTuple):
     few (bool): test has too few gold spans of it for its scores to say much.
     verdict (str): "ship" if the lower end of its interval of F1 reaches the goal, or else "hold"; "unknown" if test has
         few of its spans, or more of its predictions can't be judged than can.
+    close (bool): on another machine it may ship where it is held here, or the other way round.
     """
 
     label: str
@@ -22,6 +24,7 @@ class RankedLabel(NamedTuple):
     mistakes: Mistakes
     few: bool
     verdict: Verdict
+    close: bool = False
 
     @property
     def total(self) -> int:
@@ -38,5 +41,6 @@ def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]
         verdict: Verdict = "unknown"
         if not few and not mistakes.unknown and scores.f_low is not None:
             verdict = "ship" if scores.f_low >= ship_at else "hold"
-        ranked.append(RankedLabel(label, scores.shown(), mistakes, few, verdict))
+        close = verdict != "unknown" and abs((scores.f_low or 0.0) - ship_at) < CLOSE
+        ranked.append(RankedLabel(label, scores.shown(), mistakes, few, verdict, close))
     return sorted(ranked, key=lambda row: (row.few, -row.total, row.label))

@@ -134,8 +134,10 @@ def _sentence(
     decide (str): that cases are to be decided, before any others are fixed; empty if they are.
     """
     labels = counted(len(rows), "label")
-    ready = sum(row.verdict == "ship" for row, _ in rows)
+    ready = sum(row.verdict == "ship" and not row.close for row, _ in rows)
+    close = sum(row.close for row, _ in rows)
     reach = f"{ready} of {labels} {'reaches' if 1 in (ready, len(rows)) else 'reach'} the goal"
+    reach += f", {close} {'is' if close == 1 else 'are'} close to it" if close else ""
     unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
     held = [(row, step) for row, step in rows if row.verdict == "hold"]
     if longer and curve:
@@ -147,9 +149,10 @@ def _sentence(
     if 2 * len(unknown) > len(rows):
         do = f"annotate {RANDOM} random test texts for {name_labels(unknown)}: {TEST_TEXTS}"
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
-    if not held:
-        verdict = "Ship some" if unknown else "Ship"
+    if not held and (ready or not close):
+        verdict = "Ship" if ready == len(rows) else "Ship some"
         return verdict, reach, f"weasel run package{'-gpu' * (pipeline == 'gpu')}"
+    held = held or [(row, step) for row, step in rows if row.close]
     why = f"{reach}; {describe_mistakes(metrics)}"
     verdict = "Ship some" if ready else "Not yet"
     removed = {row.label: removable(row, found.get(row.label, {})).get(step, 0) for row, step in held}
@@ -225,7 +228,7 @@ def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str
         return "train longer"
     if row.few:
         return MORE_TEST
-    if row.verdict == "ship":
+    if row.verdict == "ship" and not row.close:
         return "ready"
     if (row.scores.f or 0) >= ship_at:  # it may be good enough: the interval is too wide to tell
         return MORE_TEST

@@ -29,7 +29,7 @@ from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISSED, TOKENS, Tables
-from labelwise.report.advice import EXPORT, KINDS, REASONS, Advice, advise, confusions, divide
+from labelwise.report.advice import EXPORT, KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
 from labelwise.report.deck import read_deck
 
 MISTAKES = 1000  # different ones that a page has, at most
@@ -167,8 +167,8 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
 
 
 def lacking_words(advice: Advice) -> list[RankedLabel]:
-    """List the labels that miss the most spans because train never has their words."""
-    rows = [row for row, _ in advice.rows if row.mistakes.causes.get("new")]
+    """List the labels whose next step is to label more, if they miss spans because train never has their words."""
+    rows = [row for row, step in advice.rows if step == LABEL_MORE and row.mistakes.causes.get("new")]
     return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
 
 

@@ -74,8 +74,8 @@ def render(root: Path, pipeline: str, **options) -> str:
 # By section, what tells a reader what to do next, and how.
 SECTIONS = {
     "gold": ["train marks the words"],
-    "ship": ["No label reaches the goal", "weasel run package"],
-    "label": ["Train has the words of all spans that are missed", "weasel run predict", "--format brat"],
+    "ship": ["No label reaches the goal"],
+    "label": ["No label misses spans of which more texts would show the words", "weasel run predict", "--format brat"],
     "fix": ["Save, then python -m scripts.decide"],
     "labels": ["1 label without test gold, of which no F1 is known: NEVER_SEEN.", "label more texts"],
     "mistakes": [],
@@ -116,6 +116,7 @@ def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marke
         state = states[number % len(states)]
         doc.uncovered = dict.fromkeys(LABELS, state) if state else {}
         doc.gold = doc.gold if state != "none" else []
+        doc.predicted = [] if state else doc.predicted
     write_results(tmp_path, docs, in_train=(0, 0))
     page = Page(render(tmp_path, "cpu")).text("label")
     assert " train never has their words" in page
@@ -302,3 +303,19 @@ def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
     mistakes = json.loads(Page(render(tmp_path, "cpu")).scripts[0])["mistakes"]
     assert len(mistakes) == 5
     assert {one[side] for one in mistakes for side in ("gold_label", "predicted_label")} >= {*LABELS}
+
+
+def test_labels_near_the_goal_are_named_and_nothing_is_packaged_where_none_ships(own):
+    def page(ship_at: float) -> Page:
+        return Page(render(own, "cpu", ship_at=ship_at))
+
+    metrics = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
+    low = {label: metrics.all_gold.labels[label].f_low for label in LABELS}
+    best = max(LABELS, key=low.__getitem__)
+    above = page(low[best] + 0.01)
+    assert f"Close to the goal, above or below by the machine: {best}" in above.text("ship")
+    assert "weasel run package" not in above.text("ship")
+    assert f"{best} hold, close" in above.text("labels")
+    assert f"{best} ship, close" in page(low[best] - 0.01).text("labels")
+    assert "close" not in page(0.99).text("ship")
+    assert "weasel run package" in page(0.1).text("ship")

@@ -130,7 +130,8 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
     cells = [words(cell) for cell in re.findall(r"(?s)<td.*?</td>", row)]
     precision, recall = total["right"] / total["predicted"], total["right"] / total["gold"]
     verdict, score, *figures = cells[:7]
-    assert (verdict, score) == ("ship" if low >= SHIP_AT else "hold", f"{f:.2f} {low:.2f}–{high:.2f}")
+    close = ", close" * (abs(low - SHIP_AT) < 0.02)
+    assert (verdict, score) == (("ship" if low >= SHIP_AT else "hold") + close, f"{f:.2f} {low:.2f}–{high:.2f}")
     merge = json.loads((root / "metrics/merge.json").read_text())
     train, complete = merge["gold"]["train"].get(label, 0), merge["labels"][label]["complete"]
     assert figures == [f"{precision:.2f}", f"{recall:.2f}", str(total["gold"]), str(train), str(complete)]
@@ -140,13 +141,16 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
     assert {kind.strip(): int(n) for kind, n in said} == {NAMES[kind]: n for kind, n in mistakes.items()}
 
 
-def test_the_cards_are_those_of_the_pairs(page, queried):
-    ready = [label for label in LABELS if interval(queried.counts(label))[0] >= SHIP_AT]
+def test_the_cards_are_those_of_the_pairs(page, queried, root):
+    ready = [label for label in LABELS if interval(queried.counts(label))[0] >= SHIP_AT + 0.02]
     assert 0 < len(ready) < len(LABELS)
     assert f"Ship {len(ready)} of {len(LABELS) + 1} labels" in words(page)  # NEVER_SEEN has no gold
+    write_report(root, "cpu", root / "high.html", ship_at=0.9)  # no label is ready
+    high = (root / "high.html").read_text(encoding="utf8")
     new = Counter(row["gold_label"] for row in queried.pairs if row["cause"] == "new")
     gold = Counter(row["gold_label"] for row in queried.pairs if row["gold_label"])
-    named = re.findall(r"(\d+) of (\d+) test spans are missed, and train never has their words", words(page))
+    named = re.findall(r"(\d+) of (\d+) test spans are missed, and train never has their words", words(high))
+    assert "train never has their words" not in words(page), "where their next step is another"
     most = sorted(new, key=lambda label: -new[label])[: len(named)]
     assert [int(n) for n, _ in named] == [new[label] for label in most]
     assert {(int(n), int(of)) for n, of in named} <= {(new[label], gold[label]) for label in new}
