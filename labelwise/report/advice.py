@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from labelwise.base.environment import command_line
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
@@ -32,9 +30,8 @@ from labelwise.corpus.warnings import (
 from labelwise.evaluate.ranking import RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
+from labelwise.evaluate.undertrained import train_longer
 
-KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
-WORTH = 0.01  # what twice the steps must add to F1 on dev
 SOME = 3  # mistakes that a step removes, from which it is worth it
 CASES = 30  # of the random sample, which says how many findings are right
 RANDOM = 100  # test texts that are annotated anew
@@ -185,35 +182,6 @@ def confusions(metrics: Metrics) -> list[str]:
     """List pairs of labels that are confused, the most frequent first."""
     pairs = ((n, label, other) for label, one in metrics.mistakes.items() for other, n in one.confused.items())
     return [f"{label} found as {other}, {n:,}" for n, label, other in sorted(pairs, key=lambda one: (-one[0], one[1:]))]
-
-
-def train_longer(metrics: Metrics, curve: Curve | None) -> str:
-    """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
-
-    It is if it misses more spans whose words train marks than it finds at all, or if twice the steps are worth it.
-    """
-    if not curve or not curve.steps:
-        return ""
-    known, found = (sum(one.causes.get(cause, 0) for one in metrics.mistakes.values()) for cause in ("known", "found"))
-    if known >= KNOWN and known > found:
-        return f"it misses {known:,} spans whose words train marks, and finds {found:,} in all"
-    if (gain := expect_gain(curve)) > WORTH:
-        return f"F1 on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
-    return ""
-
-
-def expect_gain(curve: Curve) -> float:
-    """Estimate what twice the steps add to F1 on dev: nothing, if the last evaluation isn't the best.
-
-    The next doubling of the steps adds as many times what the last one added as that was of the one before, and never
-    more than the last one (Aitken's delta-squared process). Between evaluations, F1 is taken as rising evenly.
-    """
-    if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or nothing is known of half of the steps
-        return 0.0
-    steps = [0, *curve.steps]
-    quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.f])
-    gain = float(max(0.0, last - half))
-    return gain and gain * gain / max(gain, half - quarter)
 
 
 def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str, int]) -> str:

@@ -7,7 +7,8 @@ import pytest
 from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import Metrics, Mistakes, Seen
-from labelwise.report.advice import advise, expect_gain, train_longer, warnings
+from labelwise.evaluate.undertrained import expect_gain, train_longer
+from labelwise.report.advice import advise, warnings
 from tests.evaluate.test_ranking import make_metrics as scored
 
 FLAT = Curve([100, 200, 300, 400], [0.6, 0.7, 0.69, 0.7])
