@@ -24,7 +24,7 @@ from labelwise.report.advice import CASES
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MOST = 400  # cases on a page, from which no group is added
+MOST = 800  # cases on a page, from which no group is added
 NOTHING = answer_digest(())
 
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
@@ -59,7 +59,7 @@ class Deck(NamedTuple):
             groups.setdefault(one["group"] or str(len(groups)), []).append(one)
         sample = {id(one) for one in self.sample()}
         chosen: list[dict[str, Any]] = []
-        for group in sorted(groups.values(), key=lambda cases: _worth(cases[0], costs), reverse=True):
+        for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
             listed = len(chosen) < MOST
             chosen += (
                 one | {"sample": id(one) in sample, "listed": listed} for one in group if listed or id(one) in sample
@@ -110,10 +110,10 @@ class Estimate(NamedTuple):
         return self.wrong / self.sample
 
 
-def _worth(case: Mapping[str, Any], costs: Mapping[str, int]) -> tuple[float, float]:
-    """Multiply what its label costs by the probability that a case is right; of labels alike, the surest is first."""
-    cost = max(costs.get(span[2], 0) for span in (case["current"], case["proposed"]) if span)
-    return cost / (1 + exp(-case["score"])), case["score"]
+def _worth(group: Sequence[Mapping[str, Any]], costs: Mapping[str, int]) -> tuple[float, float]:
+    """Add up the probabilities that cases are right, times the label's cost; where it has none, the surest come first."""
+    cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
+    return cost * sum(1 / (1 + exp(-one["score"])) for one in group), group[0]["score"]
 
 
 def _about(case: Mapping[str, Any]) -> tuple[str, Sequence[int]]:
