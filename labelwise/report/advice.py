@@ -54,7 +54,7 @@ KINDS = {
 # Why a span is missed, and what removes it.
 REASONS = {
     "known": ("train marks the words", "label more"),
-    "new": ("train never has the words", "label more"),
+    "new": ("train hardly has the words", "label more"),
     "unmarked": ("train leaves the words unmarked", "fix"),
     "otherwise": ("train marks the words otherwise", "fix"),
     "tokens": ("no token boundary", "split tokens"),

@@ -111,7 +111,7 @@ class Estimate(NamedTuple):
 
 
 def _worth(group: Sequence[Mapping[str, Any]], costs: Mapping[str, int]) -> tuple[float, float]:
-    """Add up the probabilities that cases are right, times the label's cost; where it has none, the surest come first."""
+    """Add up the probabilities that cases are right, times the label's cost; where it is 0, the surest come first."""
     cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
     return cost * sum(1 / (1 + exp(-one["score"])) for one in group), group[0]["score"]
 

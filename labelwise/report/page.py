@@ -167,7 +167,7 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
 
 
 def lacking_words(advice: Advice) -> list[RankedLabel]:
-    """List the labels whose next step is to label more, if they miss spans because train never has their words."""
+    """List the labels whose next step is to label more, if they miss spans because train hardly has their words."""
     rows = [row for row, step in advice.rows if step == LABEL_MORE and row.mistakes.causes.get("new")]
     return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
 
