@@ -17,7 +17,7 @@ class ChangedSpan(NamedTuple):
     mistake (str): its kind; see `pairs.Kind`.
     label, words (str): of gold, or else of the prediction.
     text (str): the document, or else the key of the text.
-    sentence (str): the sentence of the span.
+    before, after (str): the rest of its sentence.
     """
 
     change: Literal["won", "lost"]
@@ -25,7 +25,8 @@ class ChangedSpan(NamedTuple):
     label: str
     words: str
     text: str
-    sentence: str
+    before: str
+    after: str
 
 
 def changed_spans(base: Revision, other: Revision) -> list[ChangedSpan]:
@@ -65,5 +66,4 @@ def _place(row: dict[str, Any], side: str) -> tuple[Any, ...]:
 
 def _changed(change: Literal["won", "lost"], row: dict[str, Any]) -> ChangedSpan:
     label = row["gold_label"] or row["predicted_label"]
-    sentence = f"{row['before']}{row['form']}{row['after']}"
-    return ChangedSpan(change, row["kind"], label, row["form"], row["doc"] or row["key"], sentence)
+    return ChangedSpan(change, row["kind"], label, row["form"], row["doc"] or row["key"], row["before"], row["after"])

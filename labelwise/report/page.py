@@ -8,7 +8,7 @@ says which command makes it. The same results make the same bytes, in any clone,
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,11 +41,13 @@ class Base(NamedTuple):
 
     name (str): of the git revision.
     decided (int): cases that were decided since.
+    changed (Sequence): mistakes that are gone or new since; see `changed_spans.ChangedSpan`.
     """
 
     name: str
     metrics: Metrics
     decided: int = 0
+    changed: Sequence[Any] = ()
 
 
 def write_report(
@@ -104,6 +106,8 @@ def write_report(
                 "cases": chosen,
                 "mistakes": list_mistakes(results.tables) if results.tables else [],
                 "gold": [row.label for row, _ in advice.rows if row.mistakes.gold] if advice else [],
+                "base": base.name if base else "",
+                "changed": [one._asdict() for one in base.changed[:MISTAKES]] if base else [],
                 "kinds": KINDS,
                 "reasons": REASONS,
             },

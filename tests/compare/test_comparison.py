@@ -158,14 +158,13 @@ def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_nam
 
 def test_what_is_won_and_lost_is_listed_span_by_span():
     """A gold span that is found now, one that isn't any more, and a prediction that is gone; not what gold changed."""
-    text = "abc def ghi"
     base = [make_doc("1", [A, (8, 11, "B")], [A, B]), make_doc("2", [A2], [A2]), make_doc("3", [], [A])]
     other = [make_doc("1", [A, B], [A, B]), make_doc("2", [B], [A2], doc="b.txt"), make_doc("3", [], [A, B])]
     one, two = (make_results(name, docs) for name, docs in (("main", base), ("branch", other)))
     assert changed_spans(one, two) == [
-        ("lost", "label", "A", "def", "b.txt", text),
-        ("won", "missed", "B", "def", "1", text),
-        ("won", "spurious", "B", "ghi", "1", text),
+        ("lost", "label", "A", "def", "b.txt", "abc ", " ghi"),
+        ("won", "missed", "B", "def", "1", "abc ", " ghi"),
+        ("won", "spurious", "B", "ghi", "1", "abc def ", ""),
     ]
     back = [(row.change, *row[1:4]) for row in changed_spans(two, one)]
     assert sorted(back) == [

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.datasets.decisions import read_decisions
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.page import Base, write_report
@@ -37,7 +38,8 @@ def report(tmp_path_factory) -> Path:
     findings.write_text(f"{findings.read_text()}{other}\n")
     base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
-    write_report(root, "cpu", root / "report.html", base=Base("main", base, 3))
+    changed = [ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".") for change in ("won", "lost")]
+    write_report(root, "cpu", root / "report.html", base=Base("main", base, 3, changed))
     return root / "report.html"
 
 
@@ -211,6 +213,7 @@ def test_two_tabs_decide_together(show, tmp_path):
     page = show()
     other = show(beside=page)
     press(page, "e", "w")
+    playwright.expect(other.locator("#decided")).to_contain_text("1 decision")
     press(other, "r")
     for tab in (page, other):
         playwright.expect(tab.locator("#decided")).to_contain_text("3 decisions")
@@ -279,6 +282,9 @@ def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
         assert bool(shown) == (found is not None)
         assert all(found in one for one in shown)
     assert page.inner_text("#found").startswith("0 of 0")
+    page.fill("#search", "oslo lost since main")
+    assert page.locator("#list article .note").all_inner_texts() == ["lost since main; missed; PLACE; a.txt"]
+    assert page.locator("#list mark").all_inner_texts() == ["Oslo"]
     page.fill("#search", "wrong boundaries")
     sentence = page.locator("#list article").first
     assert len(sentence.locator("u").all()) == 3, "the other spans of the sentence"

@@ -69,6 +69,15 @@ function mistake(one) {
 }
 const mistakes = cards.mistakes.map((one) => ({ ...mistake(one), labels: [one.gold_label, one.predicted_label] }));
 
+// What is won is no mistake any more, and what is lost is new: they are searched with the others.
+for (const one of cards.changed) {
+  const note = `${one.change} since ${cards.base}; ${cards.kinds[one.mistake][0]}; ${one.label}; ${one.text}`;
+  mistakes.push({ labels: [], text: `${note} ${one.before} ${one.words} ${one.after}`.toLowerCase(), make: () => make(
+    "article", {}, make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.words), one.after),
+    make("div", { className: "note" }, note),
+  ) });
+}
+
 // The mistakes of a label beside its row, where the address ends with #label=NAME.
 function closeCard() {
   document.getElementById("card")?.closest("tr").remove();
