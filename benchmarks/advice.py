@@ -101,7 +101,8 @@ def read_advice(folder: Path) -> tuple[Advice, Metrics, Deck]:
     """Read what a report says of a project."""
     results, deck = load_results(folder, "cpu"), read_deck(folder)
     assert results.metrics
-    return advise(results.metrics, results.curve, "cpu", GOAL, deck.counts, results.merge), results.metrics, deck
+    said = advise(results.metrics, results.curve, "cpu", GOAL, deck.counts, results.merge, sample=len(deck.sample()))
+    return said, results.metrics, deck
 
 
 def judge(tasks: list[Task], folder: Path, state: State, seed: int) -> Iterator[tuple[str, bool]]:
@@ -113,7 +114,7 @@ def judge(tasks: list[Task], folder: Path, state: State, seed: int) -> Iterator[
         yield "train longer", (after.all_gold.f or 0) > (metrics.all_gold.f or 0) + GAIN
         return
     if advice.do.startswith("decide the"):
-        yield "decide cases", 2 * sum(case["label"] == state.label for case in deck.cases[:CASES]) >= CASES
+        yield "decide cases", 2 * sum(case["label"] == state.label for case in deck.sample()) >= CASES
     for row, step in advice.rows:
         if step in FIXES:
             yield step, state.label == row.label and FIXES[step] == state.name

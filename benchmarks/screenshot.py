@@ -20,7 +20,7 @@ from labelwise.report.page import write_report
 
 STORED = Path("benchmarks/results/report")
 PICTURE = Path("docs/report.png")
-CASES = 40  # findings that are stored
+CASES = 400  # findings that are stored
 
 
 def render() -> str:

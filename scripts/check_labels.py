@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, run, user_errors
+from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.environment import obey
 from labelwise.base.sections import CheckSection
 from labelwise.base.settings import read_section
@@ -35,7 +35,7 @@ def check_labels_cli(
             obey(config)
             recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
             folds = Folds(recipe, section.folds, workers)
-        checked = check(corpus, out, folds, tell=msg.info)
+        checked = check(corpus, out, folds, tell=msg.info, progress=progress)
     msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")
 
 

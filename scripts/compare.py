@@ -8,9 +8,12 @@ import msgspec
 import typer
 
 from labelwise.base.console import msg, print_table, run, user_errors
+from labelwise.base.text import counted
+from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
-from labelwise.compare.summary import notes, tabulate
+from labelwise.compare.summary import notes, tabulate, tabulate_spans
+from labelwise.evaluate.undertrained import train_longer
 
 Option = typer.Option
 
@@ -20,18 +23,29 @@ def compare_cli(
         list[str] | None, typer.Argument(help="Git revisions, or DVC experiments; the first is the base")
     ] = None,
     pipeline: Annotated[Literal["cpu", "gpu"], Option(help="Which pipeline's results to compare")] = "cpu",
+    spans: Annotated[bool, Option("--spans", help="List each mistake that two revisions don't share")] = False,
     format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",
 ) -> None:
     """Compare the results of git revisions; a single one, HEAD by default, is compared with the workspace."""
     names = revisions or ["HEAD"]
     names += [WORKSPACE] * (len(names) == 1)
     with user_errors("Nothing was compared"), TemporaryDirectory() as folder:
-        comparison = compare([read_revision(one, pipeline, Path(folder, str(n))) for n, one in enumerate(names)])
+        read = [read_revision(one, pipeline, Path(folder, str(n))) for n, one in enumerate(names)]
+        short = {one.name: why for one in read if (why := train_longer(one.metrics, one.curve))}
+        comparison = compare(read, short)
+        changed = changed_spans(read[0], read[-1]) if spans else []
     if format == "json":
-        print(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
+        made = msgspec.to_builtins(comparison) | ({"spans": [one._asdict() for one in changed]} if spans else {})
+        print(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
     else:
         header, *rows = tabulate(comparison)
         print_table(header, rows)
+        if spans:
+            header, *rows = tabulate_spans(changed)
+            print_table(header, rows)
+            msg.info(
+                f"{counted(len(changed), 'mistake')} that {names[0]} and {names[-1]} don't share: lost are new ones"
+            )
         for note in notes(comparison):
             msg.info(note)
 

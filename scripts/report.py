@@ -1,6 +1,7 @@
 """Write the report of a pipeline: one HTML page that says what to do next."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 import typer
@@ -9,7 +10,8 @@ from labelwise.base.console import msg, print_warnings, run, user_errors
 from labelwise.base.errors import InputError
 from labelwise.base.sections import ReportSection
 from labelwise.base.settings import read_section
-from labelwise.compare.revisions import find_earlier, read_before
+from labelwise.compare.changed_spans import ChangedSpan, changed_spans
+from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
 from labelwise.report.deck import DECISIONS, count_decided
 from labelwise.report.page import Base, write_report
 
@@ -48,11 +50,22 @@ def read_base(name: str, pipeline: str, root: Path) -> Base | None:
         if not revision:
             return None
         metrics, decisions = read_before(revision, pipeline, DECISIONS, root)
-        return Base(name or revision[:8], metrics, count_decided(root, decisions))
+        base = Base(name or revision[:8], metrics, count_decided(root, decisions))
+        return base._replace(changed=read_changed(revision, pipeline, root))
     except InputError:
         if name:
             raise
         return None
+
+
+def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
+    """List the mistakes that are gone or new since a revision; none if DVC hasn't its tables."""
+    try:
+        with TemporaryDirectory() as folder:
+            before = read_revision(revision, pipeline, Path(folder, "before"), root)
+            return changed_spans(before, read_revision(WORKSPACE, pipeline, Path(folder, "now"), root))
+    except InputError:
+        return []
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from importlib import import_module
 
 import pytest
 
-from labelwise.base.console import print_table, progress
+from labelwise.base.console import msg, print_table, progress
 from tests.conftest import ROOT, call, run_command, write_jsonl
 
 
@@ -45,6 +46,22 @@ def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone(monkeypatc
         assert "<00:0" in shown, "time left"
     else:
         assert shown == ""
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+def test_messages_have_a_colour_on_terminals_alone_and_leave_paths_whole(monkeypatch, is_one):
+    out, path = io.StringIO(), "/home/somebody/" + "x" * 90
+    monkeypatch.setattr(out, "isatty", lambda: is_one, raising=False)
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    msg.warn(f"[bold]{'word ' * 20}", f"see {path}")
+    assert ("\x1b[" in out.getvalue()) == is_one
+    first, second, *more = re.sub(r"\x1b\[\d*m", "", out.getvalue()).splitlines()
+    assert first.startswith("⚠ [bold]word word")
+    assert max(len(first), len(second)) <= 80
+    assert more == ["see", path]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf8"])

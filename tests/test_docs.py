@@ -53,7 +53,7 @@ NOT_RUN = {
     ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
     ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a wheel and a pipeline from a folder",
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
-    ("docs/files.md", "SELECT cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
+    ("docs/files.md", "SELECT kind, cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
     ("docs/gpu.md", "make gpu"): "needs a GPU",
     ("docs/gpu.md", "weasel run check-gpu"): "needs a GPU",
     ("docs/gpu.md", "torchrun"): "needs several GPUs; train/test_ranks.py runs torchrun on the CPU",

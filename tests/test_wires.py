@@ -164,6 +164,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
     "compare": {
         "revisions": (["of-main"], ["of-better"], printed(r"0\.\d+")),
         "pipeline": ("cpu", "gpu", status),
+        "spans": (False, True, printed("don't share")),
         "format": ("table", "json", printed('"labels": {')),
     },
     "convert_brat": {

@@ -1,6 +1,7 @@
 """Shared by the command lines: how they are run, progress bars, tables, and errors without a traceback."""
 
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from tqdm import tqdm
-from wasabi import Printer
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import FULL
@@ -19,7 +19,36 @@ from labelwise.base.files import FULL
 FEW = 4  # counts that are printed in one line
 MOST = 8  # rows of a table that is printed in part
 
-msg = Printer()
+
+class Messages:
+    """Messages on standard output, in colour on terminals alone: a line with a sign, and perhaps more below it."""
+
+    def good(self, title: str, text: str = "") -> None:
+        """Say what was done."""
+        self._say("✔", "green", title, text)
+
+    def info(self, title: str, text: str = "") -> None:
+        """Say what is worth knowing."""
+        self._say("ℹ", "blue", title, text)
+
+    def warn(self, title: str, text: str = "") -> None:
+        """Say what may be wrong, and the remedy."""
+        self._say("⚠", "yellow", title, text)
+
+    def fail(self, title: str, text: str = "") -> None:
+        """Say what wasn't done, and why."""
+        self._say("✘", "red", title, text)
+
+    def _say(self, sign: str, colour: str, title: str, text: str) -> None:
+        """Print in lines that are as wide as the terminal; a word that is longer, such as a path, is left whole."""
+        console = Console(highlight=False)
+        for line, style in ((f"{sign} {title}", colour), (text, "")):
+            if line:
+                wrapped = textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+                console.print(Text(wrapped, style), soft_wrap=True)
+
+
+msg = Messages()
 
 
 def run(command: Callable[..., None]) -> None:

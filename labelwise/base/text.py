@@ -5,6 +5,7 @@ space or Unicode composition have one form; they are one text, with the key of t
 """
 
 import hashlib
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,8 @@ State = Literal["partial", "none"]  # of a label that a text isn't complete for
 # The errors of msgspec for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 KEY_BYTES = 12
+AROUND = 200  # characters of a sentence on either side of a span
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\n\s*\n\s*")
 
 
 def text_key(text: str) -> bytes:
@@ -77,6 +80,18 @@ def judgeable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Ma
         return set(spans)
     known = {span for span in judged if uncovered.get(span[2]) == "partial"}
     return {span for span in spans if span[2] not in uncovered or span in known}
+
+
+def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
+    r"""Find where the sentence of a span begins and ends, which may have line ends; AROUND characters on either side.
+
+    >>> sentence_around("Stop. Add 5\nml now! Go", 10, 14)
+    (6, 19)
+    """
+    least = max(0, start - AROUND)
+    ends = [match.end() for match in SENTENCE_END.finditer(text, least, start)]
+    behind = SENTENCE_END.search(text, end, end + AROUND)
+    return ends[-1] if ends else least, behind.start() if behind else min(len(text), end + AROUND)
 
 
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:

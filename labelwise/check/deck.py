@@ -1,6 +1,7 @@
 """The findings of a check, the surest first: the cases that a report's page shows."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,15 +9,15 @@ from pathlib import Path
 import msgspec
 
 from labelwise.annotations import answer_digest
-from labelwise.base.text import SpanKey, counted, text_key
+from labelwise.base.text import SpanKey, counted, sentence_around, text_key
 from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.answers import AnswerPlace, read_answers
 
-AROUND = 80  # characters of context on either side
 LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
 SLIPS = 0.01  # of the spans of a label, which are wrong in the same way
 NOTHING = answer_digest(())
+DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Answered(msgspec.Struct):
@@ -41,9 +42,11 @@ class Finding(msgspec.Struct):
     proposed (list | None): start, end and label of what may rather be there; None if nothing should.
     better (str): the words of the proposed span; empty if nothing is proposed.
     split, doc, key: where the text is: its split, the document's name, and the digest.
-    before, after (str): the text around the span.
+    before, after (str): the rest of its sentence.
     why (str): what may rather be there, and what speaks for it, in words.
+    group (str): the question that it asks; one answer decides all that ask the same.
     answers (dict): by label, the answer that a decision about it changes.
+    others (list): the other spans of the sentence; their offsets are from the beginning of the span.
     """
 
     score: float
@@ -59,7 +62,9 @@ class Finding(msgspec.Struct):
     before: str
     after: str
     why: str
+    group: str = ""
     answers: dict[str, Answered] = {}
+    others: list[SpanKey] = []
 
     @property
     def spans(self) -> list[SpanKey]:
@@ -81,6 +86,7 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
 
     current, proposed = in_characters(correction.current), in_characters(correction.proposed)
     start, end, label = here = current or proposed or (0, 0, "")
+    first, last = sentence_around(text, start, end)
     form, better = (" ".join(text[span[0] : span[1]].split()) for span in (here, proposed or here))
     return Finding(
         score=round(correction.score, 4),
@@ -93,10 +99,46 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
         split=doc.split,
         doc=doc.stored.annotation.doc,
         key=text_key(text).hex(),
-        before=text[max(0, start - AROUND) : start],
-        after=text[end : end + AROUND],
+        before=text[first:start],
+        after=text[end:last],
         why=why or say_why(correction, form, label, better, (proposed or here)[2]),
+        group=ask(text, current, proposed),
+        others=sorted(
+            (one - start, other - start, name)
+            for one, other, name in doc.stored.annotation.accepted
+            if one < last and other > first and (one, other, name) != current
+        ),
     )
+
+
+def ask(text: str, current: SpanKey | None, proposed: SpanKey | None) -> str:
+    """Write the question that a case asks: of boundaries, whether the words at an edge belong to the span.
+
+    >>> ask("the mouse .", (4, 11, "ORG"), (4, 9, "ORG")), ask("the mouse .", (4, 11, "ORG"), (0, 11, "ORG"))
+    ("ORG without '.' at the end", "ORG with 'the' at the start")
+    >>> ask("the mouse .", None, (4, 9, "ORG")), ask("the mouse .", (4, 9, "ORG"), None)
+    ("'mouse' as ORG", "'mouse' not as ORG")
+    >>> ask("the mouse .", (4, 9, "ORG"), (4, 9, "PER"))
+    "'mouse' as PER, not as ORG"
+    """
+    start, end, label = current or proposed or (0, 0, "")
+    form = " ".join(text[start:end].split())
+    if not current or not proposed:
+        return f"{form!r} {'as' if proposed else 'not as'} {label}"
+    if current[:2] == proposed[:2]:
+        return f"{form!r} as {proposed[2]}, not as {label}"
+    edges = [("start", proposed[0], start, proposed[0] < start), ("end", end, proposed[1], proposed[1] > end)]
+    ways = (
+        f"{'with' if more else 'without'} {generalize(text[min(one, other) : max(one, other)])!r} at the {side}"
+        for side, one, other, more in edges
+        if one != other
+    )
+    return f"{label} {', '.join(ways)}"
+
+
+def generalize(words: str) -> str:
+    """Write words so that they are the same in upper case, whatever numbers are among them, and however spaced."""
+    return DIGITS.sub("0", " ".join(words.lower().split()))
 
 
 def say_why(correction: Correction, form: str, label: str, better: str, proposed: str) -> str:

@@ -207,7 +207,7 @@ def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
 
 def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
     """Count how often the forms of spans are marked with each label; only those of ENOUGH times are listed."""
-    marked = forms.marked.of(forms.keys(forms.form_keys(doc, spans)[:, None], np.arange(len(forms.labels))))
+    marked = forms.marked_as(doc, spans)
     often = zip(*(array.tolist() for array in np.nonzero(marked >= ENOUGH)), strict=True)
     return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}
 

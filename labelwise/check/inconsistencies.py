@@ -2,17 +2,17 @@
 
 Some spans of a label begin (or end) with a word that others with the same head stop short of: a determiner, a number, a
 unit, punctuation, the part before a hyphen. All numbers count as one word, "0". None of that is wrong by itself: a
-policy decides, and the rarer way is what there is to change.
+policy decides, and the rarer way is what there is to change. The word itself counts most: all words with a hyphen, or
+all numbers, are a prior of each, worth PRIOR times.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
 
 from labelwise.base.text import counted
-from labelwise.check.deck import Finding, finding_of
+from labelwise.check.deck import Finding, finding_of, generalize
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.docbin_reader import StoredDoc
@@ -20,16 +20,20 @@ from labelwise.corpus.surface_forms import SurfaceForms
 
 What = Literal["first word", "last word"]
 FEWEST = 3  # times that each way must have been taken
-MOST = 100  # findings of an inconsistency
+MOST = 1000  # findings of an inconsistency
+PRIOR = 1.0
 HYPHENS = frozenset("-‐‑–")
-DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Edge(NamedTuple):
-    """A word at a span's edge, inside or just outside, and where the span would be the other way."""
+    """A word at a span's edge, inside or just outside, and where the span would be the other way.
+
+    word, kind (str): the word in lower case, and the kind of words that it is one of.
+    """
 
     what: What
     word: str
+    kind: str
     inside: bool
     other: tuple[int, int]
 
@@ -45,22 +49,32 @@ class Inconsistencies:
 
     def count(self, doc: StoredDoc) -> None:
         """Count a text's edges, once it is known how often forms are marked."""
-        self._counts.update((place[2], *edge[:3]) for place, edge in self._edges(doc))
+        for place, edge in self._edges(doc):
+            for name in {edge.word, edge.kind}:
+                self._counts[place[2], edge.what, name, edge.inside] += 1
 
     def find(self, checked: CheckedDoc) -> Iterator[Finding]:
         """Yield what went the rarer way in a text, once everything is counted."""
         for place, edge in self._edges(checked.stored):
-            name = (place[2], edge.what, edge.word)
+            name = (place[2], edge.what, edge.kind)
             taken_in, left_out = (self._counts[*name, way] for way in (True, False))
             rarer, more = sorted((taken_in, left_out))
-            if rarer >= FEWEST and edge.inside == (taken_in <= left_out) and self._listed[name] < MOST:
-                self._listed[name] += 1
-                why = (
-                    f"{edge.word!r} as the {edge.what} of {self.forms.labels[place[2]]}: inside "
-                    f"{counted(taken_in, 'time')}, outside {counted(left_out, 'time')}"
-                )
-                correction = Correction(place, (*edge.other, place[2]), log((more + 0.5) / (rarer + 0.5)))
-                yield finding_of(checked, correction, self.forms.labels, why=why)
+            if rarer < FEWEST or edge.inside != (taken_in <= left_out) or self._listed[name] >= MOST:
+                continue
+            here, there = (self._counts[place[2], edge.what, edge.word, way] for way in (edge.inside, not edge.inside))
+            prior = [PRIOR * (n + 0.5) / (rarer + more + 1) for n in (more, rarer)]
+            score, word = log((there + prior[0]) / (here - 1 + prior[1])), edge.kind
+            if score <= 0:
+                continue
+            if here + there >= 2 * FEWEST:
+                word, (taken_in, left_out) = edge.word, (here, there) if edge.inside else (there, here)
+            self._listed[name] += 1
+            why = (
+                f"{word!r} as the {edge.what} of {self.forms.labels[place[2]]}: inside "
+                f"{counted(taken_in, 'time')}, outside {counted(left_out, 'time')}"
+            )
+            correction = Correction(place, (*edge.other, place[2]), score)
+            yield finding_of(checked, correction, self.forms.labels, why=why)
 
     def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
         """List the edges of a text's spans, where what the span would be the other way is marked elsewhere.
@@ -82,17 +96,20 @@ def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:
     """
     if end - start > 1:
         hyphen = end - start > 2 and words[start + 1] in HYPHENS
-        yield Edge("first word", "…-" if hyphen else _general(words[start]), True, (start + 1 + hyphen, end))
+        yield _edge("first word", words[start], hyphen, True, (start + 1 + hyphen, end))
         hyphen = end - start > 2 and words[end - 2] in HYPHENS
-        yield Edge("last word", "-…" if hyphen else _general(words[end - 1]), True, (start, end - 1 - hyphen))
+        yield _edge("last word", words[end - 1], hyphen, True, (start, end - 1 - hyphen))
     if start > 0:
         hyphen = start > 1 and words[start - 1] in HYPHENS
-        yield Edge("first word", "…-" if hyphen else _general(words[start - 1]), False, (start - 1 - hyphen, end))
+        yield _edge("first word", words[start - 1 - hyphen], hyphen, False, (start - 1 - hyphen, end))
     if end < len(words):
         hyphen = end < len(words) - 1 and words[end] in HYPHENS
-        yield Edge("last word", "-…" if hyphen else _general(words[end]), False, (start, end + 1 + hyphen))
+        yield _edge("last word", words[end + hyphen], hyphen, False, (start, end + 1 + hyphen))
 
 
-def _general(word: str) -> str:
-    """Write a word so that it is the same in upper case, and whatever its number is."""
-    return DIGITS.sub("0", word.lower())
+def _edge(what: What, word: str, hyphen: bool, inside: bool, other: tuple[int, int]) -> Edge:
+    word = word.lower()
+    if not hyphen:
+        return Edge(what, word, generalize(word), inside, other)
+    first = what == "first word"
+    return Edge(what, f"{word}-" if first else f"-{word}", "…-" if first else "-…", inside, other)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labelwise.base.files import atomic, check_replaceable
+from labelwise.base.parallel import Progress, no_progress
 from labelwise.check.deck import Finding, finding_of, locate, rank
 from labelwise.check.findings import find_corrections
 from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
@@ -40,12 +41,18 @@ class Checked(NamedTuple):
 
 
 def check(
-    corpus: Path, out: Path, folds: Folds | None = None, *, tell: Callable[[str], Any] = lambda message: None
+    corpus: Path,
+    out: Path,
+    folds: Folds | None = None,
+    *,
+    tell: Callable[[str], Any] = lambda message: None,
+    progress: Progress = no_progress,
 ) -> Checked:
     """Check the annotation of a corpus, and write the findings to a folder, which is replaced as a whole.
 
     folds (Folds | None): None for counts alone, which take seconds, and find less.
     tell (Callable): is told what is going on.
+    progress (Progress): shows how far it is.
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
         `train_pipeline` raises.
     """
@@ -55,10 +62,12 @@ def check(
     labels, declared = manifest.labels, manifest.declared
     with atomic(out, folder=True) as folder, unchanged(corpus):
         folder.mkdir()
-        forms, spans, inconsistencies = count_corpus(corpus, labels)
+        total = sum(manifest.splits[split].texts for split in LOOKED_AT if split in manifest.splits)
+        forms, spans, inconsistencies = count_corpus(corpus, labels, progress, total)
         next(read_groups(corpus), None)  # if the tables aren't there, say so before anything is trained
         texts, found, ways = 0, list[Finding](), list[Finding]()
-        for doc in ask_folds(folds, out, corpus, labels, tell) if folds else read_checked(corpus, *LOOKED_AT):
+        docs = ask_folds(folds, out, corpus, labels, tell) if folds else read_checked(corpus, *LOOKED_AT)
+        for doc in docs if folds else progress(docs, "compare", total):
             texts += 1
             found += (finding_of(doc, one, labels) for one in find_corrections(doc.stored, forms, doc.opinion))
             ways += inconsistencies.find(doc)
@@ -71,15 +80,20 @@ def check(
     return Checked(texts, findings)
 
 
-def count_corpus(corpus: Path, labels: Sequence[str]) -> tuple[SurfaceForms, Counter[str], Inconsistencies]:
-    """Count forms and spans, in two passes: what is marked, then what of that is free."""
+def count_corpus(
+    corpus: Path, labels: Sequence[str], progress: Progress = no_progress, total: int = 0
+) -> tuple[SurfaceForms, Counter[str], Inconsistencies]:
+    """Count forms and spans, in two passes: what is marked, then what of that is free.
+
+    total (int): the number of texts.
+    """
     forms, spans = SurfaceForms(labels), Counter[str]()
     inconsistencies = Inconsistencies(forms)
-    for doc in read_checked(corpus, *LOOKED_AT):
+    for doc in progress(read_checked(corpus, *LOOKED_AT), "count spans", total):
         forms.look_for(doc.stored, forms.spans(doc.stored))
         forms.mark(doc.stored)
         spans.update(label for _, _, label, _ in doc.stored.annotation.gold)
-    for doc in read_checked(corpus, *LOOKED_AT):
+    for doc in progress(read_checked(corpus, *LOOKED_AT), "count words", total):
         forms.release(doc.stored)
         inconsistencies.count(doc.stored)
     return forms, spans, inconsistencies

@@ -10,7 +10,8 @@ The first revision is the base, to which each other is compared.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -58,6 +59,7 @@ class Comparison(msgspec.Struct, kw_only=True):
     left_out (dict): texts that not all revisions have, by revision.
     only (dict): labels that not all revisions have, by revision.
     seen (dict): what is said of a pipeline that was trained on texts of its test set, or may have been, by revision.
+    unsure (dict): why no difference of a revision is said to be hardly chance, by revision.
     micro (ComparedScores): all entities.
     macro (ComparedScores): the mean of the labels.
     """
@@ -68,14 +70,16 @@ class Comparison(msgspec.Struct, kw_only=True):
     left_out: dict[str, int] = {}
     only: dict[str, list[str]] = {}
     seen: dict[str, str] = {}
+    unsure: dict[str, str] = {}
     labels: dict[str, ComparedScores]
     micro: ComparedScores
     macro: ComparedScores
 
 
-def compare(revisions: Sequence[Revision]) -> Comparison:
+def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = MappingProxyType({})) -> Comparison:
     """Compare revisions with the first of them, by the gold of the last.
 
+    undertrained (Mapping): by revision, why its training stopped too early, if it did.
     RAISES (InputError): there is nothing in common.
     """
     names = [revision.name for revision in revisions]
@@ -90,6 +94,11 @@ def compare(revisions: Sequence[Revision]) -> Comparison:
     if not keys:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
     counts = np.array([[count_spans(one[key], docs[-1][key], labels) for one in docs] for key in keys])
+    unsure = dict(_unsure(revisions, undertrained))
+    scores = score_counts(names, labels, counts)
+    for row in (*scores["labels"].values(), scores["micro"], scores["macro"]):
+        for name in unsure:
+            row.changes[name].significant = False
     return Comparison(
         revisions=names,
         texts=len(keys),
@@ -99,8 +108,19 @@ def compare(revisions: Sequence[Revision]) -> Comparison:
         left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
         only={name: sorted(own) for name, all_own in of_each.items() if (own := all_own - set(labels))},
         seen={one.name: said for one in revisions if (said := describe_seen(one.metrics))},
-        **score_counts(names, labels, counts),
+        unsure=unsure,
+        **scores,
     )
+
+
+def _unsure(revisions: Sequence[Revision], undertrained: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the revisions of which no difference to the base means anything but how they were trained."""
+    base = revisions[0]
+    for one in revisions[1:]:
+        if short := next((name for name in (base.name, one.name) if name in undertrained), None):
+            yield one.name, f"the training of {short} stopped too early: {undertrained[short]}"
+        elif one.differs_by_seed_alone(base):
+            yield one.name, f"it differs from {base.name} by its seed alone: so do trainings that are the same"
 
 
 def read_docs(tables: Tables) -> dict[str, PredictedDoc]:

@@ -2,7 +2,7 @@
 
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from dvc.api import DVCFileSystem
@@ -10,7 +10,9 @@ from dvc.exceptions import DvcException
 from pygit2 import GitError
 
 from labelwise.base.errors import InputError
+from labelwise.base.settings import decode_yaml
 from labelwise.base.text import DECODE_ERRORS
+from labelwise.evaluate.results import Curve, read_curve
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
@@ -21,11 +23,25 @@ class Revision(NamedTuple):
     """What an evaluation found at a git revision, or in the WORKSPACE.
 
     tables (Tables): what the scores were computed from.
+    curve (Curve | None): of the training, if there is one.
+    settings (Any): what project.yml has, if there is one.
+    corpus (str): the digest of the corpus; empty if it isn't known.
     """
 
     name: str
     metrics: Metrics
     tables: Tables
+    curve: Curve | None = None
+    settings: Any = None
+    corpus: str = ""
+
+    def differs_by_seed_alone(self, other: "Revision") -> bool:
+        """Tell whether two trainings on one corpus have the same settings, except for the seed."""
+        if not self.settings or not other.settings or not self.corpus or self.corpus != other.corpus:
+            return False
+        one, two = ({**made.settings, "vars": dict(made.settings.get("vars") or {})} for made in (self, other))
+        seeds = [made["vars"].pop("seed", None) for made in (one, two)]
+        return one == two and seeds[0] != seeds[1]
 
 
 def find_earlier(pipeline: str, root: Path = Path()) -> str:
@@ -104,7 +120,24 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
             f"{name}: {tables.pairs} isn't what metrics/{pipeline}.json was computed from; `dvc checkout` it, or "
             f"{_remedy(name, pipeline)}"
         )
-    return Revision(name, content, copied)
+
+    def read(file: str) -> bytes:
+        """Read another file of the revision; nothing where there is none."""
+        try:
+            return files.read_bytes(folder + file)
+        except (OSError, DvcException):
+            return b""
+
+    curve = into / "curve.tsv"
+    curve.write_bytes(read(f"plots/{pipeline}.tsv"))
+    return Revision(
+        name,
+        content,
+        copied,
+        read_curve(curve, f"run train-{pipeline} again") if curve.stat().st_size else None,
+        decode_yaml(read("project.yml"), dict, f"{name}: project.yml", "correct it") if read("project.yml") else None,
+        (msgspec.json.decode(merge) if (merge := read("metrics/merge.json")) else {}).get("digest", ""),
+    )
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

@@ -1,19 +1,40 @@
 """A comparison for people to read: a table, and what its figures mean."""
 
+from collections.abc import Sequence
+
 from labelwise.base.console import figure
 from labelwise.base.text import counted
+from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.comparison import Change, Comparison
 
 
 def tabulate(comparison: Comparison) -> list[list[str]]:
     """Make the header and the rows: labels, then the averages; a star marks what is significant."""
     base, *others = comparison.revisions
+    if len(others) > 1:
+        return _tabulate_rows(comparison)
     columns = (name for other in others for name in (other, "Difference", "95%"))
     lines = [["F1", base, *columns, "Support"]]
     for name, row in {**comparison.labels, "all (micro)": comparison.micro, "mean (macro)": comparison.macro}.items():
         cells = [cell for other in others for cell in (figure(row.f[other]), *_change(row.changes[other]))]
         lines.append([name, figure(row.f[base]), *cells, "" if row.support is None else f"{row.support:,}"])
     return lines
+
+
+def _tabulate_rows(comparison: Comparison) -> list[list[str]]:
+    """Make a row for each revision of each label, as three have no room beside each other."""
+    lines = [["Label", "Revision", "F1", "Difference", "95%", "Support"]]
+    for name, row in {**comparison.labels, "all (micro)": comparison.micro, "mean (macro)": comparison.macro}.items():
+        for number, revision in enumerate(comparison.revisions):
+            change = _change(row.changes[revision]) if number else ["", ""]
+            support = "" if row.support is None or number else f"{row.support:,}"
+            lines.append(["" if number else name, revision, figure(row.f[revision]), *change, support])
+    return lines
+
+
+def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
+    """Make the header and the rows of spans that were won and lost."""
+    return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, one[:4]), one.text] for one in spans)]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -26,6 +47,7 @@ def notes(comparison: Comparison) -> list[str]:
     for name, labels in comparison.only.items():
         lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
     lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
+    lines += [f"{name} has no star: {why}" for name, why in comparison.unsure.items()]
     return [*lines, "* hardly chance: the 95% interval doesn't include 0; of labels, that of all of them together"]
 
 

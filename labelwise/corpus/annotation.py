@@ -48,7 +48,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
         return {(start, end, label) for start, end, label, _ in self.gold}
 
     def judgeable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
-        """Keep the spans that can be judged; see `spans.judgeable`.
+        """Keep the spans that can be judged; see `text.judgeable`.
 
         also (Iterable): further spans that count as judged.
         """

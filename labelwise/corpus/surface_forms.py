@@ -114,6 +114,10 @@ class SurfaceForms:
         both = zip(self.marked.of(keys).tolist(), self.free.of(keys).tolist(), strict=True)
         return dict(zip(spans, both, strict=True))
 
+    def marked_as(self, doc: StoredDoc, spans: Iterable[Sequence[int]]) -> np.ndarray:
+        """Tell of each span how often its form is marked with each label, in the shape (spans, labels)."""
+        return self.marked.of(self.keys(self.form_keys(doc, spans)[:, None], np.arange(len(self.labels))))
+
     def keys(self, forms: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Digest forms with labels."""
         with np.errstate(over="ignore"):

@@ -99,9 +99,13 @@ def wilson_interval(right: int, predicted: int, gold: int) -> tuple[float, float
 
     The formula: Wilson (1927), "Probable inference, the law of succession, and statistical inference".
     """
-    n = predicted + gold - right
+    low, high = (2 * share / (1 + share) for share in wilson_share(right, predicted + gold - right))
+    return low, high
+
+
+def wilson_share(right: int, n: int) -> tuple[float, float]:
+    """Compute Wilson's interval of the share that `right` of `n` are a sample of, with CONFIDENCE."""
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     middle = (right + z**2 / 2) / (n + z**2)
     half = z / (n + z**2) * sqrt(right * (n - right) / n + z**2 / 4)
-    low, high = (2 * share / (1 + share) for share in (max(0.0, middle - half), min(1.0, middle + half)))
-    return low, high
+    return max(0.0, middle - half), min(1.0, middle + half)

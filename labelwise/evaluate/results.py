@@ -51,7 +51,11 @@ def load_results(root: Path, pipeline: str) -> Results:
         read_manifest(root / "corpus")
     merge = read_merge_counts(root / "metrics" / "merge.json")
     metrics = _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate)
-    curve = _read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")
+    curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")
+    if metrics and metrics.all_gold.labels and not metrics.mistakes:
+        raise InputError(
+            f"{root / 'metrics' / pipeline}.json: it has no `mistakes`, so an earlier version wrote it; {evaluate}"
+        )
     tables = Tables.of(root / "training" / pipeline)
     if metrics is None and curve is None and not tables.pairs.is_file():
         raise InputError(
@@ -82,7 +86,11 @@ def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
         raise InputError(f"{path}: not the counts or scores that it should hold ({error}); {remedy}") from error
 
 
-def _read_curve(path: Path, remedy: str) -> Curve | None:
+def read_curve(path: Path, remedy: str) -> Curve | None:
+    """Read the curve of a training; None if there is no such file.
+
+    RAISES (InputError): it isn't what a training writes; it says the remedy.
+    """
     if not path.is_file():
         return None
     try:

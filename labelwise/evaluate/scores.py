@@ -55,14 +55,17 @@ class Seen(msgspec.Struct):
     f_without: Score
 
 
-class Errors(msgspec.Struct):
-    """What became of a label's gold and predicted spans, as far as they can be judged, and how many can't be.
+class Mistakes(msgspec.Struct):
+    """The pairs of gold and predicted spans that a label is in, each counted once, by kind; see `pairs`.
 
-    right (int): the same span was predicted with this label.
-    missed, spurious (int): gold and predicted spans with this label, without a partner that has wrong boundaries.
-    boundaries (int): pairs of a gold and a predicted span that overlap, both with this label.
-    unjudged (int): predicted in texts that nobody has annotated for it.
-    causes (dict): gold spans by cause; see `tables.CAUSES`.
+    right (int): gold that was predicted with this label.
+    missed, spurious (int): gold and predictions with this label, without a partner.
+    boundaries (int): both have this label, and overlap.
+    label (int): gold has this label, and the prediction another one.
+    taken (int): the prediction has this label, and gold another one; it is one of the other's `label`.
+    unjudged (int): predicted in texts that nobody has annotated for it; no mistakes.
+    causes (dict): gold by cause; see `tables.MISSED`.
+    confused (dict): of `label`, how many were predicted with which label.
     """
 
     right: int = 0
@@ -70,12 +73,28 @@ class Errors(msgspec.Struct):
     spurious: int = 0
     boundaries: int = 0
     unjudged: int = 0
+    label: int = 0
+    taken: int = 0
     causes: dict[str, int] = {}
+    confused: dict[str, int] = {}
+
+    @property
+    def gold(self) -> int:
+        """The gold spans."""
+        return self.right + self.missed + self.boundaries + self.label
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """The mistakes of each kind; predictions of a label without gold are a kind of their own."""
+        nowhere = (
+            {"spurious": self.spurious, "goldless": 0} if self.gold else {"spurious": 0, "goldless": self.spurious}
+        )
+        return {"missed": self.missed, "boundaries": self.boundaries, "label": self.label + self.taken, **nowhere}
 
     @property
     def unknown(self) -> bool:
         """Most of its predictions can't be judged: its scores are of the others alone."""
-        return self.unjudged > self.right + self.spurious + self.boundaries
+        return self.unjudged > self.right + self.boundaries + self.taken + self.spurious
 
 
 class Metrics(msgspec.Struct):
@@ -89,7 +108,7 @@ class Metrics(msgspec.Struct):
     all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold; None
         where no gold overlaps.
     calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
-    errors (dict): of each label.
+    mistakes (dict): of each label.
     agreement (dict): of the annotators, for each label that they marked twice.
     seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): the same for the same texts, and for the same tables of pairs.
@@ -103,7 +122,7 @@ class Metrics(msgspec.Struct):
     calibration_error: Score = None
     unscored: int = 0
     untaught: list[str] = []
-    errors: dict[str, Errors] = {}
+    mistakes: dict[str, Mistakes] = {}
     agreement: dict[str, Agreement] = {}
     seen: Seen | None = None
     texts_digest: str = ""

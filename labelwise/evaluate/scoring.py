@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
-from labelwise.evaluate.scores import AllScores, Errors, Metrics, Seen, prf, score_table
+from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import calibration_error
 
@@ -47,7 +47,7 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
         all_spans=score_all_spans(tables, labels),
         calibration_error=measure_calibration(tables),
         unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
-        errors=count_errors(tables, labels),
+        mistakes=count_mistakes(tables, labels),
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
     )
 
@@ -97,22 +97,20 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
     return found
 
 
-def count_errors(tables: Tables, labels: Sequence[str]) -> dict[str, Errors]:
-    """Count what became of the spans of each label."""
-    rows = tables.read_pairs(["kind", "cause", "gold_label", "predicted_label"])
-    errors = {label: Errors() for label in labels}
+def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]:
+    """Count the pairs that each label is in, by kind."""
+    rows = tables.read_pairs(["kind", "cause", "gold_label", "predicted_label"], pc.field("kind") != "nested")
+    found = {label: Mistakes() for label in labels}
     for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
-        kind, n, sides = row["kind"], row["count_all"], (row["gold_label"], row["predicted_label"])
-        gold, predicted = (errors.get(label) for label in sides)
-        if gold:
-            gold.causes[row["cause"]] = gold.causes.get(row["cause"], 0) + n
-            gold.right += n * (kind == "right")
-            gold.boundaries += n * (kind == "boundaries")
-            gold.missed += n * (kind in ("missed", "label"))
-        if predicted:
-            predicted.spurious += n * (kind in ("spurious", "label"))
-            predicted.unjudged += n * (kind == "unjudged")
-    return errors
+        kind, n, other = row["kind"], row["count_all"], row["predicted_label"]
+        if one := found.get(row["gold_label"]):
+            one.causes[row["cause"]] = one.causes.get(row["cause"], 0) + n
+            if kind == "label":
+                one.confused[other] = one.confused.get(other, 0) + n
+                found[other].taken += n
+        if one := one or found.get(other):  # a prediction that can't be judged may have any label
+            setattr(one, kind, getattr(one, kind) + n)
+    return found
 
 
 def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:

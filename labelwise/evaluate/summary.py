@@ -1,17 +1,19 @@
 """What an evaluation prints: the scores of each label."""
 
-from labelwise.base.console import figure, print_table
+from labelwise.base.console import figure, msg, print_table
+from labelwise.base.text import counted
 from labelwise.evaluate.scores import Metrics, Scores
 
 
 def print_scores(metrics: Metrics, more: str) -> None:
     """Print the scores of all spans, the mean of the labels, and each label's.
 
-    more (str): the file that has all of them; if there are many labels, those with the lowest F1 are printed.
+    more (str): the file that has all of them; if there are many labels, those with the lowest F1 are printed, and those
+        without gold in one line.
     """
     all_spans = [metrics.all_spans] if metrics.all_spans else []
     header = ["Label", "P", "R", "F1", "95%", *("F1 all spans" for _ in all_spans), "Support"]
-    labels = metrics.all_gold.labels
+    labels = {label: scores for label, scores in metrics.all_gold.labels.items() if scores.support}
     first = sorted(labels, key=lambda label: (labels[label].f is None, labels[label].f or 0.0))
     rows = [
         ["all (micro)", *_cells(metrics.all_gold, *all_spans)],
@@ -19,6 +21,8 @@ def print_scores(metrics: Metrics, more: str) -> None:
         *([label, *_cells(labels[label], *(one.labels[label] for one in all_spans))] for label in first),
     ]
     print_table(header, rows, more)
+    if without := [label for label in metrics.all_gold.labels if label not in labels]:
+        msg.info(f"{counted(len(without), 'label')} without gold, of which no F1 is known: {', '.join(without)}")
 
 
 def _cells(row: Scores, *all_spans: Scores) -> list[str]:

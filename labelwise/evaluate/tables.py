@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from labelwise.base.errors import InputError
-from labelwise.base.text import SpanKey
+from labelwise.base.text import SpanKey, sentence_around
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, partitions_of
 from labelwise.corpus.seen_texts import has_seen
@@ -29,11 +29,11 @@ from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 
 GROUP = 1024  # texts of a row group
-AROUND = 60  # characters of context on either side
-ENOUGH = 20  # times that train has a form unmarked, to contradict gold
+ENOUGH = 20  # times that train has a form without the label, to contradict gold
 HARDLY = 0.01  # of them: how often it may mark the form all the same
-# Why a gold span isn't found, in the order in which to remove causes; what is "found" has none.
-CAUSES = ("found", "known", "new", "boundaries", "contradicted", "tokens")
+# Why a span is missed, by the form in train. Gold without token boundaries has the cause TOKENS, whatever its kind is.
+TOKENS = "tokens"
+MISSED = ("known", "new", "unmarked", "otherwise", TOKENS)
 
 NAME = pa.dictionary(pa.int32(), pa.string())
 SPAN = pa.struct([("start", pa.int32()), ("end", pa.int32()), ("label", pa.string())])
@@ -56,7 +56,7 @@ PAIRS = pa.schema(
         "doc": pa.string(),
         "split": NAME,
         "kind": NAME,  # one of pairs.Kind, "unjudged" or "nested"
-        "cause": NAME,  # of gold, one of CAUSES
+        "cause": NAME,  # of gold: one of MISSED; or else the kind
         "gold_label": NAME,
         "gold_start": pa.int32(),
         "gold_end": pa.int32(),
@@ -68,7 +68,9 @@ PAIRS = pa.schema(
         "probability": pa.float64(),  # of the predicted span
         "gold_probability": pa.float64(),  # of the gold span, if it was found, perhaps inside of another
         "marked": pa.int32(),  # times that train marks the form with the label
-        "free": pa.int32(),  # times that train leaves it unmarked
+        "free": pa.int32(),  # times that train has it without the label, in texts that are complete for it
+        "otherwise": pa.int32(),  # times that train marks the form with the other label that it has most often
+        "other_label": NAME,
         "before": pa.string(),
         "after": pa.string(),
     }
@@ -76,10 +78,12 @@ PAIRS = pa.schema(
 
 
 class InTrain(NamedTuple):
-    """How often train marks a form with a label, and how often it leaves it free."""
+    """How often train marks a form with a label, how often it hasn't it, and how often it has which other label."""
 
     marked: int = 0
     free: int = 0
+    otherwise: int = 0
+    other_label: str | None = None
 
 
 class Tables(NamedTuple):
@@ -195,8 +199,12 @@ def _places(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[S
 def _in_train(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
     """Tell what train has of the forms of a text's spans; None for one that has no token boundaries."""
     places = _places(forms, stored, doc)
-    counts = forms.counts(stored, [place for place in places.values() if place])
-    return {span: InTrain(*counts[place]) if place else None for span, place in places.items()}
+    known = [place for place in places.values() if place]
+    counts, marked = forms.counts(stored, known), forms.marked_as(stored, known)
+    marked[range(len(known)), [number for *_, number in known]] = 0
+    most = zip(marked.max(1, initial=0).tolist(), marked.argmax(1).tolist() if known else [], strict=True)
+    others = {place: (n, forms.labels[label] if n else None) for place, (n, label) in zip(known, most, strict=True)}
+    return {span: InTrain(*counts[place], *others[place]) if place else None for span, place in places.items()}
 
 
 def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.ndarray | None) -> dict[str, Any]:
@@ -232,13 +240,14 @@ def _pair_rows(
     rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
     for kind, pair in rows:
         one, other, about = *pair, pair.about
+        first, last = about[:2] if kind == "right" else sentence_around(doc.text, *about[:2])
         train = in_train.get(about, InTrain())
         yield {
             "key": doc.key,
             "doc": doc.doc,
             "split": split,
             "kind": kind,
-            "cause": one and _cause(kind, train, in_train.get(other) if other else None),
+            "cause": one and _cause(kind, train),
             **_columns("gold", one),
             **_columns("predicted", other),
             "form": doc.form(about),
@@ -247,8 +256,10 @@ def _pair_rows(
             "gold_probability": found.get(one) if one else None,
             "marked": train.marked if train else 0,
             "free": train.free if train else 0,
-            "before": "" if kind == "right" else doc.text[max(0, about[0] - AROUND) : about[0]],
-            "after": "" if kind == "right" else doc.text[about[1] : about[1] + AROUND],
+            "otherwise": train.otherwise if train else 0,
+            "other_label": train and train.other_label,
+            "before": doc.text[first : about[0]],
+            "after": doc.text[about[1] : last],
         }
 
 
@@ -257,14 +268,14 @@ def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
     return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
 
 
-def _cause(kind: str, gold: InTrain | None, predicted: InTrain | None) -> str:
-    """Choose why a gold span isn't found, by what train has of its form, and of that of the prediction for it."""
+def _cause(kind: str, train: InTrain | None) -> str:
+    """Choose why a gold span isn't found: the kind of the mistake; of a missed one, what train has of its form."""
     if kind == "right":
         return "found"
-    if gold is None:
-        return "tokens"
-    if kind == "boundaries" and gold.marked and predicted and predicted.marked:
-        return "boundaries"
-    if gold.free >= ENOUGH and gold.marked <= HARDLY * gold.free:
-        return "contradicted"
-    return "known" if gold.marked else "new"
+    if train is None:
+        return TOKENS
+    if kind != "missed":
+        return kind
+    if train.free >= ENOUGH and train.marked <= HARDLY * train.free:
+        return "otherwise" if 2 * train.otherwise >= train.free else "unmarked"
+    return "known" if train.marked else "new"

@@ -1,23 +1,21 @@
 """The sentence that a report begins with, and the next step of each label.
 
 An undertrained pipeline is trained longer, before anything else; see `train_longer`. Where test knows too little of
-most labels, nothing can be said until more test texts are annotated. Otherwise each label's next step is about the
-cause that costs it the most, as far as there is evidence that the step removes it:
+most labels, nothing can be said until more test texts are annotated. Otherwise each label's next step removes the most
+of its mistakes, as far as there is evidence that it does; each mistake is of one kind, and one step removes it:
 
-- new: train never marks such words. Label more texts.
-- known: train marks the words, and the pipeline misses them. More texts show them in other sentences.
-- contradicted: train leaves the words unmarked 99 times of a hundred. Fix annotations, if the check found some.
-- boundaries: train marks both what gold has and what was found. Decide where spans begin and end.
-- tokens: no tokens represent the span. Split them.
-- spurious: found, and not marked. No step of a label is worth it by that alone; but where it costs the most of all, the
-  surest cases of the check are decided first: in minutes, they say how much of gold is wrong.
+- missed: train never marks such words, or marks them elsewhere. Label more texts.
+- missed, where train leaves the words unmarked 99 times of a hundred, or marks them otherwise; wrong label; nowhere in
+  gold. Fix annotations: as many as the check has findings for, in as many texts.
+- boundaries: decide where spans begin and end, as far as the check has findings. Other wrong boundaries, and other
+  wrong labels, are learnt from more texts.
+- no token boundary: no tokens represent gold. Split them.
+- a label without test gold: nothing is known of it but that its predictions count as mistakes.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from labelwise.base.environment import command_line
 from labelwise.base.text import counted
@@ -29,37 +27,42 @@ from labelwise.corpus.warnings import (
     warnings_about_split,
     warnings_about_untaught,
 )
-from labelwise.evaluate.ranking import SPURIOUS, RankedLabel, rank_labels
+from labelwise.evaluate.ranking import RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
+from labelwise.evaluate.undertrained import train_longer
 
-KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
-WORTH = 0.01  # what twice the steps must add to F1 on dev
-SOME = 3  # spans of a cause, and findings of the check, from which they are worth a step
-CASES = 30  # that are decided, from which they say how often gold is wrong
+SOME = 3  # mistakes that a step removes, from which it is worth it
+CASES = 30  # of the random sample, which says how many findings are right
 RANDOM = 100  # test texts that are annotated anew
-FIX = "weasel run fix"
+FIX = "decide its cases on the card Fix"
 EXPORT = f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format"
+LABEL_MORE, FIX_CASES, BOUNDARIES, SPLIT = (
+    *("label more texts", "fix contradictions"),
+    *("decide its boundaries", "split its tokens"),
+)
 MORE_TEST = "annotate more test texts"
 TEST_TEXTS = f"{command_line('export')} corpus to-annotate --splits test --format texts"  # in a random order
-# For each cause: what it is, what removes it, and the next step of a label.
-NAMES = {
-    "known": ("words that train marks", "label more", "label more texts"),
-    "new": ("words that train never marks", "label more", "label more texts"),
-    "boundaries": ("train has both boundaries", "a rule", "decide its boundaries"),
-    "contradicted": ("contradicted by train", "fix", "fix contradictions"),
-    "tokens": ("not among the tokens", "split tokens", "split its tokens"),
-    SPURIOUS: ("spans that gold hasn't", "leave it", "leave it"),
+# Each kind of mistake, in a legend and in a sentence.
+KINDS = {
+    "missed": ("missed", "missed spans"),
+    "boundaries": ("wrong boundaries", "wrong boundaries"),
+    "label": ("wrong label", "wrong labels"),
+    "spurious": ("nowhere in gold", "found where gold has nothing"),
+    "goldless": ("of labels without test gold", "predictions of labels without test gold"),
 }
-# The kinds of a check's findings that are evidence for a step.
-EVIDENCE = {
-    "boundaries": ("wrong boundaries",),
-    "contradicted": ("missing", "spurious", "wrong label"),
+# Why a span is missed, and what removes it.
+REASONS = {
+    "known": ("train marks the words", "label more"),
+    "new": ("train hardly has the words", "label more"),
+    "unmarked": ("train leaves the words unmarked", "fix"),
+    "otherwise": ("train marks the words otherwise", "fix"),
+    "tokens": ("no token boundary", "split tokens"),
 }
 COMMANDS = {
-    "label more texts": "weasel run predict",
-    "fix contradictions": FIX,
-    "decide its boundaries": FIX,
+    LABEL_MORE: "weasel run predict",
+    FIX_CASES: FIX,
+    BOUNDARIES: FIX,
     MORE_TEST: TEST_TEXTS,
 }
 
@@ -91,7 +94,8 @@ def advise(
     found: Mapping[str, Counter[str]] | None = None,
     merge: Ledger | None = None,
     *,
-    decided: int = 0,
+    sample: int = 0,
+    share: float = 1.0,
 ) -> Advice:
     """Say whether a pipeline may be used, and what to do next.
 
@@ -99,13 +103,17 @@ def advise(
     pipeline (str): "cpu" or "gpu".
     found (Mapping | None): by label, how many findings of each kind the check has.
     merge (Ledger | None): what became of the annotations.
-    decided (int): cases that were decided; `found` hasn't them.
+    sample (int): cases of the random sample that are to be decided yet.
+    share (float): of findings that are right, by that sample; 1 if it isn't known.
     """
-    ranked = rank_labels(metrics, ship_at)
     longer = train_longer(metrics, curve)
-    rows = [(row, next_step(row, ship_at, bool(longer), (found or {}).get(row.label, Counter()))) for row in ranked]
-    to_decide = CASES - decided if decided + sum(kinds.total() for kinds in (found or {}).values()) >= CASES else 0
-    sentence = _sentence(metrics, rows, longer, curve, pipeline, to_decide)
+    evidence = in_test(found or {}, metrics, merge, share)
+    rows = []
+    for row in rank_labels(metrics, ship_at):
+        steps = removable(row, evidence.get(row.label, Counter()))
+        rows.append((row, next_step(row, ship_at, bool(longer), steps)))
+    decide = f"decide the {counted(sample, 'case')} drawn at random on the card Fix: they say how many of all are right"
+    sentence = _sentence(metrics, rows, longer, curve, pipeline, evidence, decide if sample else "")
     return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
 
 
@@ -115,14 +123,18 @@ def _sentence(
     longer: str,
     curve: Curve | None,
     pipeline: str,
-    to_decide: int,
+    found: Mapping[str, Mapping[str, int]],
+    decide: str,
 ) -> tuple[str, str, str]:
     """Choose the verdict, its reason, and what to do first.
 
-    to_decide (int): how many more cases say how often gold is wrong; none if it isn't positive.
+    decide (str): that cases are to be decided, before any others are fixed; empty if they are.
     """
     labels = counted(len(rows), "label")
-    ready = sum(row.verdict == "ship" for row, _ in rows)
+    ready = sum(row.verdict == "ship" and not row.close for row, _ in rows)
+    close = sum(row.close for row, _ in rows)
+    reach = f"{ready} of {labels} {'reaches' if 1 in (ready, len(rows)) else 'reach'} the goal"
+    reach += f", {close} {'is' if close == 1 else 'are'} close to it" if close else ""
     unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
     held = [(row, step) for row, step in rows if row.verdict == "hold"]
     if longer and curve:
@@ -134,74 +146,88 @@ def _sentence(
     if 2 * len(unknown) > len(rows):
         do = f"annotate {RANDOM} random test texts for {name_labels(unknown)}: {TEST_TEXTS}"
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
-    if not held:
-        verdict = "Ship some" if unknown else "Ship"
-        return verdict, f"{ready} of {labels} reach the goal", f"weasel run package{'-gpu' * (pipeline == 'gpu')}"
-    costs = {cause: sum(row.costs[cause] for row, _ in held) for cause in NAMES}
-    most = max(costs, key=lambda cause: costs[cause])
-    why = f"{ready} of {labels} reach the goal; most points of F1 are lost to {NAMES[most][0]}"
+    if not held and (ready or not close):
+        verdict = "Ship" if ready == len(rows) else "Ship some"
+        return verdict, reach, f"weasel run package{'-gpu' * (pipeline == 'gpu')}"
+    held = held or [(row, step) for row, step in rows if row.close]
+    why = f"{reach}; {describe_mistakes(metrics)}"
     verdict = "Ship some" if ready else "Not yet"
-    if most in (SPURIOUS, "contradicted") and to_decide > 0:
-        cases = counted(to_decide, "surest case")
-        return verdict, why, f"decide the {cases} of the report's card Fix: they say how often gold is wrong"
-    row, step = next((one for one in held if one[1] != "leave it"), held[0])
+    removed = {row.label: removable(row, found.get(row.label, {})).get(step, 0) for row, step in held}
+    row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != "leave it"))
+    if step in (FIX_CASES, BOUNDARIES) and decide:
+        return verdict, why, decide
     command = COMMANDS.get(step, "")
     return verdict, why, f"{row.label}: {step}{': ' if command else ''}{command}"
 
 
-def train_longer(metrics: Metrics, curve: Curve | None) -> str:
-    """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
-
-    It is if it misses more spans whose words train marks than it finds at all, or if twice the steps are worth it.
-    """
-    if not curve or not curve.steps:
-        return ""
-    known, found = (sum(one.causes.get(cause, 0) for one in metrics.errors.values()) for cause in ("known", "found"))
-    if known >= KNOWN and known > found:
-        return f"it misses {known:,} spans whose words train marks, and finds {found:,} in all"
-    if (gain := expect_gain(curve)) > WORTH:
-        return f"F1 on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
-    return ""
+def divide(metrics: Metrics) -> dict[str, int]:
+    """Count all pairs of gold and predicted spans: those that are right, and each mistake once, by kind."""
+    total: Counter[str] = Counter()
+    for one in metrics.mistakes.values():
+        total.update({"found": one.right, **one.kinds, "label": one.label})  # not those of others, too
+    return {kind: total[kind] for kind in ("found", *KINDS)}
 
 
-def expect_gain(curve: Curve) -> float:
-    """Estimate what twice the steps add to F1 on dev: nothing, if the last evaluation isn't the best.
-
-    The next doubling of the steps adds as many times what the last one added as that was of the one before, and never
-    more than the last one (Aitken's delta-squared process). Between evaluations, F1 is taken as rising evenly.
-    """
-    if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or nothing is known of half of the steps
-        return 0.0
-    steps = [0, *curve.steps]
-    quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.f])
-    gain = float(max(0.0, last - half))
-    return gain and gain * gain / max(gain, half - quarter)
+def describe_mistakes(metrics: Metrics) -> str:
+    """Say how many mistakes there are, of which kind the most are, and, of labels, which are confused most often."""
+    kinds = divide(metrics)
+    total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
+    if not n:
+        return "nothing is wrong"
+    often = f" (most often {confusions(metrics)[0]})" if most == "label" else ""
+    return f"of {counted(total, 'mistake')}, {n:,} are {KINDS[most][1]}{often}"
 
 
-def next_step(row: RankedLabel, ship_at: float, longer: bool, found: Mapping[str, int]) -> str:
+def confusions(metrics: Metrics) -> list[str]:
+    """List pairs of labels that are confused, the most frequent first."""
+    pairs = ((n, label, other) for label, one in metrics.mistakes.items() for other, n in one.confused.items())
+    return [f"{label} found as {other}, {n:,}" for n, label, other in sorted(pairs, key=lambda one: (-one[0], one[1:]))]
+
+
+def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str, int]) -> str:
     """Choose what to do about a label, in a few words.
 
     longer (bool): the pipeline is undertrained.
-    found (Mapping): the findings of the check, by kind.
+    steps (Mapping): how many mistakes each may remove; see `removable`.
     """
-    if row.errors.unknown:
+    if row.mistakes.unknown:
         return "annotate test texts"
     if longer:
         return "train longer"
     if row.few:
         return MORE_TEST
-    if row.verdict == "ship":
+    if row.verdict == "ship" and not row.close:
         return "ready"
     if (row.scores.f or 0) >= ship_at:  # it may be good enough: the interval is too wide to tell
         return MORE_TEST
-    costs = {cause: row.costs[cause] for cause in row.costs if cause != SPURIOUS and _is_evident(cause, row, found)}
-    return NAMES[max(costs, key=lambda name: costs[name])][2] if costs else "leave it"
+    return max(steps, key=lambda step: steps[step]) if steps else "leave it"
 
 
-def _is_evident(cause: str, row: RankedLabel, found: Mapping[str, int]) -> bool:
-    """Tell whether a cause isn't chance: it has some spans, and the check has findings for what contradicts train."""
-    evidence = sum(found.get(kind, 0) for kind in EVIDENCE[cause]) if cause in EVIDENCE else SOME
-    return min(row.errors.causes.get(cause, 0), evidence) >= SOME
+def in_test(
+    found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger | None, share: float
+) -> dict[str, Counter[str]]:
+    """Scale the findings of a check, which are of train and dev, to as many texts as test has, and to those right."""
+    texts = sum(n for split, n in merge.texts.items() if split != "test") if merge else 0
+    share *= metrics.texts / texts if texts else 1.0
+    return {label: Counter({kind: round(n * share) for kind, n in kinds.items()}) for label, kinds in found.items()}
+
+
+def removable(row: RankedLabel, found: Mapping[str, int]) -> dict[str, int]:
+    """Tell how many mistakes of a label each step may remove, each mistake once; few of them may be chance.
+
+    found (Mapping): findings of the check, by kind, in as many texts as test has. Each explains one mistake at most.
+        More texts may teach the other wrong labels and boundaries, but not what train contradicts, or gold hasn't.
+    """
+    one, causes = row.mistakes, row.mistakes.causes
+    boundaries, labels = causes.get("boundaries", 0), causes.get("label", 0) + one.taken
+    contradicted = causes.get("unmarked", 0) + causes.get("otherwise", 0) + one.spurious
+    moved = min(boundaries, found.get("wrong boundaries", 0))
+    fixed = min(contradicted + labels, sum(n for kind, n in found.items() if kind != "wrong boundaries"))
+    learnt = (
+        causes.get("known", 0) + causes.get("new", 0) + boundaries - moved + min(labels, contradicted + labels - fixed)
+    )
+    steps = {LABEL_MORE: learnt, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes.get("tokens", 0)}
+    return {step: n for step, n in steps.items() if n >= SOME}
 
 
 def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
@@ -212,7 +238,7 @@ def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     yield from warnings_about_split("test", metrics.texts, without_gold)
     if metrics.unscored:
-        unjudged = sorted(((-one.unjudged, label) for label, one in metrics.errors.items() if one.unjudged))
+        unjudged = sorted(((-one.unjudged, label) for label, one in metrics.mistakes.items() if one.unjudged))
         named = ", ".join(f"{label} {-n:,}" for n, label in unjudged[:6])
         yield ScoreWarning(
             f"{counted(metrics.unscored, 'prediction')} can't be judged, as texts aren't complete for their labels"

@@ -1,7 +1,13 @@
-"""The cases that a report asks somebody to decide: findings of a check, the surest first, without those decided."""
+"""The cases that a report asks somebody to decide: findings of a check, without those decided.
 
+Those that ask one question are a group, which one answer decides. How many findings are right is estimated from a
+random sample of all.
+"""
+
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import exp
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,21 +17,21 @@ from labelwise.annotations import answer_digest
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.corpus.answers import AnswerPlace, read_answers
-from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.datasets.decisions import Decision, DecisionRow, decode_decisions, find_decisions, list_cases
+from labelwise.evaluate.resampling import wilson_share
 from labelwise.report.advice import CASES
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MOST = 400  # cases on a page
+MOST = 800  # cases on a page, from which no group is added
 NOTHING = answer_digest(())
 
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
 
 
 class Deck(NamedTuple):
-    """Findings that nobody has decided, the surest first, as a page shows them.
+    """Findings that nobody has decided, the surest first.
 
     counts (Mapping): of all of them, by label and kind.
     decided (Sequence[Decision]): one of each case that was decided.
@@ -38,15 +44,86 @@ class Deck(NamedTuple):
     @property
     def total(self) -> int:
         """The number of all findings."""
-        return sum(kinds.total() for kinds in self.counts.values())
+        return len(self.cases)
+
+    def choose(self, costs: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Choose the cases of a page: whole groups, the best first, until there are MOST; and what the sample lacks.
+
+        costs (Mapping): how much worth it is to see to a label; a label that isn't named comes last. Of two labels, a
+            case counts for the one that is worth more.
+        RETURNS (list): cases, those of a group one after the other; `sample` is true of those in the sample, `listed`
+            of those in a group.
+        """
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for one in self.cases:
+            groups.setdefault(one["group"] or str(len(groups)), []).append(one)
+        sample = {id(one) for one in self.sample()}
+        chosen: list[dict[str, Any]] = []
+        for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
+            listed = len(chosen) < MOST
+            chosen += (
+                one | {"sample": id(one) in sample, "listed": listed} for one in group if listed or id(one) in sample
+            )
+        return chosen
+
+    def sample(self) -> list[dict[str, Any]]:
+        """Choose the cases that are in a random sample of CASES of all findings, and that nobody has decided.
+
+        RETURNS (list): none if there are fewer than CASES.
+        """
+        decided = [draw(one.text, one.label, one.removed or one.added) for one in self.decided]
+        undecided = {draw(one["key"], *_about(one)): one for one in self.cases if one["answers"]}
+        first = sorted([*decided, *undecided])[:CASES]
+        if len(first) < CASES:
+            return []
+        return [undecided[number] for number in first if number in undecided]
+
+    def estimate(self) -> "Estimate | None":
+        """Estimate how many findings are right from those decided of a random sample; None until CASES are decided."""
+        undecided = min((draw(one["key"], *_about(one)) for one in self.cases if one["answers"]), default=b"\xff")
+        drawn = [one for one in self.decided if draw(one.text, one.label, one.removed or one.added) < undecided]
+        sure = [one.verdict == "gold is wrong" for one in drawn if one.verdict != "policy"]
+        if len(drawn) < CASES or not sure:
+            return None
+        every = self.total + len(self.decided)
+        low, high = (round(share * every) for share in wilson_share(sum(sure), len(sure)))
+        return Estimate(every, len(sure), sum(sure), low, high)
 
 
-class Decided(NamedTuple):
-    """What was decided: cases, those in which gold was wrong, and the share of gold that is wrong by that."""
+class Estimate(NamedTuple):
+    """How many findings are right.
 
-    cases: int
+    findings (int): all that there were, decided or not.
+    sample, wrong (int): those that were drawn and decided; and in how many of them gold was wrong.
+    low, high (int): the ends of Wilson's interval of how many of all are right.
+    """
+
+    findings: int
+    sample: int
     wrong: int
-    share: float
+    low: int
+    high: int
+
+    @property
+    def share(self) -> float:
+        """The share of the sample in which gold was wrong."""
+        return self.wrong / self.sample
+
+
+def _worth(group: Sequence[Mapping[str, Any]], costs: Mapping[str, int]) -> tuple[float, float]:
+    """Add up the probabilities that cases are right, times the label's cost; where it is 0, the surest come first."""
+    cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
+    return cost * sum(1 / (1 + exp(-one["score"])) for one in group), group[0]["score"]
+
+
+def _about(case: Mapping[str, Any]) -> tuple[str, Sequence[int]]:
+    start, end, label = case["current"] or case["proposed"]
+    return label, (start, end)
+
+
+def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
+    """Give a case a random number, the same in each report."""
+    return hashlib.blake2b(repr((text, label, *(span or ()))).encode("utf8"), digest_size=8).digest()
 
 
 def read_deck(root: Path) -> Deck:
@@ -67,7 +144,7 @@ def read_deck(root: Path) -> Deck:
                 counts: dict[str, Counter[str]] = {}
                 for one in findings:
                     counts.setdefault(one["label"], Counter())[one["kind"]] += 1
-                return Deck(findings[:MOST], counts, cases)
+                return Deck(findings, counts, cases)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{file}: not the findings of a check ({error}); run it again") from error
     if files:
@@ -112,16 +189,3 @@ def _is_valid(decision: Decision, answers: Sequence[AnswerPlace]) -> bool:
 def spans_of(finding: Mapping[str, Any]) -> DecidedSpans:
     """List the spans that a finding is about."""
     return {(finding["key"], *span) for span in (finding["current"], finding["proposed"]) if span}
-
-
-def estimate_wrong(deck: Deck, merge: Ledger | None) -> Decided | None:
-    """Estimate the share of gold that is wrong, from what was decided in train and dev; None with few decisions.
-
-    Cases in which gold was wrong are right by now; of those that are left, as many are wrong as of those decided.
-    """
-    gold = sum(counts.total() for split, counts in merge.gold.items() if split != "test") if merge else 0
-    cases = len(deck.decided)
-    if not gold or cases < CASES:
-        return None
-    wrong = sum(one.verdict == "gold is wrong" for one in deck.decided)
-    return Decided(cases, wrong, min(1.0, (wrong + deck.total * wrong / cases) / gold))

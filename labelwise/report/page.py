@@ -8,7 +8,7 @@ says which command makes it. The same results make the same bytes, in any clone,
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,18 +21,19 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
-from labelwise.base.text import counted
+from labelwise.base.text import SpanKey, counted
+from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.convert_brat import Report as ConvertedBrat
-from labelwise.evaluate.ranking import SHIP_AT
+from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.tables import CAUSES, Tables
-from labelwise.report.advice import EXPORT, NAMES, Advice, advise
-from labelwise.report.deck import estimate_wrong, read_deck
+from labelwise.evaluate.tables import MISSED, TOKENS, Tables
+from labelwise.report.advice import EXPORT, KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
+from labelwise.report.deck import read_deck
 
-EXAMPLES = 8  # mistakes of a label that its card shows
-WRONG = ["missed", "spurious", "boundaries", "label"]
+MISTAKES = 1000  # different ones that a page has, at most
+NAMED = 3  # labels, or pairs of them that are confused
 
 
 class Base(NamedTuple):
@@ -40,11 +41,13 @@ class Base(NamedTuple):
 
     name (str): of the git revision.
     decided (int): cases that were decided since.
+    changed (Sequence): mistakes that are gone or new since; see `changed_spans.ChangedSpan`.
     """
 
     name: str
     metrics: Metrics
     decided: int = 0
+    changed: Sequence[Any] = ()
 
 
 def write_report(
@@ -69,11 +72,11 @@ def write_report(
     with atomic(Path(out)) as path:
         results, deck = load_results(root, pipeline), read_deck(root)
         metrics, merge = results.metrics, results.merge
-        advice = (
-            advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, decided=len(deck.decided))
-            if metrics
-            else None
-        )
+        estimate, sample = deck.estimate(), deck.sample()
+        known: dict[str, Any] = {"sample": 0 if estimate else len(sample), "share": estimate.share if estimate else 1.0}
+        advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, **known) if metrics else None
+        held = {row.label: row.total for row, _ in advice.rows if row.verdict != "ship"} if advice else {}
+        chosen = deck.choose(held)
         template = make_environment().get_template("report.html.jinja")
         page = template.render(
             version=__version__,
@@ -84,16 +87,29 @@ def write_report(
             lacking=read_lacking(root),
             ship_at=ship_at,
             vectors=vectors,
-            bar=metrics and divide_gold(metrics),
-            decided=estimate_wrong(deck, merge) if metrics else None,
+            bar=metrics and divide(metrics),
+            missed=metrics and divide_missed(metrics),
+            confused=confusions(metrics)[:NAMED] if metrics else [],
+            estimate=estimate,
+            gold=sum(counts.total() for split, counts in merge.gold.items() if split != "test") if merge else 0,
+            sample=len(sample),
+            annotated=lambda label: count_annotated(merge, label) if merge else [0, 0],
             decide=command_line("decide"),
-            names=NAMES,
+            new=lacking_words(advice) if advice else [],
+            kinds=KINDS,
+            reasons=REASONS,
             base=base,
             changes=metrics and base and compare_labels(metrics, base.metrics),
             deck=deck,
+            listed=sum(one["listed"] for one in chosen),
             cards={
-                "cases": deck.cases,
-                "examples": find_examples(results.tables) if results.tables else {},
+                "cases": chosen,
+                "mistakes": list_mistakes(results.tables) if results.tables else [],
+                "gold": [row.label for row, _ in advice.rows if row.mistakes.gold] if advice else [],
+                "base": base.name if base else "",
+                "changed": [one._asdict() for one in base.changed[:MISTAKES]] if base else [],
+                "kinds": KINDS,
+                "reasons": REASONS,
             },
             texts_per_100=count_texts_per_100(results.tables) if results.tables else {},
             export=EXPORT,
@@ -147,12 +163,22 @@ def format_share(share: float) -> str:
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
-def divide_gold(metrics: Metrics) -> list[tuple[str, int, float]]:
-    """Divide all test gold by cause: how many spans, and which share."""
-    total: Counter[str] = Counter()
-    for one in metrics.errors.values():
-        total.update(one.causes)
-    return [(cause, total[cause], total[cause] / total.total()) for cause in CAUSES if total[cause]]
+def divide_missed(metrics: Metrics) -> dict[str, int]:
+    """Divide the missed spans by their reason."""
+    total = sum((Counter(one.causes) for one in metrics.mistakes.values()), Counter[str]())
+    found = {reason: total[reason] for reason in MISSED if reason != TOKENS}
+    return found | {TOKENS: divide(metrics)["missed"] - sum(found.values())}
+
+
+def lacking_words(advice: Advice) -> list[RankedLabel]:
+    """List the labels whose next step is to label more, if they miss spans because train hardly has their words."""
+    rows = [row for row, step in advice.rows if step == LABEL_MORE and row.mistakes.causes.get("new")]
+    return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
+
+
+def count_annotated(merge: Ledger, label: str) -> list[int]:
+    """Count the gold spans of a label in train, and the texts that are complete for it."""
+    return [merge.gold.get("train", Counter())[label], merge.labels.get(label, Counter())["complete"]]
 
 
 def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:
@@ -173,17 +199,34 @@ def count_texts_per_100(tables: Tables) -> dict[str, float]:
     return {label: 100 * (texts - elsewhere[label]) / n for label, n in spans.items()}
 
 
-def find_examples(tables: Tables) -> dict[str, list[dict[str, Any]]]:
-    """Choose examples of each label's mistakes: those whose words are wrong most often first, each form once."""
+def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
+    """List mistakes, each form once, those made most often first; if they are many, the first ones of each label."""
     names = ["kind", "gold_label", "predicted_label", "form", "predicted_form"]
-    shown = [*names, "doc", "key", "before", "after", "marked", "free"]
-    rows = tables.read_pairs(shown, pc.field("kind").isin(WRONG))
+    places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
+    more = ["cause", "doc", "before", "after", "marked", "free", "otherwise", "other_label"]
+    rows = tables.read_pairs([*names, *places, *more, "key"], pc.field("kind").isin([*KINDS]))
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
-    found: dict[str, list[dict[str, Any]]] = {}
-    for group in groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist():
-        for label in {group["gold_label"], group["predicted_label"]} - {None}:
-            if len(found.setdefault(label, [])) < EXAMPLES:
-                (row,) = rows.slice(group["place_min"], 1).to_pylist()
-                found[label].append(row | {"count": group["count_all"]})
-    return dict(sorted(found.items()))
+    groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
+    seen: Counter[str] = Counter()
+    ranks = []
+    for number, group in enumerate(groups):
+        labels = {group["gold_label"], group["predicted_label"]} - {None}
+        seen.update(labels)
+        ranks.append((min(seen[label] for label in labels), number))
+    chosen = [groups[number] for number in sorted(number for _, number in sorted(ranks)[:MISTAKES])]
+    found = rows.take(pa.array([group["place_min"] for group in chosen], pa.int64())).to_pylist()
+    gold: dict[str, list[SpanKey]] = {}
+    columns = ["key", "gold_start", "gold_end", "gold_label"]
+    keys = pc.field("key").isin(pa.array([row["key"] for row in found], pa.string()))
+    for row in tables.read_pairs(columns, keys & pc.field("gold_label").is_valid()).to_pylist():
+        gold.setdefault(row["key"], []).append((row["gold_start"], row["gold_end"], row["gold_label"]))
+    for row, group in zip(found, chosen, strict=True):
+        about, other = ([row.pop(f"{side}_{end}") for end in ("start", "end")] for side in ("gold", "predicted"))
+        start, end = row["span"] = about if row["gold_label"] else other
+        first, last = start - len(row["before"]), end + len(row["after"])
+        spans = (span for span in gold.get(row["key"], ()) if span[0] < last and first < span[1])
+        row["others"] = [(one - start, two - start, label) for one, two, label in spans if [one, two] != [start, end]]
+        row["count"] = group["count_all"]
+        del row["place"]
+    return found

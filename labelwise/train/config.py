@@ -69,7 +69,7 @@ def read_settings(wanted: TrainingConfig) -> Config:
         rate["total_steps"] = settings["training"]["max_steps"]
     training = settings["training"]
     if training["max_steps"] and "training.eval_frequency" not in wanted.overrides:
-        # Of half of the steps, and of a quarter, it must be known how good they were; see `report.advice.expect_gain`.
+        # Of half of the steps, and of a quarter, it must be known how good they were; see `undertrained.expect_gain`.
         training["eval_frequency"] = max(1, min(training["eval_frequency"], training["max_steps"] // 4))
     choose_recognizer(settings, wanted.corpus, wanted.recognizer, find_untaught(wanted, settings))
     if wanted.vectors:

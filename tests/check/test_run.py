@@ -85,6 +85,19 @@ def test_the_first_findings_are_what_is_wrong(made, share, request):
     assert min(row["score"] for row in rows if " word of " not in row["why"]) >= LEAST
 
 
+def test_a_check_says_how_far_it_is(noisy, tmp_path):
+    """In three passes over the texts of train and dev."""
+    passes: dict[str, tuple[int, int]] = {}
+
+    def progress(items, name, total):
+        texts = [*items]
+        passes[name] = (len(texts), total)
+        return texts
+
+    check(noisy / "corpus", tmp_path / "check", progress=progress)
+    assert passes == dict.fromkeys(("count spans", "count words", "compare"), (110, 110))
+
+
 def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy):
     """Document, words, and brat's file and line are those of the source; the digest is that of the answer."""
     rows = rows_of(counted)

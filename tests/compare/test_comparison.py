@@ -7,9 +7,10 @@ from tempfile import TemporaryDirectory, mkdtemp
 import pytest
 
 from labelwise.base.errors import InputError
+from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import Change, compare, count_spans, read_docs
 from labelwise.compare.revisions import Revision
-from labelwise.compare.summary import notes
+from labelwise.compare.summary import notes, tabulate
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure
@@ -153,3 +154,63 @@ def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_nam
     assert said[0].startswith("old: Unknown whether the pipeline was trained on some of the 10 texts")
     assert said[1].startswith("leaky: The pipeline was trained on 9 of the 10 texts")
     assert said[1].endswith("without them 0.250")
+
+
+def test_what_is_won_and_lost_is_listed_span_by_span():
+    """A gold span that is found now, one that isn't any more, and a prediction that is gone; not what gold changed."""
+    base = [make_doc("1", [A, (8, 11, "B")], [A, B]), make_doc("2", [A2], [A2]), make_doc("3", [], [A])]
+    other = [make_doc("1", [A, B], [A, B]), make_doc("2", [B], [A2], doc="b.txt"), make_doc("3", [], [A, B])]
+    one, two = (make_results(name, docs) for name, docs in (("main", base), ("branch", other)))
+    assert changed_spans(one, two) == [
+        ("lost", "label", "A", "def", "b.txt", "abc ", " ghi"),
+        ("won", "missed", "B", "def", "1", "abc ", " ghi"),
+        ("won", "spurious", "B", "ghi", "1", "abc def ", ""),
+    ]
+    back = [(row.change, *row[1:4]) for row in changed_spans(two, one)]
+    assert sorted(back) == [
+        ("lost", "missed", "B", "def"),
+        ("lost", "spurious", "B", "ghi"),
+        ("won", "label", "A", "def"),
+    ]
+    assert changed_spans(one, one) == []
+
+
+def sure_docs():
+    gold = [(4 * n, 4 * n + 3, "A") for n in range(3)]
+    return [[make_doc(f"{key:02}", gold if better else gold[:1], gold) for key in range(20)] for better in (0, 1)]
+
+
+SETTINGS = {"vars": {"seed": 0, "cpu_steps": 600}, "merge": {"lang": "en"}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "corpus", "undertrained", "why"),
+    [
+        (SETTINGS, "c", {}, None),
+        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}}, "c", {}, "differs from main by its seed alone"),
+        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 900}}, "c", {}, None),
+        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}}, "d", {}, None),
+        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}, "merge": {"lang": "de"}}, "c", {}, None),
+        (SETTINGS, "c", {"main": "F1 still rises"}, "the training of main stopped too early: F1 still rises"),
+        (SETTINGS, "c", {"branch": "F1 still rises"}, "the training of branch stopped too early: F1 still rises"),
+    ],
+)
+def test_where_it_may_be_the_training_alone_no_difference_has_a_star(settings, corpus, undertrained, why):
+    base, better = (make_results(name, docs) for name, docs in zip(("main", "branch"), sure_docs(), strict=True))
+    base = base._replace(settings=SETTINGS, corpus="c")
+    made = compare([base, better._replace(settings=settings, corpus=corpus)], undertrained)
+    stars = {row.changes["branch"].significant for row in (made.labels["A"], made.micro, made.macro)}
+    assert stars == {why is None}
+    said = [one for one in notes(made) if "has no star" in one]
+    assert [why in one for one in said] == [True] * (why is not None)
+
+
+def test_three_revisions_have_a_row_each_in_eighty_columns():
+    docs = sure_docs()
+    long = {f"a-branch-with-a-long-name-{n}": docs[n % 2] for n in range(4)}
+    header, *rows = tabulate(compare_docs(**long))
+    assert header == ["Label", "Revision", "F1", "Difference", "95%", "Support"]
+    assert [row[:2] for row in rows[:4]] == [["A" * (n == 0), name] for n, name in enumerate(long)]
+    assert len(rows) == 4 * len(long)
+    assert max(sum(max(len(cell), 4) + 1 for cell in row) for row in rows) <= 80
+    assert rows[1][2:5] == ["1.000", "+0.500", "+0.500 to +0.500*"]

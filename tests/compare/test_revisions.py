@@ -50,7 +50,7 @@ class Repository:
         docs = [PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)]) for n in range(20)]
         for file in TABLES:
             (self.root / file).unlink(missing_ok=True)
-        write_results(self.root, docs, labels=[LABEL])
+        write_results(self.root, docs, labels=[LABEL], in_train=(0, 0))
         if dvc:
             self.run("dvc", "add", "-q", *TABLES)
 
@@ -88,13 +88,45 @@ def test_revisions_are_read_from_git_and_the_cache_and_shown_in_a_table(reposito
     made = found(repository, "main", "better")
     assert made["micro"]["f"] == {"main": pytest.approx(8 / 24), "better": pytest.approx(32 / 36)}
     assert made["micro"]["changes"]["better"]["significant"]
-    printed = repository.compare("main", "better", "workspace")
-    columns = ["Difference", "95%"]
+    printed = repository.compare("main", "better")
     heads = [line.split() for line in printed.splitlines() if line.startswith("F1 ")]
-    assert heads == [["F1", "main", "better", *columns, "workspace", *columns, "Support"]]
+    assert heads == [["F1", "main", "better", "Difference", "95%", "Support"]]
     row = next(line for line in printed.splitlines() if line.startswith("all (micro)"))
     assert row.split()[2:5] == ["0.333", "0.889", "+0.556"]
+    printed = repository.compare("main", "better", "workspace")
+    *_, last = (line.split() for line in printed.splitlines() if line.strip().startswith("workspace"))
+    assert last[1:3] == ["0.750", "+0.417"]
     assert "20 texts, gold of workspace" in printed
+
+
+def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
+    """16 of 20 texts are right, and 4 were: 12 are won."""
+    made = found(repository, "main", "better", "--spans")["spans"]
+    assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("won", "missed", "abc")] * 12
+    printed = repository.compare("better", "main", "--spans")
+    assert printed.count("missed") == 12
+    assert "12 mistakes that better and main don't share: lost are new ones" in " ".join(printed.split())
+    assert "spans" not in found(repository, "main", "better")
+
+
+def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
+    made = Repository(tmp_path)
+    for name, right, seed in (("one", 4, 0), ("two", 16, 1)):
+        made.run("git", "checkout", "-qb", name)
+        made.evaluate(right)
+        (tmp_path / "project.yml").write_text(f"vars:\n  seed: {seed}\n  cpu_steps: 600\n")
+        made.commit(name)
+    printed = " ".join(made.compare("one", "two").split())
+    assert "two has no star: it differs from one by its seed alone" in printed
+    assert "+0.556" in printed
+    assert "*" not in printed.partition("20 texts")[0]
+    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  cpu_steps: 900\n")
+    made.commit("more steps")
+    assert "has no star" not in made.compare("one", "two")
+    (tmp_path / "plots/cpu.tsv").write_text("step\tents_f\n1\t0.3\n2\t0.6\n4\t0.9\n")
+    made.commit("a curve that rises")
+    printed = " ".join(made.compare("one", "two").split())
+    assert "two has no star: the training of two stopped too early: F1 on dev still rises" in printed
 
 
 @pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
@@ -167,7 +199,7 @@ def test_a_report_compares_with_the_last_other_scores_whatever_else_is_committed
 
 def test_what_was_before_is_read_with_the_decisions_of_then(repository):
     metrics, decisions = read_before("HEAD", "cpu", DECISIONS, repository.root)
-    assert (metrics.errors[LABEL].right, decisions.split()) == (4, [b"{}", b"[]"])
+    assert (metrics.mistakes[LABEL].right, decisions.split()) == (4, [b"{}", b"[]"])
     assert read_before("HEAD", "cpu", "elsewhere", repository.root)[1] == b""
     with pytest.raises(InputError, match="nowhere"):
         read_before("nowhere", "cpu", DECISIONS, repository.root)

@@ -25,15 +25,17 @@ check_labels {0}/corpus --out {0}/training/check
 """
 
 
-def test_the_first_step_on_the_demo_is_to_decide_cases_and_most_are_planted(tmp_path):
+def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_cases_are_planted(tmp_path):
     """What `weasel run all` makes of the demo corpus, and its findings: the span that is there, or what is proposed."""
     for command in COMMANDS.format(tmp_path, SHARE, PROJECT["vars"]["cpu_steps"]).strip().split("\n"):
         run_python(*f"-m scripts.{command}".split())
     results = load_results(tmp_path, "cpu")
-    said = advise(results.metrics, results.curve, "cpu", 0.8, read_deck(tmp_path).counts)
-    assert (said.verdict, said.do[:10]) == ("Ship some", "decide the")
+    said = advise(results.metrics, results.curve, "cpu", 0.8, read_deck(tmp_path).counts, results.merge, sample=30)
+    assert said.verdict == "Ship some"
+    label, step = said.do.split(": ", 1)
+    assert label in {"DOCTOR", "PERSON"}  # which one depends on the machine
     for page in ("README.md", "docs/output.md", "docs/first_steps.md"):
-        assert f"First: {said.do}\n" in (ROOT / page).read_text(encoding="utf8")
+        assert re.search(f"First: (DOCTOR|PERSON): {step}\n", (ROOT / page).read_text(encoding="utf8"))
     docs = {doc.path: doc for doc in map(make_doc, range(400))}
     _, *rows = read_jsonl(tmp_path / "training/check/findings.jsonl")
     right = 0

@@ -51,11 +51,11 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     assert metrics["texts_digest"] == manifest.splits["test"].digest
     assert metrics["predictions_digest"] == Tables.of(out).digest()
     assert metrics["agreement"] == {"PERSON": {"f": 0.75, "texts": 2}}
-    assert list(metrics["all_gold"]["labels"]) == list(metrics["errors"]) == manifest.labels
+    assert list(metrics["all_gold"]["labels"]) == list(metrics["mistakes"]) == manifest.labels
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
-    causes = [row["causes"] for row in metrics["errors"].values()]
+    causes = [row["causes"] for row in metrics["mistakes"].values()]
     assert sum(sum(counts.values()) for counts in causes) == metrics["all_gold"]["support"]
-    assert sum(counts.get("found", 0) for counts in causes) == sum(row["right"] for row in metrics["errors"].values())
+    assert sum(counts.get("found", 0) for counts in causes) == sum(row["right"] for row in metrics["mistakes"].values())
     # There is something to get wrong.
     assert 0.1 < metrics["all_gold"]["f"] < 0.95
     assert metrics["unscored"] > 0

@@ -8,6 +8,7 @@ from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate.scores import Mistakes
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import InTrain, Tables, write_tables
 from tests.conftest import task
@@ -41,9 +42,13 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         ("unjudged", "big", None, "A"),
     ]
     assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_form"]) == ("big ", " sat on 60degC mat", "ca")
-    metrics, names = measure(tables, ["A", "B"]), ("right", "missed", "spurious", "boundaries", "unjudged")
-    counts = {label: [getattr(row, name) for name in names] for label, row in metrics.errors.items()}
-    assert (metrics.unscored, counts) == (2, {"A": [1, 2, 0, 1, 1], "B": [0, 0, 2, 0, 0]})
+    metrics = measure(tables, ["A", "B"])
+    causes = {"found": 1, "boundaries": 1, "label": 1, "new": 1}
+    assert metrics.unscored == 2
+    assert metrics.mistakes == {
+        "A": Mistakes(right=1, missed=1, boundaries=1, label=1, unjudged=1, causes=causes, confused={"B": 1}),
+        "B": Mistakes(spurious=1, taken=1),
+    }
 
 
 @pytest.mark.parametrize(
@@ -53,26 +58,28 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         ([], InTrain(3, 0), InTrain(), "known"),
         ([], InTrain(0, 0), InTrain(), "new"),
         ([], InTrain(0, 19), InTrain(), "new"),
-        ([], InTrain(0, 20), InTrain(), "contradicted"),
-        ([], InTrain(1, 100), InTrain(), "contradicted"),
+        ([], InTrain(0, 20), InTrain(), "unmarked"),
+        ([], InTrain(1, 100), InTrain(), "unmarked"),
+        ([], InTrain(1, 100, 49, "B"), InTrain(), "unmarked"),
+        ([], InTrain(1, 100, 50, "B"), InTrain(), "otherwise"),
+        ([], InTrain(0, 19, 19, "B"), InTrain(), "new"),
         ([], InTrain(2, 100), InTrain(), "known"),
-        ([(0, 3, "A")], InTrain(2, 0), InTrain(1), "boundaries"),
-        ([(0, 3, "A")], InTrain(2, 0), InTrain(0), "known"),
-        ([(0, 3, "A")], InTrain(0, 0), InTrain(1), "new"),
-        ([(0, 7, "B")], InTrain(2, 0), InTrain(1), "known"),
+        ([(0, 3, "A")], InTrain(0, 100), InTrain(1), "boundaries"),
+        ([(0, 7, "B")], InTrain(2, 0), InTrain(1), "label"),
         ([(0, 3, "A")], None, InTrain(1), "tokens"),
     ],
 )
 def test_each_gold_span_has_one_cause(predicted, gold, other, cause, tmp_path):
-    """By how often train marks its form, and leaves it free, and marks the form that was predicted instead."""
+    """By its kind, and where it is missed by how often train marks its form, leaves it free, or marks it otherwise."""
     in_train = dict.fromkeys(predicted, other) | {(0, 7, "A"): gold}
     (row,) = rows_of(write(tmp_path, keyed([make_doc(predicted, [(0, 7, "A")])]), in_train))
     assert row["cause"] == cause
 
 
 def test_train_is_counted_by_form_and_label(merging):
-    """A form inside a longer span of another label is neither marked nor free."""
+    """A form inside a longer span of another label is neither marked nor free; one marked otherwise is."""
     train = [task("a cat", (2, 5)), task("the cat", (4, 7)), task("no cat"), task("cat tree", (0, 8, "B"))]
+    train += [task(f"{number} one cat", (2, 9, "A")) for number in "4567"]
     merging.add("train", ["A", "B"], train, split="train")
     merging.add("test", ["A", "B"], [task("my cat", (3, 6)), task("one cat", (0, 7, "B"))], split="test")
     merging.run()
@@ -83,10 +90,11 @@ def test_train_is_counted_by_form_and_label(merging):
     with (root / "p.jsonl").open("wb") as file:
         write_predictions(docs, file)
     write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))
-    counts = {(row["form"], row["kind"]): (row["marked"], row["free"]) for row in rows_of(Tables.of(root))}
-    assert counts["cat", "right"] == (2, 1)
-    assert counts["one cat", "label"] == (0, 0)
-    assert measure(Tables.of(root), ["A", "B"]).errors["B"].causes == {"new": 1}
+    names = ("marked", "free", "otherwise", "other_label")
+    counts = {(row["form"], row["kind"]): tuple(row[name] for name in names) for row in rows_of(Tables.of(root))}
+    assert counts["cat", "right"] == (2, 1, 0, None)
+    assert counts["one cat", "label"] == (0, 4, 4, "A")
+    assert measure(Tables.of(root), ["A", "B"]).mistakes["B"].causes == {"label": 1}
     with (root / "p.jsonl").open("wb") as file:
         write_predictions(docs[:1], file)
     with pytest.raises(InputError, match=r"p\.jsonl: not the predictions for the texts of .*test; run the evaluation"):

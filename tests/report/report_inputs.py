@@ -100,12 +100,20 @@ def write_findings(path: Path) -> None:
         own = {span[2]: answers[span[2]] for span in (current, proposed) if span and span[2] in answers}
         rest = {"better": words if proposed else "", "split": "train", "doc": "a/b & c.txt", "key": f"{n:024x}"}
         text = {"before": "They saw ", "after": " there.", "why": f"{words!r} may be wrong"}
-        about = {"score": 3.0 - n / 10, "kind": kind, "label": label, "form": words, "answers": own}
+        about = {
+            "group": "",
+            "others": [],
+            "score": (9.0, 9.0, 0.0, -1.0, -3.0)[n - 1],
+            "kind": kind,
+            "label": label,
+            "form": words,
+            "answers": own,
+        }
         return {**about, "current": current, "proposed": proposed, **rest, **text, **fields}
 
     rows = [
-        finding(1, None, (9, 14, "PLACE"), "Paris"),
-        finding(2, None, (9, 14, "PLACE"), "Paris"),
+        finding(1, None, (9, 14, "PLACE"), "Paris", group="'Paris' as PLACE", others=[(-9, -5, "PERSON")]),
+        finding(2, None, (9, 14, "PLACE"), "Paris", group="'Paris' as PLACE"),
         finding(3, (9, 16, "DRUG"), (9, 16, "PERSON"), "Lithium"),
         finding(4, (9, 12, "PERSON"), None, "Ada", answers={}),
         finding(5, (9, 34, HOSTILE), None, HOSTILE),

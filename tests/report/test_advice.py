@@ -6,88 +6,146 @@ import pytest
 
 from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import Curve
-from labelwise.evaluate.scores import Errors, Metrics, Seen
-from labelwise.report.advice import advise, expect_gain, train_longer, warnings
+from labelwise.evaluate.scores import Metrics, Mistakes, Seen
+from labelwise.evaluate.undertrained import expect_gain, train_longer
+from labelwise.report.advice import advise, warnings
 from tests.evaluate.test_ranking import make_metrics as scored
 
 FLAT = Curve([100, 200, 300, 400], [0.6, 0.7, 0.69, 0.7])
 
 
-def make_metrics(f_low: float = 0.5, **errors: Errors) -> Metrics:
+def make_metrics(f_low: float = 0.5, **errors: Mistakes) -> Metrics:
     """Scores that follow from the errors, each with an interval that begins at `f_low`."""
     made = scored(errors, f_low=f_low)
     made.seen = Seen(0, made.all_gold.f)
     return made
 
 
-def errors(right: int = 100, spurious: int = 0, boundaries: int = 0, unjudged: int = 0, **causes: int) -> Errors:
-    missed = sum(causes.values()) - boundaries
-    return Errors(right, missed, spurious, boundaries, unjudged, {"found": right, **causes})
+def mistakes(right: int = 100, spurious: int = 0, unjudged: int = 0, taken: int = 0, **causes: int) -> Mistakes:
+    """Of gold spans, by cause; one without token boundaries is missed."""
+    boundaries, label = causes.get("boundaries", 0), causes.get("label", 0)
+    missed = sum(causes.values()) - boundaries - label
+    confused = {"B": label} if label else {}
+    return Mistakes(right, missed, spurious, boundaries, unjudged, label, taken, {"found": right, **causes}, confused)
 
 
 @pytest.mark.parametrize(
     ("one", "found", "step"),
     [
-        (errors(right=60, new=40), {}, "label more texts"),
-        (errors(right=60, known=40, new=9), {}, "label more texts"),
-        (errors(right=60, tokens=40, new=9), {}, "split its tokens"),
-        # What contradicts train is seen to only if the check found such annotations.
-        (errors(right=60, contradicted=40, new=9), {"missing": 1, "wrong label": 2}, "fix contradictions"),
-        (errors(right=60, contradicted=40, new=9), {"wrong boundaries": 9}, "label more texts"),
-        (Errors(60, 9, 0, 40, 0, {"boundaries": 40, "new": 9}), {"wrong boundaries": 3}, "decide its boundaries"),
-        (Errors(60, 9, 0, 40, 0, {"boundaries": 40, "new": 9}), {"missing": 9}, "label more texts"),
-        (errors(right=60, spurious=40, new=9), {"missing": 3}, "label more texts"),
-        (errors(right=60, spurious=40), {}, "leave it"),
+        (mistakes(right=60, new=40), {}, "label more texts"),
+        (mistakes(right=60, known=40, new=9), {}, "label more texts"),
+        (mistakes(right=60, tokens=40, new=9), {}, "split its tokens"),
+        # As many are fixed as the check has findings, and of what contradicts train no text teaches the rest.
+        (mistakes(right=60, unmarked=40, new=9), {"missing": 9, "spurious": 1}, "fix contradictions"),
+        (mistakes(right=60, unmarked=40, new=9), {"missing": 8}, "label more texts"),
+        (mistakes(right=60, otherwise=40, new=9), {"wrong label": 10}, "fix contradictions"),
+        (mistakes(right=60, otherwise=40, new=9), {"wrong boundaries": 40}, "label more texts"),
+        (mistakes(right=60, otherwise=40, new=2), {}, "leave it"),
+        (mistakes(right=60, label=40), {"wrong label": 21}, "fix contradictions"),
+        (mistakes(right=60, label=40), {"wrong label": 19}, "label more texts"),
+        (mistakes(right=60, taken=40), {"wrong label": 21}, "fix contradictions"),
+        (mistakes(right=60, taken=40), {}, "label more texts"),
+        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 25}, "decide its boundaries"),
+        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 24}, "label more texts"),
+        (mistakes(right=60, boundaries=40), {"missing": 40}, "label more texts"),
+        (mistakes(right=60, spurious=40, new=9), {"missing": 10}, "fix contradictions"),
+        (mistakes(right=60, spurious=40, new=9), {"missing": 8}, "label more texts"),
+        (mistakes(right=60, spurious=40), {}, "leave it"),
         # One missed word or two may be the annotator's mistake.
-        (errors(right=30, new=2, spurious=40), {}, "leave it"),
+        (mistakes(right=30, new=2, spurious=40), {}, "leave it"),
         # F1 has reached the goal, and its interval hasn't.
-        (errors(right=100, new=9), {}, "annotate more test texts"),
-        (errors(right=5, new=5), {}, "annotate more test texts"),
-        (errors(right=5, unjudged=90), {}, "annotate test texts"),
+        (mistakes(right=100, new=9), {}, "annotate more test texts"),
+        (mistakes(right=5, new=5), {}, "annotate more test texts"),
+        (mistakes(right=5, unjudged=90), {}, "annotate test texts"),
     ],
 )
-def test_the_next_step_of_a_label_removes_its_largest_cause_that_is_evident(one, found, step):
-    advice = advise(make_metrics(A=one, B=errors()), FLAT, "cpu", 0.8, {"A": Counter(found)})
+def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, found, step):
+    advice = advise(make_metrics(A=one, B=mistakes()), FLAT, "cpu", 0.8, {"A": Counter(found)})
     assert {row.label: done for row, done in advice.rows}["A"] == step
 
 
 def test_what_has_reached_the_goal_is_ready():
-    advice = advise(make_metrics(0.9, A=errors(new=3), B=errors()), FLAT, "cpu", 0.8)
+    advice = advise(make_metrics(0.9, A=mistakes(new=3), B=mistakes()), FLAT, "cpu", 0.8)
     assert [(row.verdict, step) for row, step in advice.rows] == [("ship", "ready")] * 2
     assert (advice.verdict, advice.why, advice.do) == ("Ship", "2 of 2 labels reach the goal", "weasel run package")
 
 
+@pytest.mark.parametrize(
+    ("f_low", "said", "step"),
+    [
+        (0.779, "Not yet: 0 of 2 labels reach the goal; of 3 mistakes, 3 are missed spans", "annotate more test texts"),
+        (0.781, "Not yet: 0 of 2 labels reach the goal, 2 are close to it; of 3 mistakes", "annotate more test texts"),
+        (0.819, "Not yet: 0 of 2 labels reach the goal, 2 are close to it; of 3 mistakes", "annotate more test texts"),
+        (0.821, "Ship: 2 of 2 labels reach the goal", "ready"),
+    ],
+)
+def test_a_label_near_the_goal_is_close_and_not_counted(f_low, said, step):
+    """Of 0.8: on another machine it may be above it, or below."""
+    advice = advise(make_metrics(f_low, A=mistakes(new=3), B=mistakes()), FLAT, "cpu", 0.8)
+    assert f"{advice.verdict}: {advice.why}".startswith(said)
+    assert [done for _, done in advice.rows] == [step, step]
+    metrics = make_metrics(0.9, A=mistakes(new=3), B=mistakes())
+    metrics.all_gold.labels["B"].f_low = f_low
+    said = advise(metrics, FLAT, "cpu", 0.8)
+    assert (" 1 is close to it" in said.why) == (0.78 < f_low < 0.82)
+
+
 def test_where_nothing_is_known_of_some_labels_the_others_are_shipped():
-    advice = advise(make_metrics(0.9, A=errors(new=3), B=errors(right=3)), FLAT, "cpu", 0.8)
+    advice = advise(make_metrics(0.9, A=mistakes(new=3), B=mistakes(right=3)), FLAT, "cpu", 0.8)
     assert [row.verdict for row, _ in advice.rows] == ["ship", "unknown"]
     assert (advice.verdict, advice.why, advice.do) == (
         "Ship some",
-        "1 of 2 labels reach the goal",
+        "1 of 2 labels reaches the goal",
         "weasel run package",
     )
+
+
+def test_findings_count_as_far_as_test_has_as_many_texts():
+    """Of 200 texts of train and dev, and 50 of test."""
+    merge = Ledger(texts=Counter(train=150, dev=50, test=50))
+    for findings, step in ((40, "fix contradictions"), (36, "label more texts")):
+        metrics = make_metrics(A=mistakes(right=60, unmarked=40, new=9), B=mistakes())
+        advice = advise(metrics, FLAT, "cpu", 0.8, {"A": Counter(missing=findings)}, merge)
+        assert advice.rows[0][1] == step
 
 
 @pytest.mark.parametrize(
     ("labels", "said", "do"),
     [
         (
-            {"A": errors(right=60, new=40)},
-            "Not yet: 0 of 1 label reach the goal; most points of F1 are lost to words that train never marks",
+            {"A": mistakes(right=60, new=40)},
+            "Not yet: 0 of 1 label reaches the goal; of 40 mistakes, 40 are missed spans",
             "A: label more texts: weasel run predict",
         ),
+        # The label of which the most is removed comes first, though another one has more mistakes.
         (
-            {"A": errors(right=90, known=9), "B": errors(right=60, known=40), "C": errors(right=900, new=2)},
-            "Not yet: 0 of 3 labels reach the goal; most points of F1 are lost to words that train marks",
+            {"A": mistakes(right=90, known=9), "B": mistakes(right=60, known=40), "C": mistakes(spurious=50, new=2)},
+            "Not yet: 0 of 3 labels reach the goal; of 101 mistakes, 51 are missed spans",
             "B: label more texts: weasel run predict",
         ),
         (
-            {"A": errors(right=49, known=50)},
+            {"A": mistakes(right=30, label=7, boundaries=6), "B": mistakes(taken=7, spurious=3)},
+            "Not yet: 0 of 2 labels reach the goal; of 16 mistakes, 7 are wrong labels (most often A found as B, 7)",
+            "A: label more texts: weasel run predict",
+        ),
+        (
+            {"A": mistakes(right=30, boundaries=8, new=7)},
+            "Not yet: 0 of 1 label reaches the goal; of 15 mistakes, 8 are wrong boundaries",
+            "A: label more texts: weasel run predict",
+        ),
+        (
+            {"A": mistakes(right=25, new=7, spurious=9), "B": Mistakes(spurious=10)},
+            "Not yet: 0 of 2 labels reach the goal; of 26 mistakes, 10 are predictions of labels without test gold",
+            "A: label more texts: weasel run predict",
+        ),
+        (
+            {"A": mistakes(right=49, known=50)},
             "Not yet: training stopped too early: it misses 50 spans whose words train marks, and finds 49 in all",
             "set gpu_steps: 800 in project.yml: weasel run gpu",
         ),
         # Two labels of three with few test spans, or with predictions that nobody can judge.
         (
-            {"A": errors(new=40), "B": errors(right=3, new=1), "C": errors(unjudged=300)},
+            {"A": mistakes(new=40), "B": mistakes(right=3, new=1), "C": mistakes(unjudged=300)},
             "Can't tell: test knows too little of 2 of 3 labels",
             "annotate 100 random test texts for labels C, B",
         ),
@@ -100,30 +158,31 @@ def test_the_sentence_says_what_to_do_first(labels, said, do):
 
 
 @pytest.mark.parametrize(
-    ("one", "cases", "decided", "do"),
+    ("one", "sample", "share", "do"),
     [
-        (errors(right=60, new=9, spurious=40), 30, 0, "decide the 30 surest cases of"),
-        (errors(right=60, new=9, contradicted=40), 30, 0, "decide the 30 surest cases of"),
-        (errors(right=60, new=9, spurious=40), 29, 0, "A: label more texts"),
-        (errors(right=60, new=9, spurious=40), 9, 21, "decide the 9 surest cases of"),
-        (errors(right=60, new=9, spurious=40), 8, 21, "A: label more texts"),
-        (errors(right=60, new=9, spurious=40), 30, 30, "A: label more texts"),
-        (errors(right=60, new=40, spurious=9), 30, 0, "A: label more texts"),
+        (mistakes(right=60, new=5, spurious=40), 30, 1.0, "decide the 30 cases drawn at random on the card Fix"),
+        (mistakes(right=60, new=5, unmarked=40), 9, 1.0, "decide the 9 cases drawn at random on the card Fix"),
+        (mistakes(right=60, new=5, boundaries=40), 9, 1.0, "decide the 9 cases drawn at random on the card Fix"),
+        (mistakes(right=60, new=5, spurious=40), 0, 1.0, "A: fix contradictions: decide its cases on the card Fix"),
+        # Of 30 findings, as many are right as the sample says.
+        (mistakes(right=60, new=5, spurious=40), 0, 0.2, "A: fix contradictions"),
+        (mistakes(right=60, new=5, spurious=40), 0, 0.1, "A: label more texts"),
+        (mistakes(right=60, new=40, spurious=9), 30, 1.0, "A: label more texts"),
     ],
 )
-def test_where_gold_may_be_wrong_the_surest_cases_are_decided_first(one, cases, decided, do):
-    found = {"A": Counter({"wrong label": 1}), "B": Counter({"missing": cases - 1})}
-    advice = advise(make_metrics(A=one), FLAT, "cpu", 0.8, found, decided=decided)
+def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_is_worth(one, sample, share, do):
+    found = {"A": Counter({"missing": 30, "wrong boundaries": 30})}
+    advice = advise(make_metrics(A=one), FLAT, "cpu", 0.8, found, sample=sample, share=share)
     assert advice.do.startswith(do)
 
 
 def test_without_gold_f_is_unknown():
-    advice = advise(make_metrics(A=Errors()), FLAT, "cpu", 0.8)
+    advice = advise(make_metrics(A=Mistakes()), FLAT, "cpu", 0.8)
     assert (advice.f, advice.verdict) == ("unknown", "Can't tell")
 
 
 def test_texts_that_were_trained_on_say_nothing():
-    metrics = make_metrics(0.9, A=errors())
+    metrics = make_metrics(0.9, A=mistakes())
     metrics.seen = Seen(7, 0.5)
     advice = advise(metrics, FLAT, "cpu", 0.8)
     assert (advice.verdict, advice.why) == ("Can't tell", "7 of the test texts were trained on")
@@ -144,7 +203,7 @@ def test_texts_that_were_trained_on_say_nothing():
 def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, gain, longer):
     curve = Curve([100 * (n + 1) for n in range(len(scores))], scores)
     assert expect_gain(curve) == pytest.approx(gain)
-    assert bool(train_longer(make_metrics(A=errors(right=9)), curve)) == longer
+    assert bool(train_longer(make_metrics(A=mistakes(right=9)), curve)) == longer
 
 
 @pytest.mark.parametrize(
@@ -158,15 +217,15 @@ def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, ga
     ],
 )
 def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_words(curve, found, known, longer):
-    assert bool(train_longer(make_metrics(A=errors(right=found, known=known)), curve)) == longer
+    assert bool(train_longer(make_metrics(A=mistakes(right=found, known=known)), curve)) == longer
 
 
 def test_warnings_are_about_test_and_the_merge():
-    metrics = make_metrics(A=errors(right=3, unjudged=9), B=Errors())
+    metrics = make_metrics(A=mistakes(right=3, unjudged=9), B=Mistakes())
     metrics.unscored = 9
     merge = Ledger(rows=Counter({"bad JSON": 2}), problems=2)
     said = [warning.what for warning in warnings(merge, metrics)]
     assert said[0] == "No gold of label B in test: scores say nothing about it."
     assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."
     assert said[2] == "2 rows or spans can't be used."
-    assert list(warnings(None, make_metrics(A=errors()))) == []
+    assert list(warnings(None, make_metrics(A=mistakes()))) == []

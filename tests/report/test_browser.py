@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.datasets.decisions import read_decisions
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.page import Base, write_report
@@ -33,11 +34,12 @@ def report(tmp_path_factory) -> Path:
     write_results(root, docs)
     findings = root / "training/check/findings.jsonl"
     *_, second, _, _, _ = findings.read_text().splitlines()
-    other = second.replace("Paris", "Warsaw").replace(f"{2:024x}", f"{6:024x}")
+    other = second.replace('"Paris"', '"Warsaw"').replace(f"{2:024x}", f"{6:024x}")
     findings.write_text(f"{findings.read_text()}{other}\n")
     base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
-    write_report(root, "cpu", root / "report.html", base=Base("main", base, 3))
+    changed = [ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".") for change in ("won", "lost")]
+    write_report(root, "cpu", root / "report.html", base=Base("main", base, 3, changed))
     return root / "report.html"
 
 
@@ -94,55 +96,107 @@ def save(page: Any, file: Path) -> list[Any]:
     return [row.decision for row in rows]
 
 
-def test_cases_are_decided_one_after_the_other_by_keys(show, tmp_path):
-    """One that is right, one that is to be asked, and one to another label, which is removed there and added here."""
+def test_questions_are_decided_one_after_the_other_by_keys(show, tmp_path):
+    """One on three cases, one to another label, which is removed there and added here, and one that has no answer."""
     page = show()
-    assert "1 of 6" in page.inner_text(CASE)
-    assert page.inner_text(f"{CASE} mark") == "Paris"
-    press(page, "r", "p")
+    assert "1 of 4 · PLACE · 'Paris' as PLACE: 3 cases" in page.inner_text(CASE)
+    assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris", "Paris", "Warsaw"]
+    assert page.locator(f"{CASE} u").evaluate_all("all => all.map((e) => [e.textContent, e.title])") == [
+        ["They", "PERSON"]
+    ]
+    press(page, "p")
     assert page.inner_text(f"{CASE} mark") == "Lithium"
     press(page, "w")
-    assert "4 of 6" in page.inner_text(CASE)
+    assert "3 of 4" in page.inner_text(CASE)
     press(page, "w")  # nobody's answer is about it
-    assert "4 of 6" in page.inner_text(CASE)
+    assert "3 of 4" in page.inner_text(CASE)
     press(page, "j")
     assert page.inner_text(f"{CASE} mark") == HOSTILE
     found = [(one.label, one.verdict, one.removed, one.added) for one in save(page, tmp_path / "decisions.jsonl")]
     assert found == [
-        ("PLACE", "gold is right", None, (9, 14)),
-        ("PLACE", "policy", None, (9, 14)),
+        *[("PLACE", "policy", None, (9, 14))] * 3,
         ("DRUG", "gold is wrong", (9, 16), None),
         ("PERSON", "gold is wrong", None, (9, 16)),
     ]
 
 
-def test_all_cases_of_a_form_get_the_verdict_that_follows_and_undo_takes_it_back_as_a_whole(show, tmp_path):
+def test_exceptions_are_decided_one_by_one_and_the_last_verdict_is_repeated_on_the_rest(show, tmp_path):
     page = show()
+    assert "again" not in page.inner_text(CASE)
+    press(page, "a")  # there is no verdict yet
+    assert "0 decisions." in page.inner_text("#decided")
+    press(page, "e", "r")
+    assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris"]
+    assert "“gold is right” again, for the other 2 of 'Paris' as PLACE" in page.inner_text(CASE)
     press(page, "w")
-    assert "Apply to all" not in page.inner_text(CASE), "the other one is decided"
-    press(page, "k", "r", "j")
-    assert page.inner_text(f"{CASE} mark") == "Lithium"
-    press(page, "a")  # there is no other of this form
-    assert page.inner_text(f"{CASE} mark") == "Lithium"
+    assert page.inner_text(f"{CASE} mark") == "Warsaw"
+    assert "“gold is wrong” again, for the other 1 of" in page.inner_text(CASE)
     press(page, "u", "u")
     assert "0 decisions." in page.inner_text("#decided")
-    press(page, "a")
-    assert "What about all 2 of this form?" in page.inner_text(CASE)
-    assert "0 decisions." in page.inner_text("#decided")
-    press(page, "Escape", "r", "k")
-    assert "Apply to all 2" in page.inner_text(CASE)
-    press(page, "u", "a", "P")
-    assert "2 decisions." in page.inner_text("#decided")
+    assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris"]
+    press(page, "w", "a")
     assert page.inner_text(f"{CASE} mark") == "Lithium"
-    press(page, "w")
-    found = [(one.label, one.verdict) for one in save(page, tmp_path / "decisions.jsonl")]
-    assert found == [("PLACE", "policy")] * 2 + [("DRUG", "gold is wrong"), ("PERSON", "gold is wrong")]
-    assert "3 decisions." in page.inner_text("#decided"), "cases, not rows"
+    assert "3 decisions." in page.inner_text("#decided")
+    press(page, "u")
+    assert "1 decision." in page.inner_text("#decided")
+    press(page, "k", "r")  # the rest of them
+    found = [(one.text[-1], one.verdict) for one in save(page, tmp_path / "decisions.jsonl")]
+    assert found == [("1", "gold is wrong"), ("2", "gold is right"), ("6", "gold is right")]
+
+
+def test_undo_takes_a_whole_question_back_and_one_that_is_decided_can_be_decided_again(show):
+    page = show()
+    press(page, "P")
+    assert "3 decisions." in page.inner_text("#decided")
+    press(page, "k")
+    assert "policy" in page.inner_text(CASE)
+    press(page, "r", "k")
+    assert "gold is right" in page.inner_text(CASE)
     press(page, "u", "u")
     assert "0 decisions." in page.inner_text("#decided")
-    assert "1 of 6" in page.inner_text(CASE)
+    assert "1 of 4" in page.inner_text(CASE)
     page.reload()
     assert "0 decisions." in page.inner_text("#decided")
+
+
+def test_cases_are_filtered_and_the_next_one_is_announced(show):
+    page = show()
+    assert "'Paris' as PLACE: 3 cases. They saw Paris there." in page.inner_text("#next")
+    page.fill("#find", "wrong label")
+    assert "1 of 1 · DRUG" in page.inner_text(CASE)
+    assert "1 of 1: wrong label. They saw Lithium there." in page.inner_text("#next")
+    press(page, "w")
+    assert page.input_value("#find") == "wrong labelw"
+    assert "These were all." in page.inner_text(CASE)
+    page.fill("#find", "warsaw")
+    assert page.locator(f"{CASE} mark").all_inner_texts() == ["Warsaw"]
+
+
+def test_buttons_are_tab_stops_and_keep_the_focus(show):
+    page = show()
+    page.focus("#find")
+    press(page, "Tab")
+    focused = "document.activeElement.textContent"
+    assert page.evaluate(focused) == "Right as it is, all 3 r"
+    press(page, "Enter")
+    assert "3 decisions." in page.inner_text("#decided")
+    assert page.evaluate(focused) == "Right as it is r"
+
+
+def test_a_random_sample_is_asked_case_by_case(show, tmp_path):
+    write_results(tmp_path, make_docs())
+    findings = tmp_path / "training/check/findings.jsonl"
+    head, first, *_ = findings.read_text().splitlines()
+    alike = [first.replace(f"{1:024x}", f"{number:024x}") for number in range(50)]
+    findings.write_text("\n".join([head, *alike]))
+    write_report(tmp_path, "cpu", tmp_path / "report.html")
+    page = show(file=tmp_path / "report.html")
+    assert "1 of 1 · PLACE · 'Paris' as PLACE: 50 cases" in page.inner_text(CASE)
+    page.select_option("#queue", "sample")
+    page.click("h1")
+    press(page, "w")
+    assert "2 of 30 · PLACE · missing" in page.inner_text(CASE)
+    assert "1 decision." in page.inner_text("#decided")
 
 
 def test_keys_are_for_the_card_while_it_is_in_view(show):
@@ -152,18 +206,20 @@ def test_keys_are_for_the_card_while_it_is_in_view(show):
     page.locator(CASE).scroll_into_view_if_needed()
     assert "0 decisions." in page.inner_text("#decided")
     press(page, "W")
-    assert "1 decision." in page.inner_text("#decided")
+    assert "3 decisions." in page.inner_text("#decided")
 
 
 def test_two_tabs_decide_together(show, tmp_path):
     page = show()
     other = show(beside=page)
-    press(page, "w")
-    press(other, "j", "r")
+    press(page, "e", "w")
+    playwright.expect(other.locator("#decided")).to_contain_text("1 decision")
+    press(other, "r")
     for tab in (page, other):
-        playwright.expect(tab.locator("#decided")).to_contain_text("2 decisions")
-    assert [one.verdict for one in save(page, tmp_path / "decisions.jsonl")] == ["gold is wrong", "gold is right"]
-    assert "3 of 6" in show(beside=page).inner_text(CASE)
+        playwright.expect(tab.locator("#decided")).to_contain_text("3 decisions")
+    verdicts = [one.verdict for one in save(page, tmp_path / "decisions.jsonl")]
+    assert verdicts == ["gold is wrong", "gold is right", "gold is right"]
+    assert "2 of 4" in show(beside=page).inner_text(CASE)
 
 
 def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
@@ -171,7 +227,7 @@ def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
     write_results(tmp_path, make_docs())
     write_report(tmp_path, "cpu", file := tmp_path / "report.html")
     page = show(file=file)
-    press(page, "w", "r", "p")
+    press(page, "e", "w", "r", "p")
     merged, findings = tmp_path / "metrics/merge.json", tmp_path / "training/check/findings.jsonl"
     merged.write_text(merged.read_text().replace("0123456789abcdef", "fedcba9876543210"))
     head, first, second, _, *rest = findings.read_text().splitlines()
@@ -180,7 +236,7 @@ def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
     write_report(tmp_path, "cpu", file)
     page.reload()
     assert "3 decisions (2 from an earlier report)." in page.inner_text("#decided")
-    assert "1 of 4" in page.inner_text(CASE), "its answer is another one"
+    assert "1 of 3" in page.inner_text(CASE), "its answer is another one"
     found = {(one.text[-1], one.label, one.verdict) for one in save(page, tmp_path / "decisions.jsonl")}
     expected = {("1", "PLACE", "gold is wrong"), ("2", "PLACE", "gold is right")}
     assert found == expected | {("3", "DRUG", "policy"), ("3", "PERSON", "policy")}
@@ -193,26 +249,50 @@ def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
     assert "1 decision (1 from an earlier report)." in page.inner_text("#decided")
 
 
-def test_a_column_is_sorted_by_its_head_and_again_the_other_way_and_a_label_shows_its_mistakes(show):
+def test_a_column_is_sorted_by_its_head_and_again_the_other_way(show):
     page = show()
     names = "() => [...document.querySelectorAll('.sortable tbody th')].map((cell) => cell.textContent)"
     page.click(".sortable thead button:has-text('Label')")
-    assert page.evaluate(names) == sorted([*LABELS, "NEVER_SEEN"], key=str.lower)
-    page.click(".sortable thead button:has-text('Spans')")
-    assert page.evaluate(names)[-1] == "NEVER_SEEN"
-    page.click(".sortable thead button:has-text('Spans')")
-    assert page.evaluate(names)[0] == "NEVER_SEEN"
-    assert page.get_attribute(".sortable thead th:nth-child(4)", "aria-sort") == "ascending"
+    assert page.evaluate(names) == sorted(LABELS, key=str.lower)
+    page.click(".sortable thead button:has-text('F1')")
+    falling = page.evaluate(names)
+    page.click(".sortable thead button:has-text('F1')")
+    assert page.evaluate(names) == falling[::-1]
+    assert page.get_attribute(".sortable thead th:nth-child(3)", "aria-sort") == "ascending"
+
+
+def test_a_label_shows_its_mistakes_beside_its_row(show):
+    page = show()
     page.click(".sortable a:text-is('DRUG')")
-    assert "Mistakes of DRUG on test" in page.inner_text("#card")
-    assert "Last spring" in page.inner_text("#card")
-    page.goto(page.url.partition("#")[0] + "#gold")
-    assert not page.is_visible("#card")
+    assert page.inner_text(".sortable tr:has(a:text-is('DRUG')) + tr").startswith("Mistakes of DRUG on test")
+    assert "nowhere in gold, 15 times; found DRUG" in page.inner_text("#card")
+    assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
+    page.click(".sortable a:text-is('PLACE')")
+    assert page.locator("#card").count() == 1
+    page.click(".sortable thead button:has-text('F1')")
+    assert page.locator("#card").count() == 0
+
+
+def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
+    page = show()
+    assert page.locator("#list article").count() == 10
+    for words, found in (("nowhere", "nowhere in gold"), ("missed PLACE train marks", "gold PLACE"), ("xyz", None)):
+        page.fill("#search", words)
+        shown = page.locator("#list article .note").all_inner_texts()
+        assert bool(shown) == (found is not None)
+        assert all(found in one for one in shown)
+    assert page.inner_text("#found").startswith("0 of 0")
+    page.fill("#search", "oslo lost since main")
+    assert page.locator("#list article .note").all_inner_texts() == ["lost since main; missed; PLACE; a.txt"]
+    assert page.locator("#list mark").all_inner_texts() == ["Oslo"]
+    page.fill("#search", "wrong boundaries")
+    sentence = page.locator("#list article").first
+    assert len(sentence.locator("u").all()) == 3, "the other spans of the sentence"
 
 
 def test_text_that_looks_like_code_is_text(show):
     page = show()
-    press(page, *"jjjj")
+    press(page, *"jjj")
     assert page.inner_text(f"{CASE} mark") == HOSTILE
     page.click(f".sortable a:text-is('{HOSTILE}')")
     assert HOSTILE in page.inner_text("#card")
@@ -246,7 +326,7 @@ def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):
     write_results(tmp_path, make_docs())
     metrics = json.loads((tmp_path / "metrics/cpu.json").read_text())
     for number in range(500):
-        metrics["errors"][f"LABEL_{number}"] = metrics["errors"]["PLACE"]
+        metrics["mistakes"][f"LABEL_{number}"] = metrics["mistakes"]["PLACE"]
         metrics["all_gold"]["labels"][f"LABEL_{number}"] = metrics["all_gold"]["labels"]["PLACE"]
     (tmp_path / "metrics/cpu.json").write_text(json.dumps(metrics))
     write_report(tmp_path, "cpu", tmp_path / "report.html")

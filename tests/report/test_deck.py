@@ -6,8 +6,8 @@ import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.check.run import check
-from labelwise.datasets.decisions import add_decisions
-from labelwise.report.deck import count_decided, read_deck
+from labelwise.datasets.decisions import Decision, add_decisions
+from labelwise.report.deck import MOST, Deck, count_decided, read_deck
 from tests.conftest import task, write_jsonl
 
 TEXTS = [f"wash the plate of {number} now" for number in range(40)]
@@ -55,3 +55,60 @@ def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, mer
     merging.declared.clear()
     anew = [task(text, (0, 4)) if text == before[0] else row for text, row in zip(TEXTS, rows, strict=True)]
     assert sorted(texts("b", anew)) == TEXTS[:3]
+
+
+def case(number: int, label: str = "A", group: str = "", score: float = 1.0) -> dict[str, Any]:
+    answers = {label: {"dataset": "d", "file": "f", "answer": "0" * 12}}
+    about = {"key": f"{number:024x}", "label": label, "kind": "missing", "group": group, "score": score}
+    return {**about, "current": None, "proposed": (0, 3, label), "answers": answers}
+
+
+def decided(number: int, verdict: str) -> Decision:
+    return Decision("d", f"{number:024x}", "A", "0" * 12, verdict, added=(0, 3))
+
+
+def test_a_page_has_whole_groups_and_begins_with_those_that_are_worth_the_most():
+    """By the label's cost, the number of cases, and how sure they are; labels that ship come last, the surest first."""
+    sizes = {
+        ("A", "a"): 6,
+        ("B", "b"): 3,
+        ("B", "c"): 3,
+        ("A", "d"): 7,
+        ("SHIPS", "e"): 9,
+        ("SHIPS", "f"): MOST,
+        ("C", "g"): 1,
+    }
+    scores = {"a": 4.0, "b": 1.0, "c": 2.0, "d": -1.0, "e": 9.0, "f": 8.0, "g": 7.0}
+    kinds = [(label, group) for (label, group), size in sizes.items() for _ in range(size)]
+    deck = Deck([case(n, label, group, scores[group]) for n, (label, group) in enumerate(kinds)])
+    chosen = [one["group"] for one in deck.choose({"A": 10, "B": 19}) if one["listed"]]
+    assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 7 + ["e"] * 9 + ["f"] * MOST
+
+
+def test_a_case_of_two_labels_counts_for_the_one_that_costs_more():
+    other = case(1) | {"current": (0, 3, "A"), "proposed": (0, 3, "B"), "kind": "wrong label"}
+    assert [one["key"] for one in Deck([case(0), other]).choose({"A": 1, "B": 9})] == [other["key"], case(0)["key"]]
+
+
+def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_are_right():
+    """Of 300 findings, 30 are drawn, and gold is wrong in the first 6 of these. Those decided elsewhere don't count."""
+    every = [case(n, score=float(n)) for n in range(300)]
+    sample = [int(one["key"], 16) for one in Deck(every).sample()]
+    assert len(set(sample)) == 30
+    assert 100 < sum(sample) / 30 < 200, "not the surest"
+    elsewhere = [decided(n, "gold is wrong") for n in range(300) if n not in sample][:50]
+
+    def deck(*decisions: Decision) -> Deck:
+        made = {one.text for one in decisions}
+        return Deck([one for one in every if one["key"] not in made], decided=decisions)
+
+    first = [decided(n, "gold is wrong" if at < 6 else "gold is right") for at, n in enumerate(sample)]
+    assert [int(one["key"], 16) for one in deck(*first[:20]).sample()] == sample[20:]
+    assert deck(*first[:29]).estimate() is None
+    assert deck(*elsewhere).estimate() is None
+    low, high = 0.0951, 0.3731  # Wilson's for 6 of 30
+    estimate = deck(*first).estimate()
+    assert estimate == (300, 30, 6, round(300 * low), round(300 * high))
+    asked = [decided(n, "policy") if at >= 20 else one for at, (n, one) in enumerate(zip(sample, first, strict=True))]
+    assert deck(*asked).estimate()[:3] == (300, 20, 6)
+    assert Deck(every[:29]).sample() == []

@@ -92,7 +92,11 @@ def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(c
     done = run_all(tmp_path, corpus)
     assert found_by(done.root / "training/cpu/model-best") == {"PER"}
     metrics = json.loads((done.root / "metrics/cpu.json").read_text())
-    assert (metrics["untaught"], [*metrics["all_gold"]["labels"]], [*metrics["errors"]]) == (["LOC"], ["PER"], ["PER"])
+    assert (metrics["untaught"], [*metrics["all_gold"]["labels"]], [*metrics["mistakes"]]) == (
+        ["LOC"],
+        ["PER"],
+        ["PER"],
+    )
     assert metrics["all_gold"]["support"] == 20  # places aren't counted as missed
     header, *_, row = (line.split("\t") for line in (done.root / "plots/cpu.tsv").read_text().splitlines())
     assert float(row[header.index("ents_f")]) == 1.0  # nor on dev

@@ -2,6 +2,9 @@
 
 const cards = JSON.parse(document.getElementById("cards").textContent);
 
+const OF_LABEL = 8; // mistakes that are shown beside a label
+const SHOWN = 10; // of those that are searched
+
 function make(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
   element.append(...children);
@@ -20,6 +23,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 function sortBy(table, headers, column) {
+  closeCard();
   const number = table.tBodies[0].rows[0]?.cells[column].dataset.value !== undefined;
   const falling = headers[column].getAttribute("aria-sort") === "none" ? number : headers[column].getAttribute("aria-sort") === "ascending";
   headers.forEach((header) => header.setAttribute("aria-sort", "none"));
@@ -31,40 +35,92 @@ function sortBy(table, headers, column) {
   table.tBodies[0].append(...rows);
 }
 
-// The mistakes of a label, where the address ends with #label=NAME.
+// A sentence as it is written, with its other spans. Offsets are those of characters, from the beginning of the span.
+function sentence(one, [from, to]) {
+  const [before, form] = [[...one.before], [...one.form]];
+  const text = [...before, ...form, ...one.after];
+  const place = (offset) => Math.min(Math.max(before.length + (offset < to - from ? offset : offset - to + from + form.length), 0), text.length);
+  const spans = [[0, to - from, null], ...one.others].map(([start, end, label]) => [place(start), place(end), label]);
+  const parts = [];
+  let done = 0;
+  for (const [start, end, label] of spans.sort(([a, b], [c, d]) => a - c || d - b)) {
+    if (start < done && label !== null) continue; // inside another span
+    parts.push(text.slice(done, start).join(""));
+    const words = text.slice(Math.max(start, done), end).join("");
+    parts.push(label === null ? make("mark", {}, words) : make("u", { title: label }, words));
+    done = Math.max(done, end);
+  }
+  return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""));
+}
+
+// A mistake in its sentence, and what train has of its words.
+function mistake(one) {
+  const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `found ${one.predicted_label}`];
+  const other = one.predicted_form && one.predicted_form !== one.form ? ` (found: ${one.predicted_form})` : "";
+  const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "goldless" : one.kind][0];
+  const reason = cards.reasons[one.cause]?.[0] ?? "";
+  const times = (n) => (n === 1 ? "once" : `${n} times`);
+  const otherwise = one.otherwise ? `, of these ${times(one.otherwise)} as ${one.other_label}` : "";
+  const train = `train has it ${times(one.marked)} as ${one.gold_label ?? one.predicted_label}, ${times(one.free)} without${otherwise}`;
+  const parts = [kind + (one.count === 1 ? "" : `, ${times(one.count)}`), sides.filter(Boolean).join(", ") + other, reason, train, one.doc || one.key];
+  return { text: [...parts, one.before, one.form, one.after].join(" ").toLowerCase(), make: () => make(
+    "article", {}, sentence(one, one.span), make("div", { className: "note" }, parts.filter(Boolean).join("; ")),
+  ) };
+}
+const mistakes = cards.mistakes.map((one) => ({ ...mistake(one), labels: [one.gold_label, one.predicted_label] }));
+
+// What is won is no mistake any more, and what is lost is new: they are searched with the others.
+for (const one of cards.changed) {
+  const note = `${one.change} since ${cards.base}; ${cards.kinds[one.mistake][0]}; ${one.label}; ${one.text}`;
+  mistakes.push({ labels: [], text: `${note} ${one.before} ${one.words} ${one.after}`.toLowerCase(), make: () => make(
+    "article", {}, make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.words), one.after),
+    make("div", { className: "note" }, note),
+  ) });
+}
+
+// The mistakes of a label beside its row, where the address ends with #label=NAME.
+function closeCard() {
+  document.getElementById("card")?.closest("tr").remove();
+}
+
 function showLabel() {
-  const card = document.getElementById("card");
-  const label = new URLSearchParams(location.hash.slice(1)).get("label");
-  const examples = location.hash.startsWith("#label=") && Object.hasOwn(cards.examples, label) ? cards.examples[label] : null;
-  if (!card) return;
-  card.hidden = examples === null;
-  if (examples === null) return;
-  const items = examples.map((one) => {
-    const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `predicted ${one.predicted_label}`];
-    const other = one.predicted_form && one.predicted_form !== one.form ? ` (predicted: ${one.predicted_form})` : "";
-    const times = one.count === 1 ? "" : `, ${one.count} times`;
-    return make(
-      "article", {},
-      make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.form), one.after),
-      make("div", { className: "note" }, `${one.kind}${times}: ${sides.filter(Boolean).join(", ")}${other}; train marks it ${one.marked} times, leaves it ${one.free} times. ${one.doc || one.key}`),
-    );
-  });
-  card.replaceChildren(make("h2", {}, `Mistakes of ${label} on test, those made most often first`), ...items);
+  closeCard();
+  const label = location.hash.startsWith("#label=") ? new URLSearchParams(location.hash.slice(1)).get("label") : null;
+  const row = [...document.querySelectorAll(".sortable tbody tr")].find((one) => one.cells[0].textContent === label);
+  const own = mistakes.filter(({ labels }) => labels.includes(label)).slice(0, OF_LABEL);
+  if (!row) return;
+  const title = own.length ? `Mistakes of ${label} on test, those made most often first` : `No mistakes of ${label} on test`;
+  const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...own.map((one) => one.make()));
+  row.after(make("tr", {}, make("td", { colSpan: row.cells.length }, card)));
   card.focus({ preventScroll: true });
   card.scrollIntoView({ block: "nearest" });
 }
 addEventListener("hashchange", showLabel);
 showLabel();
 
-// Triage: one case at a time. This browser keeps each decision, an entry by its rows, until it is saved as decisions.jsonl: the tabs and
+// All mistakes, of which somebody searches some.
+function search() {
+  const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
+  const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
+  const shown = some.slice(0, SHOWN);
+  document.getElementById("found").textContent = `${shown.length.toLocaleString("en")} of ${some.length.toLocaleString("en")}, those made most often first`;
+  document.getElementById("list").replaceChildren(...shown.map((one) => one.make()));
+}
+document.getElementById("search")?.addEventListener("input", search);
+if (document.getElementById("search")) search();
+
+// Triage: one question at a time. This browser keeps each decision, an entry by its rows, until it is saved as decisions.jsonl: the tabs and
 // the later reports in a folder share them.
 const KEPT = `labelwise decision ${location.pathname.replace(/[^/]*$/, "")} `;
+const SAMPLES = 3; // cases of a group that are shown
 const VERDICTS = { r: "gold is right", w: "gold is wrong", p: "policy" };
 const shown = document.getElementById("case");
 const kept = new Map(); // by id: {rows, saved}
 const actions = []; // of this tab: where it was, and the entries before
+let queue = []; // groups of cases that one answer decides; of the sample, each case is one
 let at = 0;
-let asks = false; // the next verdict is on all cases of a form
+let inside = -1; // the case of the group that is decided by itself
+let last = null; // the last verdict on a case by itself
 
 // A correction to another label is two decisions: one removes, one adds.
 function rowsOf(one) {
@@ -82,7 +138,7 @@ function rowsOf(one) {
 
 for (const one of cards.cases) {
   one.rows = rowsOf(one);
-  one.id = JSON.stringify(one.rows);
+  one.id = one.rows.length ? JSON.stringify(one.rows) : JSON.stringify([one.key, one.current, one.proposed]);
 }
 const ids = new Set(cards.cases.map((one) => one.id));
 
@@ -110,20 +166,45 @@ function load() {
   }
 }
 
+// The cases that are asked about, by what somebody wants to see.
+function fill() {
+  const words = (document.getElementById("find")?.value ?? "").toLowerCase().split(/\s+/);
+  const sampled = document.getElementById("queue")?.value === "sample";
+  const said = (one) => [one.label, one.proposed?.[2], one.kind, one.before, one.form, one.after, one.group].join(" ").toLowerCase();
+  const cases = cards.cases.filter((one) => (sampled ? one.sample : one.listed) && words.every((word) => said(one).includes(word)));
+  const groups = new Map();
+  cases.forEach((one) => {
+    const name = sampled || !one.group ? one.id : one.group;
+    groups.set(name, [...(groups.get(name) ?? []), one]);
+  });
+  queue = [...groups.values()];
+  [at, inside] = [0, -1];
+  skipDecided();
+}
+
+const open = (group) => group.filter((one) => one.rows.length && !kept.has(one.id));
+const asked = () => queue[at]?.[queue[at].length === 1 ? 0 : inside]; // the case, unless all of a group are asked about
+
 function skipDecided() {
-  while (cards.cases[at] && kept.has(cards.cases[at].id)) at += 1;
+  while (queue[at]?.some((one) => one.rows.length) && !open(queue[at]).length) at += 1;
+}
+
+// On to the next case of a group that is decided one by one, or else to the next group.
+function advance() {
+  const group = queue[at];
+  const next = inside < 0 ? -1 : group.findIndex((one, n) => n > inside && !kept.has(one.id));
+  if (next >= 0) {
+    inside = next;
+    return;
+  }
+  inside = -1;
+  at += 1;
+  skipDecided();
 }
 
 function proposal(one) {
   if (!one.proposed) return "No span";
   return one.current && one.current[2] === one.proposed[2] ? `“${one.better}”` : `${one.proposed[2]}: “${one.better}”`;
-}
-
-const formOf = (one) => JSON.stringify([one.kind, one.label, one.form, one.better, one.proposed?.[2]]);
-
-// The cases of a form that a verdict on all of it decides: those that aren't decided yet, and this one.
-function alike(one) {
-  return cards.cases.filter((other) => other.rows.length && formOf(other) === formOf(one) && (other === one || !kept.has(other.id)));
 }
 
 function showStatus() {
@@ -140,53 +221,70 @@ function showStatus() {
 
 function showCase() {
   showStatus();
-  const one = cards.cases[at];
-  if (!one) {
+  const group = queue[at];
+  if (!group) {
     shown.replaceChildren(make("p", {}, "These were all."));
     return;
   }
-  const all = alike(one).length;
+  const one = asked();
+  const [first, rest] = [one ?? open(group)[0] ?? group[0], open(group)];
+  const all = rest.length || group.length;
   const button = (key, text, name = key) => {
-    const made = make("button", { type: "button", tabIndex: -1 }, text, " ", make("kbd", {}, name));
+    const made = make("button", { type: "button" }, text, " ", make("kbd", {}, name));
     made.addEventListener("click", () => act(key));
+    made.dataset.key = key;
     return made;
   };
-  const buttons = one.rows.length ? [button("r", "Right as it is"), button("w", proposal(one)), button("p", "Ask")] : [];
-  if (asks) buttons.push(button("Escape", "This one only", "Esc"));
-  else if (all > 1) buttons.push(button("a", `Apply to all ${all}`));
-  const verdict = asks ? `What about all ${all} of this form? ` : `${kept.get(one.id)?.rows[0].verdict ?? ""} `;
+  const every = one || all === 1 ? "" : `, all ${all}`;
+  const buttons = first.rows.length ? [button("r", `Right as it is${every}`), button("w", (one || all === 1 ? proposal(first) : first.group) + every), button("p", `Ask${every}`)] : [];
+  if (!one) buttons.push(button("e", "One by one"));
+  else if (last && group.length > 1 && rest.length) buttons.push(button("a", `“${VERDICTS[last]}” again, for the other ${rest.length} of ${first.group}`));
+  const question = group.length > 1 ? `${first.group}: ${group.length} cases` : first.kind;
+  const samples = one ? [one] : (rest.length ? rest : group).slice(0, SAMPLES);
+  const verdict = one ? kept.get(one.id)?.rows[0].verdict : rest.length ? "" : kept.get(first.id)?.rows[0].verdict;
   shown.replaceChildren(
-    make("div", { className: "note" }, `${at + 1} of ${cards.cases.length} · ${one.label} · ${one.kind} · `, one.doc, ` ${Object.values(one.answers).map((answer) => answer.file).join(", ")}`),
-    make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.form), one.after),
-    make("div", {}, make("strong", {}, verdict), one.why),
+    make("div", { className: "note" }, `${at + 1} of ${queue.length} · ${first.label} · ${question}`),
+    ...samples.flatMap((each) => [sentence(each, each.current ?? each.proposed), make("div", { className: "note" }, placeOf(each))]),
+    make("div", {}, make("strong", {}, verdict ? `${verdict} ` : ""), first.why),
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
   );
+  document.getElementById("next").textContent = `${at + 1} of ${queue.length}: ${question}. ${first.before}${first.form}${first.after}. ${first.why}`;
 }
 
-function decide(cases, verdict) {
-  actions.push({ at, before: cases.map(({ id }) => [id, kept.get(id)]) });
-  cases.forEach(({ id, rows }) => put(id, { rows: rows.map((row) => ({ ...row, verdict })), saved: false }));
+const placeOf = (one) => `${one.doc} ${Object.values(one.answers).map((answer) => answer.file).join(", ")}`;
+
+function decide(cases, key) {
+  actions.push({ where: [at, inside, last], before: cases.map(({ id }) => [id, kept.get(id)]) });
+  cases.forEach(({ id, rows }) => put(id, { rows: rows.map((row) => ({ ...row, verdict: VERDICTS[key] })), saved: false }));
 }
 
-function undo({ at: where, before }) {
-  at = where;
-  before.forEach(([id, entry]) => put(id, entry));
+function undo(action) {
+  [at, inside, last] = action.where;
+  action.before.forEach(([id, entry]) => put(id, entry));
 }
 
 function act(key) {
-  const one = cards.cases[at];
-  const all = asks;
-  asks = false;
-  if (key === "k") at = Math.max(0, at - 1);
+  const group = queue[at];
+  const one = asked();
+  const rest = group ? open(group) : [];
+  if (key === "k") [at, inside] = inside >= 0 ? [at, -1] : [Math.max(0, at - 1), -1];
   else if (key === "u" && actions.length) undo(actions.pop());
-  else if (one && (key === "j" || (key in VERDICTS && one.rows.length))) {
-    if (key !== "j") decide(all ? alike(one) : [one], VERDICTS[key]);
-    at += 1;
-    skipDecided();
-  } else if (one && key === "a" && alike(one).length > 1) asks = true;
-  else if (!all) return false;
+  else if (!group) return false;
+  else if (key === "j") advance();
+  else if (key === "e" && !one) [inside, last] = [Math.max(0, group.indexOf(rest[0])), null];
+  else if (key === "a" && one && last && group.length > 1 && rest.length) {
+    decide(rest, last);
+    inside = -1;
+    advance();
+  } else if (key in VERDICTS && (one ?? group.find((each) => each.rows.length))?.rows.length) {
+    decide(one ? [one] : rest.length ? rest : group.filter((each) => each.rows.length), key);
+    last = one ? key : null;
+    advance();
+  } else return false;
+  const pressed = document.activeElement?.closest("#case button");
   showCase();
-  shown.focus({ preventScroll: true });
+  const again = pressed && [...shown.querySelectorAll("button")].find((button) => button.dataset.key === key);
+  (again ?? shown).focus({ preventScroll: true });
   return true;
 }
 
@@ -216,6 +314,12 @@ if (shown && (cards.cases.length || kept.size)) {
     else kept.delete(id);
     showCase();
   });
-  skipDecided();
+  for (const [id, event] of [["queue", "change"], ["find", "input"]]) {
+    document.getElementById(id)?.addEventListener(event, () => {
+      fill();
+      showCase();
+    });
+  }
+  fill();
   showCase();
 }

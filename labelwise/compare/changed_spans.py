@@ -1,0 +1,69 @@
+"""Two revisions span by span: the mistakes that one of them makes, and the other doesn't."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import pyarrow.compute as pc
+
+from labelwise.compare.revisions import Revision
+
+COLUMNS = ["key", "doc", "kind", "form", "before", "after"]
+COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
+
+
+class ChangedSpan(NamedTuple):
+    """A mistake that is gone, or new.
+
+    mistake (str): its kind; see `pairs.Kind`.
+    label, words (str): of gold, or else of the prediction.
+    text (str): the document, or else the key of the text.
+    before, after (str): the rest of its sentence.
+    """
+
+    change: Literal["won", "lost"]
+    mistake: str
+    label: str
+    words: str
+    text: str
+    before: str
+    after: str
+
+
+def changed_spans(base: Revision, other: Revision) -> list[ChangedSpan]:
+    """List what was won and lost since the base, label by label, on texts and gold that both have."""
+    (gold, wrong), (gold_now, wrong_now) = (_read(one) for one in (base, other))
+    texts = _keys(base) & _keys(other)
+    found: list[ChangedSpan] = []
+    for change, mistakes, others in (("won", wrong, wrong_now), ("lost", wrong_now, wrong)):
+        for place, row in mistakes.items():
+            shared = place in gold and place in gold_now if row["gold_label"] else place[0] in texts
+            if shared and place not in others:
+                found.append(_changed(change, row))  # type: ignore[arg-type]
+    return sorted(found, key=lambda one: (one.label, one.change != "lost", one.words, one.text))
+
+
+def _keys(revision: Revision) -> set[str]:
+    return {key for texts, _ in revision.tables.groups(("key",), ()) for key in texts["key"].to_pylist()}
+
+
+def _read(revision: Revision) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
+    """Read the places of all gold, and the mistakes by the place of their gold, or else of their prediction."""
+    judged = ~pc.field("kind").isin(["unjudged", "nested"])
+    rows = revision.tables.read_pairs(COLUMNS, judged).to_pylist()
+    gold = {_place(row, "gold") for row in rows if row["gold_label"]}
+    return gold, dict(_mistakes(rows))
+
+
+def _mistakes(rows: list[dict[str, Any]]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    for row in rows:
+        if row["kind"] != "right":
+            yield _place(row, "gold" if row["gold_label"] else "predicted"), row
+
+
+def _place(row: dict[str, Any], side: str) -> tuple[Any, ...]:
+    return row["key"], row[f"{side}_start"], row[f"{side}_end"], row[f"{side}_label"], side
+
+
+def _changed(change: Literal["won", "lost"], row: dict[str, Any]) -> ChangedSpan:
+    label = row["gold_label"] or row["predicted_label"]
+    return ChangedSpan(change, row["kind"], label, row["form"], row["doc"] or row["key"], row["before"], row["after"])

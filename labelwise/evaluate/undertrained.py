@@ -1,0 +1,38 @@
+"""Whether a training stopped too early, by the curve of F1 on dev, and by what is missed though train has its words."""
+
+import numpy as np
+
+from labelwise.evaluate.results import Curve
+from labelwise.evaluate.scores import Metrics
+
+KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
+WORTH = 0.01  # what twice the steps must add to F1 on dev
+
+
+def train_longer(metrics: Metrics, curve: Curve | None) -> str:
+    """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
+
+    It is if it misses more spans whose words train marks than it finds at all, or if twice the steps are worth it.
+    """
+    if not curve or not curve.steps:
+        return ""
+    known, found = (sum(one.causes.get(cause, 0) for one in metrics.mistakes.values()) for cause in ("known", "found"))
+    if known >= KNOWN and known > found:
+        return f"it misses {known:,} spans whose words train marks, and finds {found:,} in all"
+    if (gain := expect_gain(curve)) > WORTH:
+        return f"F1 on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
+    return ""
+
+
+def expect_gain(curve: Curve) -> float:
+    """Estimate what twice the steps add to F1 on dev: nothing, if the last evaluation isn't the best.
+
+    The next doubling of the steps adds as many times what the last one added as that was of the one before, and never
+    more than the last one (Aitken's delta-squared process). Between evaluations, F1 is taken as rising evenly.
+    """
+    if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or nothing is known of half of the steps
+        return 0.0
+    steps = [0, *curve.steps]
+    quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.f])
+    gain = float(max(0.0, last - half))
+    return gain and gain * gain / max(gain, half - quarter)

@@ -1,0 +1,17 @@
+"""What an evaluation prints."""
+
+from labelwise.evaluate.scores import Mistakes
+from labelwise.evaluate.summary import print_scores
+from tests.evaluate.test_ranking import make_metrics
+
+
+def test_labels_without_gold_are_one_line(capsys):
+    some = {f"WITH_{n}": Mistakes(9 + n, 1) for n in range(3)}
+    print_scores(make_metrics(some | {f"NONE_{n}": Mistakes(spurious=n) for n in range(3)}), "cpu.json")
+    printed = capsys.readouterr().out
+    table, _, line = printed.partition("ℹ ")
+    assert [row.split()[0] for row in table.splitlines() if "WITH" in row or "NONE" in row] == [*some]
+    said = "3 labels without gold, of which no F1 is known: NONE_0, NONE_1, NONE_2"
+    assert " ".join(line.split()) == said
+    print_scores(make_metrics(some), "cpu.json")
+    assert "without gold" not in capsys.readouterr().out
