@@ -207,7 +207,7 @@ def test_a_worker_that_comes_late_with_other_code_is_refused_by_name(workers, th
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(workers))
     refused = rf"^{socket.gethostname()}: this worker has labelwise \w+ instead of \w+; install the same there"
     with open_workers(1, there) as map_jobs:
-        results = map_jobs(time.sleep, repeat(0.05))
+        results = map_jobs(time.sleep, repeat(0.05, 1000))
         next(results)
         with worker(workers, code=older), pytest.raises(InputError, match=refused):
             deque(results)
