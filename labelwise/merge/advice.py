@@ -16,7 +16,6 @@ from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.corpus.warnings import NAMED, ScoreWarning, warnings_about_merge, warnings_about_split
 from labelwise.datasets.declarations import read_all_entries
-from labelwise.merge.commit import first_problem
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 
 MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
@@ -99,6 +98,8 @@ def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path
     out (Path): the corpus.
     """
     if ledger.problems:
+        from labelwise.merge.commit import first_problem  # it imports pyarrow, which workers don't need
+
         yield ScoreWarning(f"The first that can't be used: {first_problem(out)}", "Correct it.")
     for _, entry in read_all_entries(declarations):
         lost = [repr(label) for label in entry.labels if not ledger.labels[label]["gold"]]

@@ -20,7 +20,7 @@ from labelwise.corpus.ledger import Doubt
 from labelwise.corpus.texts import read_groups_with_docs
 from labelwise.merge.rules.settings import Settings
 
-TEXTS, CHARS = 20_000, 2**22  # of a sample, at most
+TEXTS, CHARS = 20_000, 2**21  # of a sample, at most
 WORDS = 1000  # from which a language can be told
 BETTER = 3  # times as many stop words
 SHARE = 0.15  # of words that are stop words, from which it is a language

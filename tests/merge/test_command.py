@@ -1,12 +1,14 @@
 """The merge's command line: options reach the merge, and what it prints and writes is what happened."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 
 import pytest
 
 from scripts.merge import merge_cli
-from tests.conftest import call, task
+from tests.conftest import ROOT, call, task
 
 spans = partial(task, "big cat at 60degC")
 
@@ -71,3 +73,9 @@ def test_a_wrong_section_is_an_error(merging):
     ):
         (merging.root / "mine.yml").write_text(f"merge: {section}")
         assert message in run("--project", "mine.yml", status=1)
+
+
+def test_pyarrow_is_not_there_when_workers_are_forked():
+    """It takes 40 MB, part of them in each worker; only the account needs it."""
+    code = "import sys, scripts.merge; sys.exit('pyarrow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
