@@ -162,7 +162,7 @@ def _write_each(
     """
     texts = words = 0
     for doc, found in predict_each(nlp, docs, lambda doc: len(doc.text) // WORD):
-        doc.predicted, doc.found = sorted(entities(found)), all_found(nlp, found)
+        doc.predicted, doc.found, doc.words = sorted(entities(found)), all_found(nlp, found), len(found)
         if unknown is not None:
             doc.uncovered = dict.fromkeys(sorted(unknown.union(label for *_, label in doc.predicted)), "none")
         write_predictions([doc], lines)

@@ -26,6 +26,7 @@ class PredictedDoc(msgspec.Struct):
     uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
     doc (str): the name of the document that the text is; empty if its tasks don't say.
     found (list): of a per-label recognizer, all spans, which may overlap, each with its probability at the end.
+    words (int): tokens of the pipeline that predicted it.
     """
 
     key: str
@@ -36,6 +37,7 @@ class PredictedDoc(msgspec.Struct):
     uncovered: dict[str, str] = {}
     doc: str = ""
     found: list[tuple[int, int, str, float]] = []
+    words: int = 0
 
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
         """Keep the spans that can be judged; see `text.judgeable`."""

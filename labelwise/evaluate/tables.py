@@ -213,7 +213,7 @@ def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.n
         "key": doc.key,
         "doc": doc.doc,
         "split": split,
-        "words": len(doc.text.split()),
+        "words": doc.words,
         "partial": [label for label, state in doc.uncovered.items() if state == "partial"],
         "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
         "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],

@@ -21,7 +21,9 @@ NLP = spacy.blank("en")
 
 
 def make_doc(predicted=(), gold=(), text="big cat sat on 60degC mat", key="00", **fields) -> PredictedDoc:
-    return PredictedDoc(key=key, text=text, predicted=sorted(predicted), gold=sorted(gold), **fields)
+    return PredictedDoc(
+        key=key, text=text, predicted=sorted(predicted), gold=sorted(gold), words=len(text.split()), **fields
+    )
 
 
 def keyed(docs) -> list[PredictedDoc]:
