@@ -27,7 +27,7 @@ class FoundSpans:
     probabilities: np.ndarray
 
     def __len__(self) -> int:
-        """Give the number of spans."""
+        """Return the number of spans."""
         return len(self.labels)
 
     def rows(self) -> Iterator[tuple[int, int, int]]:

@@ -49,7 +49,7 @@ def key_of(span: Span) -> SpanKey:
 
 
 def judge(known: Known, spans: Iterable[Span]) -> Iterator[bool | None]:
-    """Tell of each span, perhaps predicted in another Doc of the text, whether it is right; None if nobody has said.
+    """Return, for each span, even of another Doc of the text, whether it is right; None if nobody has said.
 
     A span that touches gold without token boundaries isn't right: it isn't the one that annotators marked.
     """

@@ -145,6 +145,6 @@ class TransformerShim(HFShim):
 
 
 def is_adamw(optimizer: Optimizer) -> bool:
-    """Tell whether a thinc optimizer is Adam whose L2 is weight decay, without averages."""
+    """Return whether a thinc optimizer is Adam whose L2 is weight decay, without averages."""
     adam = optimizer.b1 > 0 and optimizer.b2 > 0 and not optimizer.use_radam
     return adam and optimizer.averages is None and bool(optimizer.L2_is_weight_decay or not optimizer.L2)

@@ -78,7 +78,7 @@ def _touched(doc: Doc, start: int, end: int) -> slice:
 
 
 def _same_tokens(eg: Example) -> bool:
-    """Tell whether both docs of an example have the same tokens."""
+    """Return whether both docs of an example have the same tokens."""
     one, other = (doc.to_array([IDX, LENGTH]) for doc in (eg.predicted, eg.reference))
     return one.shape == other.shape and bool((one == other).all())
 

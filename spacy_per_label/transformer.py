@@ -64,7 +64,7 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Give the vectors of the tokens of each text."""
+    """Return the vectors of the tokens of each text."""
     import torch
     from thinc.api import torch2xp, xp2torch
 

@@ -111,7 +111,7 @@ def spell(piece: str, model: dict[str, Any]) -> str:
 
 
 def spelled_bytes() -> dict[str, int]:
-    """Tell which character GPT-2's tokenizer, and those after it, write for each byte."""
+    """Return which character GPT-2's tokenizer, and those after it, write for each byte."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
     return {chr(byte): byte for byte in plain} | {chr(256 + number): byte for number, byte in enumerate(others)}

@@ -166,7 +166,7 @@ def split_form(pieces: Pieces, form: str) -> list[int]:
 
 
 def vectors_of(model: Model, forms: list[str]) -> np.ndarray:
-    """Give each form the mean of its pieces' vectors; zeros if it has none."""
+    """Average the vectors of each form's pieces; zeros if it has none."""
     pieces, table = read_pieces(model.attrs["pieces"]), model.attrs["vectors"]
     rows = [split_form(pieces, form) for form in forms]
     lengths = np.array([len(each) for each in rows])

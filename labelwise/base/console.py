@@ -24,19 +24,19 @@ class Messages:
     """Messages on standard output, in colour on terminals alone: a line with a sign, and perhaps more below it."""
 
     def good(self, title: str, text: str = "") -> None:
-        """Say what was done."""
+        """Print what was done."""
         self._say("✔", "green", title, text)
 
     def info(self, title: str, text: str = "") -> None:
-        """Say what is worth knowing."""
+        """Print what is worth knowing."""
         self._say("ℹ", "blue", title, text)
 
     def warn(self, title: str, text: str = "") -> None:
-        """Say what may be wrong, and the remedy."""
+        """Print what may be wrong, and the remedy."""
         self._say("⚠", "yellow", title, text)
 
     def fail(self, title: str, text: str = "") -> None:
-        """Say what wasn't done, and why."""
+        """Print what wasn't done, and why."""
         self._say("✘", "red", title, text)
 
     def _say(self, sign: str, colour: str, title: str, text: str) -> None:

@@ -73,7 +73,7 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def why_not(error: Exception) -> str:
-    """Say why GPUs can't be used, and what helps: thinc says the same of a driver that is too old as of no GPU at all.
+    """Explain why GPUs can't be used, and what helps: thinc says the same of too old a driver as of no GPU at all.
 
     error (Exception): thinc's.
     """

@@ -163,7 +163,7 @@ def tree_memory(pid: int) -> tuple[int, str]:
 
 
 def give_back() -> None:
-    """Give freed memory back to the system, if the C library can.
+    """Return freed memory to the system, if the C library can.
 
     glibc's malloc does so only from the end of its heap. Where blocks of many sizes come and go, as a transformer's
     tensors do, freed ones lie between others, and the heap grows: in training MiniLM to three times what is in use.

@@ -142,7 +142,7 @@ def generalize(words: str) -> str:
 
 
 def say_why(correction: Correction, form: str, label: str, better: str, proposed: str) -> str:
-    """Say what may rather be there, and what speaks for it: the form elsewhere, and the pipeline, if they do.
+    """Describe what may rather be there, and what speaks for it: the form elsewhere, and the pipeline, if they do.
 
     form, label: of the span that is there; if none is, of the one that is proposed.
     better, proposed: form and label of what is proposed; if nothing is, of the span that is there.

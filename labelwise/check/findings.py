@@ -82,7 +82,7 @@ class OutOfFold:
         return log(max(one, TINY)) - log(max(other, TINY))
 
     def agrees(self, correction: Correction) -> bool:
-        """Tell whether the pipeline finds what is proposed; or, where that is nothing, doesn't find what is there."""
+        """Return whether the pipeline finds what is proposed; or, where that is nothing, doesn't find what is there."""
         about: Any = correction.proposed or correction.current
         return about[2] in self._column and (about in self.found) == (correction.proposed is not None)
 
@@ -124,7 +124,7 @@ class Evidence:
         self._alike = Counter((self._forms[span[:2]], span[2]) for span in spans)
 
     def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
-        """Tell how often the forms are elsewhere as a change would have them, and how often as they are here."""
+        """Count how often the forms are elsewhere as a change would have them, and how often as they are here."""
         marked, free = self._counts[better] if better else (0, 0)
         if current is None:
             return marked, max(free - 1, 0)
@@ -213,7 +213,7 @@ def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Plac
 
 
 def _clash(one: Place, other: Place) -> bool:
-    """Tell whether two spans of a label overlap, so that only one of them can be right."""
+    """Return whether two spans of a label overlap, so that only one of them can be right."""
     return one[2] == other[2] and one[0] < other[1] and other[0] < one[1]
 
 

@@ -36,7 +36,7 @@ class Revision(NamedTuple):
     corpus: str = ""
 
     def differs_by_seed_alone(self, other: "Revision") -> bool:
-        """Tell whether two trainings on one corpus have the same settings, except for the seed."""
+        """Return whether two trainings on one corpus have the same settings, except for the seed."""
         if not self.settings or not other.settings or not self.corpus or self.corpus != other.corpus:
             return False
         one, two = ({**made.settings, "vars": dict(made.settings.get("vars") or {})} for made in (self, other))

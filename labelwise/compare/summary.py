@@ -38,7 +38,7 @@ def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Say what the figures mean."""
+    """Explain what the figures mean."""
     lines = [f"{counted(comparison.texts, 'text')}, gold of {comparison.revisions[-1]}"]
     if comparison.gold_differs:
         lines.append(f"Without the same gold at all revisions: {counted(comparison.gold_differs, 'text')}")

@@ -115,7 +115,7 @@ class SurfaceForms:
         return dict(zip(spans, both, strict=True))
 
     def marked_as(self, doc: StoredDoc, spans: Iterable[Sequence[int]]) -> np.ndarray:
-        """Tell of each span how often its form is marked with each label, in the shape (spans, labels)."""
+        """Count how often the form of each span is marked with each label, in the shape (spans, labels)."""
         return self.marked.of(self.keys(self.form_keys(doc, spans)[:, None], np.arange(len(self.labels))))
 
     def keys(self, forms: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ class SpanPair(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """Tell what is wrong, if anything is."""
+        """Name what is wrong, if anything is."""
         if self.gold is None:
             return "spurious"
         if self.predicted is None:

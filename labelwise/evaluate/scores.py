@@ -162,7 +162,7 @@ def macro(scores: Iterable[Scores]) -> Scores:
 
 
 def describe_seen(metrics: Metrics) -> str:
-    """Say whether a pipeline was trained on scored texts, without a full stop; empty if it was trained on none."""
+    """Describe whether a pipeline was trained on scored texts, without a full stop; empty if it was trained on none."""
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:
         f, without = ("unknown" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))

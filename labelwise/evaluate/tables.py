@@ -197,7 +197,7 @@ def _places(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[S
 
 
 def _in_train(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
-    """Tell what train has of the forms of a text's spans; None for one that has no token boundaries."""
+    """Look up what train has of the forms of a text's spans; None for one that has no token boundaries."""
     places = _places(forms, stored, doc)
     known = [place for place in places.values() if place]
     counts, marked = forms.counts(stored, known), forms.marked_as(stored, known)

@@ -10,7 +10,7 @@ WORTH = 0.01  # what twice the steps must add to F1 on dev
 
 
 def train_longer(metrics: Metrics, curve: Curve | None) -> str:
-    """Say why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
+    """Explain why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
 
     It is if it misses more spans whose words train marks than it finds at all, or if twice the steps are worth it.
     """

@@ -97,7 +97,7 @@ def advise(
     sample: int = 0,
     share: float = 1.0,
 ) -> Advice:
-    """Say whether a pipeline may be used, and what to do next.
+    """Decide whether a pipeline may be used, and what to do next.
 
     curve (Curve | None): of the training on dev.
     pipeline (str): "cpu" or "gpu".
@@ -169,7 +169,7 @@ def divide(metrics: Metrics) -> dict[str, int]:
 
 
 def describe_mistakes(metrics: Metrics) -> str:
-    """Say how many mistakes there are, of which kind the most are, and, of labels, which are confused most often."""
+    """Describe how many mistakes there are, their most frequent kind, and the labels that are confused most often."""
     kinds = divide(metrics)
     total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
     if not n:
@@ -213,7 +213,7 @@ def in_test(
 
 
 def removable(row: RankedLabel, found: Mapping[str, int]) -> dict[str, int]:
-    """Tell how many mistakes of a label each step may remove, each mistake once; few of them may be chance.
+    """Count how many mistakes of a label each step may remove, each mistake once; few of them may be chance.
 
     found (Mapping): findings of the check, by kind, in as many texts as test has. Each explains one mistake at most.
         More texts may teach the other wrong labels and boundaries, but not what train contradicts, or gold hasn't.

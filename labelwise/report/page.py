@@ -126,7 +126,7 @@ def read_lacking(root: Path) -> Mapping[str, int]:
 
 
 def make_environment() -> Environment:
-    """Make what renders the template: all values are escaped, and an unknown name is an error."""
+    """Create the environment that renders the template: all values are escaped, and an unknown name is an error."""
     environment = Environment(
         loader=PackageLoader("labelwise.report"),
         autoescape=True,

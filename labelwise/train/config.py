@@ -93,7 +93,7 @@ def check_supported(settings: Config, config: Path) -> None:
 
 
 def is_small(wanted: TrainingConfig) -> bool:
-    """Tell whether a training has few texts, which takes smaller batches and finds entities too rarely."""
+    """Return whether a training has few texts, which takes smaller batches and finds entities too rarely."""
     texts = read_manifest(wanted.corpus).splits["train"].texts
     return min(texts, wanted.limit or texts) < SMALL
 
@@ -183,7 +183,7 @@ def embed_of(settings: Config) -> dict[str, Any]:
 
 
 def is_partial(split: Path) -> bool:
-    """Tell whether some text of a split isn't complete for all labels; reads until it finds one."""
+    """Return whether some text of a split isn't complete for all labels; reads until it finds one."""
     return any(doc.annotation.uncovered for file in find_partitions(split) for doc in read_stored_docs(file))
 
 

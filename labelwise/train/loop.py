@@ -71,7 +71,7 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
 
 
 def is_over(training: Training) -> bool:
-    """Tell whether the last step was taken: by `max_steps`, or as no evaluation was better for `patience` steps."""
+    """Return whether the last step was taken: by `max_steps`, or as no evaluation was better for `patience` steps."""
     state, settings = training.state, training.settings
     step, every = state.step, settings["eval_frequency"]
     scores = [0.0, *state.scores]  # after step 0, nothing has been learnt

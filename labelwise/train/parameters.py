@@ -34,7 +34,7 @@ class Parameter(NamedTuple):
         return get_array_ops(self.array).to_numpy(self.array).copy()
 
     def has_gradient(self) -> bool:
-        """Tell whether a gradient was computed, be it zero."""
+        """Return whether a gradient was computed, be it zero."""
         return self.owner.has_grad(self.key[1]) if self.tensor is None else self.tensor.grad is not None
 
     def gradient(self) -> Any:
@@ -96,7 +96,7 @@ def clear_gradients(nlp: Language) -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
+    """Return whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
     said = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED", "create a primitive")

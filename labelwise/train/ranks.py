@@ -210,7 +210,7 @@ class TorchRanks(SingleProcess):
 
 
 def is_launched() -> bool:
-    """Tell whether torchrun has started this process, with others."""
+    """Return whether torchrun has started this process, with others."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

@@ -39,7 +39,7 @@ class Training:
         ranks: SingleProcess,
         log: Callable[[str], Any] = lambda message: None,
     ) -> None:
-        """Make what the config's block `training` names.
+        """Resolve the config's block `training`.
 
         RAISES (InputError): a corpus isn't read by our reader; see `open_corpora`.
         """

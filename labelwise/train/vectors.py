@@ -23,7 +23,7 @@ def make_vectors(name: str, out: Path, width: int = 96) -> int:
 
 
 def has_vectors(table: Path) -> bool:
-    """Tell whether a table that `make_vectors` has made isn't empty.
+    """Return whether a table that `make_vectors` has made isn't empty.
 
     RAISES (InputError): it isn't such a table.
     """
