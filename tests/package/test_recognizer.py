@@ -60,6 +60,7 @@ def test_the_readme_lists_each_setting_of_each_registered_function(python):
 
 def test_its_tests_pass_without_labelwise(python, tmp_path):
     shutil.copytree(ROOT / "tests/spacy_per_label", tmp_path / "tests/spacy_per_label")
+    shutil.copy(ROOT / "tests/pretend_gpu.py", tmp_path / "tests")
     (tmp_path / "tests/__init__.py").touch()
     printed = in_bare(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", "-k", "not memory", cwd=tmp_path)
     assert re.search(r"\d\d passed", printed)

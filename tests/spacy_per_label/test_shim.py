@@ -3,12 +3,10 @@
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from thinc.api import Adam, Optimizer
 from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
-from labelwise.base.parallel import give_back
 from spacy_per_label.transformer import make_transformer
 from tests.spacy_per_label.test_transformer import make_docs, ours
 
@@ -131,7 +129,8 @@ def test_scaled_gradients_of_parts_are_unscaled_once_and_an_overflow_changes_not
 @pytest.mark.parametrize("steps", [300, pytest.param(2000, marks=pytest.mark.long)])
 def test_updates_keep_no_memory(steps, averages, tiny_bert):
     """Less than a kilobyte a step, where there are 39 tensors; the long test is of whole steps."""
-    model, optimizer, process = ours(tiny_bert), Adam(0.001, use_averages=averages), psutil.Process()
+    process, parallel = pytest.importorskip("psutil").Process(), pytest.importorskip("labelwise.base.parallel")
+    model, optimizer = ours(tiny_bert), Adam(0.001, use_averages=averages)
     tensors = list(shim_of(model)._model.parameters())
 
     def used_after(count: int) -> int:
@@ -143,7 +142,7 @@ def test_updates_keep_no_memory(steps, averages, tiny_bert):
                 one.grad = torch.zeros_like(one) if one.grad is None else one.grad
             model.finish_update(optimizer)
             if number % 50 == 49:
-                give_back()  # as a training does
+                parallel.give_back()  # as a training does
         return process.memory_full_info().uss
 
     used = [used_after(steps // 5) for _ in range(6)]
