@@ -91,6 +91,7 @@ def merge_data(
             jobs = give_each(plan, groups, decided)
             merged = list(progress(map_apart(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
+        give_back()
         # It imports pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
         from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
