@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from labelwise.base.parallel import count_cores, tree_pss
+from labelwise.base.parallel import count_cores, tree_memory
 
 INTERVAL = 0.1  # seconds between two samples
 DEV = 300  # texts of dev in a corpus that is made, roughly
@@ -69,7 +69,7 @@ def measure(*arguments: str) -> Measured:
     start = time.perf_counter()
     process = subprocess.Popen(command)
     while process.poll() is None:
-        peak = max(peak, tree_pss(process.pid))
+        peak = max(peak, tree_memory(process.pid)[0])
         time.sleep(INTERVAL)
     seconds = time.perf_counter() - start
     if process.returncode:

@@ -77,14 +77,20 @@ def train_stock(corpus: Path, steps: int) -> Trained:
 
 @spacy.registry.batchers("benchmarks.timed_batch_by_words.v1")
 def make_timed_batcher(size: int, path: Path) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Make spaCy's batcher, which also writes a line for each batch: seconds, and the words trained on until then."""
+    """Make spaCy's batcher, which also writes a line for each batch: seconds, and the words trained on until then.
+
+    It is asked for batches once in each epoch.
+    """
     batch_by_words = spacy.registry.batchers.get("spacy.batch_by_words.v1")(
         size=size, tolerance=0.2, discard_oversize=False
     )
 
+    Path(path).write_bytes(b"")
+    words = 0
+
     def batch(examples: Iterable[Any]) -> Iterator[Any]:
-        words = 0
-        with Path(path).open("w", encoding="utf8") as file:
+        nonlocal words
+        with Path(path).open("a", encoding="utf8") as file:
             for examples_of_batch in batch_by_words(examples):
                 print(time.perf_counter(), words, sep="\t", file=file, flush=True)
                 yield examples_of_batch

@@ -28,7 +28,8 @@ def compare_cli(
 ) -> None:
     """Compare the results of git revisions; a single one, HEAD by default, is compared with the workspace."""
     names = revisions or ["HEAD"]
-    names += [WORKSPACE] * (len(names) == 1)
+    if len(names) == 1:
+        names = [*names, WORKSPACE]
     with user_errors("Nothing was compared"), TemporaryDirectory() as folder:
         read = [read_revision(one, pipeline, Path(folder, str(n))) for n, one in enumerate(names)]
         short = {one.name: why for one in read if (why := train_longer(one.metrics, one.curve))}

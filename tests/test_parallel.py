@@ -15,7 +15,7 @@ import pytest
 from labelwise.base import parallel
 from labelwise.base.errors import InputError
 from labelwise.base.jobs import WINDOW, map_in_order
-from labelwise.base.parallel import count_cores, open_workers, tree_memory, tree_pss
+from labelwise.base.parallel import count_cores, open_workers, tree_memory
 from tests.conftest import task
 
 MB = 2**20
@@ -129,9 +129,9 @@ def test_where_there_is_no_pss_memory_is_uss_or_rss_and_says_so(monkeypatch, ful
 
 def test_memory_is_that_of_the_whole_tree():
     code = "x = bytearray(b'x') * (200 * 2**20); print(flush=True); input()"
-    before = tree_pss(os.getpid())
+    before = tree_memory(os.getpid())[0]
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         child.stdout.readline()
-        grown = tree_pss(os.getpid()) - before
+        grown = tree_memory(os.getpid())[0] - before
         child.kill()
     assert 200 * MB <= grown < 300 * MB

@@ -137,13 +137,11 @@ def check_workers(workers: int, gpu_id: int) -> None:
         raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
 
 
-def tree_pss(pid: int) -> int:
-    """Sum the memory of a process and its descendants, in bytes; 0 for those that have ended."""
-    return tree_memory(pid)[0]
-
-
 def tree_memory(pid: int) -> tuple[int, str]:
-    """Sum the memory of a process and its descendants, in bytes, and name what was summed: PSS, else USS or RSS."""
+    """Sum the memory of a process and its descendants, in bytes, and name what was summed: PSS, else USS or RSS.
+
+    Processes that have ended count nothing.
+    """
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.Error:

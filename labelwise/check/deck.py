@@ -156,9 +156,11 @@ def say_why(correction: Correction, form: str, label: str, better: str, proposed
         "wrong label": (f"{form!r} may be {proposed}", "it is", f"is {label}"),
         "wrong boundaries": (f"{form!r} may have to be {better!r}", f"that is {label}", f"{form!r} is"),
     }[correction.kind]
-    reasons = [f"elsewhere {so} ({counted(correction.times, 'time')})"] * bool(correction.times)
-    reasons += [f"{not_so} ({counted(correction.against, 'time')})"] * bool(reasons and correction.against)
-    reasons += ["a pipeline that wasn't trained on this agrees"] * correction.agrees
+    reasons = [f"elsewhere {so} ({counted(correction.times, 'time')})"] if correction.times else []
+    if reasons and correction.against:
+        reasons.append(f"{not_so} ({counted(correction.against, 'time')})")
+    if correction.agrees:
+        reasons.append("a pipeline that wasn't trained on this agrees")
     return f"{change}: {', and '.join(reasons)}" if reasons else change
 
 

@@ -1,6 +1,5 @@
 """Two revisions span by span: the mistakes that one of them makes, and the other doesn't."""
 
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import pyarrow.compute as pc
@@ -51,13 +50,8 @@ def _read(revision: Revision) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...
     judged = ~pc.field("kind").isin(["unjudged", "nested"])
     rows = revision.tables.read_pairs(COLUMNS, judged).to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
-    return gold, dict(_mistakes(rows))
-
-
-def _mistakes(rows: list[dict[str, Any]]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    for row in rows:
-        if row["kind"] != "right":
-            yield _place(row, "gold" if row["gold_label"] else "predicted"), row
+    wrong = [row for row in rows if row["kind"] != "right"]
+    return gold, {_place(row, "gold" if row["gold_label"] else "predicted"): row for row in wrong}
 
 
 def _place(row: dict[str, Any], side: str) -> tuple[Any, ...]:

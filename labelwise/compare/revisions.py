@@ -128,16 +128,16 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
         except (OSError, DvcException):
             return b""
 
-    curve = into / "curve.tsv"
-    curve.write_bytes(read(f"plots/{pipeline}.tsv"))
-    return Revision(
-        name,
-        content,
-        copied,
-        read_curve(curve, f"run train-{pipeline} again") if curve.stat().st_size else None,
-        decode_yaml(read("project.yml"), dict, f"{name}: project.yml", "correct it") if read("project.yml") else None,
-        (msgspec.json.decode(merge) if (merge := read("metrics/merge.json")) else {}).get("digest", ""),
-    )
+    found = Revision(name, content, copied)
+    if scores := read(f"plots/{pipeline}.tsv"):
+        curve = into / "curve.tsv"
+        curve.write_bytes(scores)
+        found = found._replace(curve=read_curve(curve, f"run train-{pipeline} again"))
+    if project := read("project.yml"):
+        found = found._replace(settings=decode_yaml(project, dict, f"{name}: project.yml", "correct it"))
+    if merge := read("metrics/merge.json"):
+        found = found._replace(corpus=msgspec.json.decode(merge).get("digest", ""))
+    return found
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

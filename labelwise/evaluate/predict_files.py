@@ -84,13 +84,15 @@ def predict_files(
                 f"{out}: its predictions are of another pipeline, or version; write elsewhere, or delete it"
             )
         remove(parts)
-        marks = [(job, read_mark(out, job.name)) for job in jobs]
-        finished = [mark for job, mark in marks if mark and mark.inputs == job.mark().inputs]
-        skipped = Counter[str]()
-        for mark in finished:
-            skipped.update(mark.problems)
-        yield Done(sum(mark.texts for mark in finished), sum(mark.words for mark in finished), skipped)
-        left = [job for job, mark in marks if not mark or mark.inputs != job.mark().inputs]
+        left, skipped = [], Done(0, 0, Counter())
+        for job in jobs:
+            mark = read_mark(out, job.name)
+            if mark and mark.inputs == job.mark().inputs:
+                skipped.problems.update(mark.problems)
+                skipped = Done(skipped.texts + mark.texts, skipped.words + mark.words, skipped.problems)
+            else:
+                left.append(job)
+        yield skipped
         with open_workers(max(1, workers), out if gpu_id < 0 else None) as map_jobs:
             yield from map_apart(map_jobs, predict_file, left, out, parts)
         remove(parts)

@@ -21,11 +21,10 @@ from labelwise.datasets.declarations import DataSet
 from labelwise.merge.figures import SAMPLE, SUPERSEDED, UNUSED, Figures
 from labelwise.merge.readings import Trials, best_reading
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.text_doubts import doubts_about_texts
+from labelwise.merge.text_doubts import doubts_about_texts, quote
 from labelwise.sources.formats import TABLES
 
 MANY = 10  # spans, or rows, from which it is no accident
-AROUND = 20  # characters of a text that a sample shows on either side
 NAMED = 4  # reasons, or labels, that a doubt names
 OFF_TOKENS = 1 / 6  # of a data set's spans, from which its tokens seem to be others
 COPY = 0.9  # of a data set's answers, from which it is a copy of another one
@@ -201,12 +200,9 @@ def _quotes(places: Iterable[Mapping[str, Any]], corpus: Path) -> list[str]:
 
 
 def _quote(one: Mapping[str, Any], corpus: Path) -> str:
-    """Write where a span is, with its words in brackets, among those around it."""
+    """Write where a span is, and quote it."""
     start, end = one["start"], one["end"]
     doc = find_doc(corpus, one["split"], one["text"]) if start is not None and one["split"] else None
     if doc is None:
         return _place(one)
-    text = doc.text
-    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
-    shown = " ".join(f"{before}[{text[start:end]}]{after}".split())
-    return f"{one['file']}:{one['line']}  {one['label']}  {shown}"
+    return f"{one['file']}:{one['line']}  {one['label']}  {quote(doc.text, start, end)}"

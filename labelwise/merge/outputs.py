@@ -32,12 +32,8 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
     found = [name for name in OUTPUTS if os.path.lexists(out / name)]
-    if found and not (is_corpus(out) or _has_account(out)):
-        raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
+    if found and not is_corpus(out):
+        from labelwise.corpus.tables import has_tables  # it imports pyarrow, 40 MB that workers don't need
 
-
-def _has_account(folder: Path) -> bool:
-    """Return whether a folder has the account of a merge, which may have been replacing it when it was killed."""
-    from labelwise.corpus.tables import has_tables  # it imports pyarrow, 40 MB that workers don't need
-
-    return has_tables(folder)
+        if not has_tables(out):
+            raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")

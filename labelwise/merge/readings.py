@@ -41,7 +41,7 @@ def try_readings(
                 counts[1] += gone
                 counts[2] += not any(one and one[0] in starts and one[1] in ends for one in found)
         if not trying:
-            elsewhere = sum(end > first for _, end in spans) if first else len(spans)
+            elsewhere = sum(end > first for _, end in spans)
             counts[0] += elsewhere
             counts[2] += elsewhere
 

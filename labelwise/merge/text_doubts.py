@@ -32,7 +32,7 @@ FEW_PARTS = 5
 BEGIN = 4  # words of a text by which it is looked for
 SENTENCE = 20  # characters from which texts that differ by one seem to be one text
 ALIKE = 50  # texts with one half in common, of which pairs are compared
-AROUND = 20  # characters that are shown on either side of one
+AROUND = 20  # characters of a text that are shown on either side
 LISTED = 20  # pairs
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
@@ -160,7 +160,7 @@ def corrected_texts(sample: Sequence[Sampled]) -> Iterator[Doubt]:
         start, end, other_end = _difference(one.text, other.text)
         changed = one.text[start:end] + other.text[start:other_end]
         if not {*one.datasets} & {*other.datasets} and not changed.isdigit():
-            shown = (_around(one.text, start, end), _around(other.text, start, other_end))
+            shown = (quote(one.text, start, end), quote(other.text, start, other_end))
             pair = (name, second) if name < second else (second, name)
             found.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
     for (name, second), pairs in sorted(found.items()):
@@ -199,6 +199,7 @@ def _same(one: str, other: str) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-def _around(text: str, start: int, end: int) -> str:
+def quote(text: str, start: int, end: int) -> str:
+    """Write words of a text in brackets, among those around them."""
     before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
     return " ".join(f"{before}[{text[start:end]}]{after}".split())

@@ -37,10 +37,10 @@ CASES = 30  # of the random sample, which says how many findings are right
 RANDOM = 100  # test texts that are annotated anew
 FIX = "decide its cases on the card Fix"
 EXPORT = f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format"
-LABEL_MORE, FIX_CASES, BOUNDARIES, SPLIT = (
-    *("label more texts", "fix contradictions"),
-    *("decide its boundaries", "split its tokens"),
-)
+LABEL_MORE = "label more texts"
+FIX_CASES = "fix contradictions"
+BOUNDARIES = "decide its boundaries"
+SPLIT = "split its tokens"
 MORE_TEST = "annotate more test texts"
 TEST_TEXTS = f"{command_line('export')} corpus to-annotate --splits test --format texts"  # in a random order
 # Each kind of mistake, in a legend and in a sentence.
