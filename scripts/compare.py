@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from labelwise.base.console import msg, print_table, run, user_errors
+from labelwise.base.sections import PipelineName
 from labelwise.base.text import counted
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
@@ -22,7 +23,7 @@ def compare_cli(
     revisions: Annotated[
         list[str] | None, typer.Argument(help="Git revisions, or DVC experiments; the first is the base")
     ] = None,
-    pipeline: Annotated[Literal["cpu", "gpu"], Option(help="Which pipeline's results to compare")] = "cpu",
+    pipeline: Annotated[PipelineName, Option(help="Which pipeline's results to compare")] = "cpu",
     spans: Annotated[bool, Option("--spans", help="List each mistake that two revisions don't share")] = False,
     format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",
 ) -> None:

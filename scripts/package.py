@@ -1,22 +1,21 @@
 """Put the best pipeline into an installable wheel, with scores by label and a model card."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from labelwise.base.console import msg, run, user_errors
-from labelwise.base.sections import PackageName, ReportSection
+from labelwise.base.sections import PackageName, PipelineName, ReportSection
 from labelwise.base.settings import read_section
 from labelwise.package.wheel import make_package
 
 Option = typer.Option
-Pipeline = Literal["cpu", "gpu"]
 
 
 def package_cli(
     out: Annotated[Path, typer.Argument(help="Folder for the wheel and its card, which is replaced")],
-    pipeline: Annotated[Pipeline, Option(help="Which pipeline")],
+    pipeline: Annotated[PipelineName, Option(help="Which pipeline")],
     root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `package`")] = Path(),
 ) -> None:
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""

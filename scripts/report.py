@@ -2,13 +2,13 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from labelwise.base.console import msg, print_warnings, run, user_errors
 from labelwise.base.errors import InputError
-from labelwise.base.sections import ReportSection
+from labelwise.base.sections import PipelineName, ReportSection
 from labelwise.base.settings import read_section
 from labelwise.compare.changed_spans import ChangedSpan, changed_spans
 from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
@@ -16,12 +16,11 @@ from labelwise.report.deck import DECISIONS, count_decided
 from labelwise.report.page import Base, write_report
 
 Option = typer.Option
-Pipeline = Literal["cpu", "gpu"]
 
 
 def report_cli(
     out: Annotated[Path, typer.Argument(metavar="OUT.html", help="HTML file to write")],
-    pipeline: Annotated[Pipeline, Option(help="Which pipeline's results to report")],
+    pipeline: Annotated[PipelineName, Option(help="Which pipeline's results to report")],
     root: Annotated[
         Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
     ] = Path(),

@@ -6,8 +6,17 @@ says what is annotated.
 
 from spacy_per_label.component import PerLabelRecognizer
 from spacy_per_label.known import Known, get_known, set_known
+from spacy_per_label.small_transformer import make_small_transformer
 from spacy_per_label.transformer import make_transformer
 from spacy_per_label.words import make_word_embed
 
 __version__ = "0.3.0.dev0"
-__all__ = ["Known", "PerLabelRecognizer", "get_known", "make_transformer", "make_word_embed", "set_known"]
+__all__ = [
+    "Known",
+    "PerLabelRecognizer",
+    "get_known",
+    "make_small_transformer",
+    "make_transformer",
+    "make_word_embed",
+    "set_known",
+]

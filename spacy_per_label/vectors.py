@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import spacy
 
+from spacy_per_label.safetensors import read_tensors
 from spacy_per_label.words import INNER
 
-TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
 SCALE = 0.2  # the root of the mean square of the numbers, which are learnt from like those of the features
 
 
@@ -66,33 +66,20 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
         vocab = {piece: row for row, (piece, _) in enumerate(vocab)}
     if not isinstance(vocab, dict):
         raise NoVectorsError(f"{folder / 'tokenizer.json'}: a tokenizer without a vocabulary; take another transformer")
-    tables = [
-        found for file in sorted(folder.glob("*.safetensors")) for found in read_tables(file, max(vocab.values()))
-    ]
+    last = max(vocab.values())
+
+    def embeds(name: str, shape: list[int]) -> bool:
+        """Return whether a tensor has a row for each wordpiece, and is called an embedding."""
+        named = any(part in name for part in ("embed", "wte", "shared"))
+        return named and len(shape) == 2 and shape[0] > last
+
+    files = sorted(folder.glob("*.safetensors"))
+    tables = [found for file in files for found in read_tensors(file, embeds).values()]
     if not tables:
         raise NoVectorsError(f"{folder}: no *.safetensors embeds {len(vocab):,} wordpieces; take another one")
     written = [(spell(piece, model), row) for piece, row in vocab.items()]
     kept = [(piece, row) for piece, row in written if piece and "\n" not in piece]
     return [piece for piece, _ in kept], tables[0][[row for _, row in kept]]
-
-
-def read_tables(file: Path, last: int) -> list[np.ndarray]:
-    """Read the tables of a safetensors file that have a row `last`, and that are called embeddings.
-
-    The format: https://github.com/huggingface/safetensors
-    """
-    content = np.memmap(file, np.uint8, "r")
-    begin = 8 + int(content[:8].view("<u8")[0])
-    found = []
-    for name, about in sorted(json.loads(content[8:begin].tobytes()).items()):
-        named = any(part in name for part in ("embed", "wte", "shared"))
-        if named and len(about["shape"]) == 2 and about["shape"][0] > last and about["dtype"] in TYPES:
-            first, end = about["data_offsets"]
-            table = np.frombuffer(content[begin + first : begin + end].tobytes(), TYPES[about["dtype"]])
-            if about["dtype"] == "BF16":  # the upper half of a float32
-                table = (table.astype("<u4") << 16).view("<f4")
-            found.append(table.reshape(about["shape"]).astype("float32"))
-    return found
 
 
 def spell(piece: str, model: dict[str, Any]) -> str:

@@ -43,7 +43,7 @@ def load_results(root: Path, pipeline: str) -> Results:
     """Load what there is about a pipeline.
 
     root (Path): the folder of the project.
-    pipeline (str): "cpu" or "gpu".
+    pipeline (str): "cpu", "small" or "gpu".
     RAISES (InputError): nothing is there, or a file isn't what it should be.
     """
     evaluate = f"run evaluate-{pipeline} again"

@@ -67,7 +67,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
-    pipeline (str): "cpu" or "gpu".
+    pipeline (str): "cpu", "small" or "gpu".
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
     RETURNS (Path): the wheel.
@@ -96,7 +96,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
         name = f"{meta['lang']}_{meta['name']}"
         files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}
         wheel = write_wheel(made, meta | {"name": name}, files, card)
-        if isinstance(nlp.get_pipe("ner"), PerLabelRecognizer):
+        if any(one.startswith("spacy-per-label") for one in meta["requirements"]):
             build_recognizer(made)
         (made / CARD).write_text(card, encoding="utf8")
     return out / wheel
@@ -121,10 +121,13 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
     by_label = {name: {"p": own.p, "r": own.shown().r, "f": own.shown().f} for name, own in scores.labels.items()}
     # What the tokenizer needs is the version whose words the pipeline has learnt.
     requirements = [f"{name}=={installed(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])]
-    if isinstance(nlp.get_pipe("ner"), PerLabelRecognizer):
-        requirements.append(f"spacy-per-label>={spacy_per_label.__version__}")
-    if "transformer" in nlp.config["system"]:
+    architectures, extra = str(nlp.config["components"]), ""
+    if "spacy-per-label.Transformer.v1" in architectures:
         requirements.append(f"spacy-transformers>={installed('spacy-transformers')}")
+    if "spacy-per-label.SmallTransformer.v1" in architectures:
+        extra = "[small]"  # Hugging Face's tokenizers
+    if "spacy-per-label" in architectures or isinstance(nlp.get_pipe("ner"), PerLabelRecognizer):
+        requirements.append(f"spacy-per-label{extra}>={spacy_per_label.__version__}")
     performance = {"ents_p": scores.p, "ents_r": scores.r, "ents_f": scores.f, "ents_per_type": by_label}
     own = {"performance": performance, "requirements": requirements}
     return nlp.meta | msgspec.structs.asdict(identity) | own

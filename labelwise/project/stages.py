@@ -28,8 +28,10 @@ SECTIONS = {  # that commands read by themselves
     "merge": ["tokenizer", "merge"],
     "check-folds": ["check"],
     "report": ["report"],
+    "report-small": ["report"],
     "report-gpu": ["report"],
     "package": ["package", "report"],
+    "package-small": ["package", "report"],
     "package-gpu": ["package", "report"],
 }
 # Outputs that DVC keeps until their stage runs: a merge prints what has changed since the earlier one.

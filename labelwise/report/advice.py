@@ -100,7 +100,7 @@ def advise(
     """Decide whether a pipeline may be used, and what to do next.
 
     curve (Curve | None): of the training on dev.
-    pipeline (str): "cpu" or "gpu".
+    pipeline (str): "cpu", "small" or "gpu".
     found (Mapping | None): by label, how many findings of each kind the check has.
     merge (Ledger | None): what became of the annotations.
     sample (int): cases of the random sample that are to be decided yet.
@@ -148,7 +148,7 @@ def _sentence(
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
     if not held and (ready or not close):
         verdict = "Ship" if ready == len(rows) else "Ship some"
-        return verdict, reach, f"weasel run package{'-gpu' * (pipeline == 'gpu')}"
+        return verdict, reach, f"weasel run package{'' if pipeline == 'cpu' else f'-{pipeline}'}"
     held = held or [(row, step) for row, step in rows if row.close]
     why = f"{reach}; {describe_mistakes(metrics)}"
     verdict = "Ship some" if ready else "Not yet"

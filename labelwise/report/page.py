@@ -62,7 +62,7 @@ def write_report(
     """Write the report of a pipeline as an HTML page, and return what it says; None if nothing was evaluated.
 
     root (Path | str): the folder of the project.
-    pipeline (str): "cpu" or "gpu".
+    pipeline (str): "cpu", "small" or "gpu".
     base (Base | None): an earlier evaluation.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     vectors (str): those that the pipeline has.

@@ -20,11 +20,16 @@ from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.train.reader import open_corpora
 from labelwise.train.training_config import Recognizer, TrainingConfig, default_config
 from labelwise.train.vectors import has_vectors
+from spacy_per_label.bert_weights import NoEncoderError
 
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
 DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 SMALL = 200  # texts of train
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
+NEEDS = {
+    "spacy-per-label.Transformer.v1": ("spacy_transformers", "use the environment of `make gpu`"),
+    "spacy-per-label.SmallTransformer.v1": ("tokenizers", "pip install tokenizers"),
+}
 UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
 
 
@@ -52,17 +57,19 @@ def read_settings(wanted: TrainingConfig) -> Config:
             f"{config}: [nlp] tokenizer is {own}, but {wanted.corpus} was merged with {rules.block}; take that of the "
             "corpus: delete the block, or write tokenizer = " + json.dumps(DEFAULT_TOKENIZER)
         )
-    if system.get("transformer") and find_spec("spacy_transformers") is None:
-        raise InputError(f"{config} needs spacy-transformers; use the environment of `make gpu`")
-    own_settings = {"portable": False, "small_batch": 0, "keep_untaught": False}
+    for architecture, (package, remedy) in NEEDS.items():
+        if architecture in str(settings["components"]) and find_spec(package) is None:
+            raise InputError(f"{config} needs the package {package}: {remedy}")
+    own_settings = {"portable": False, "half_weights": False, "small_batch": 0, "keep_untaught": False}
     if any(type(system.setdefault(name, default)) is not type(default) for name, default in own_settings.items()):
         raise InputError(
-            f"{config}: [system] portable is false or true, small_batch a number of words, or 0, and keep_untaught "
-            "false or true"
+            f"{config}: [system] portable, half_weights and keep_untaught are false or true, and small_batch is a "
+            "number of words, or 0"
         )
     check_supported(settings, config)
     if system["small_batch"] and is_small(wanted) and "training.batcher.size" not in wanted.overrides:
         settings["training"]["batcher"]["size"] = system["small_batch"]
+    fit_steps(wanted, settings)
     # A rate that falls until the last step falls until another last step, too.
     rate = settings["training"]["optimizer"].get("learn_rate")
     if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
@@ -75,6 +82,17 @@ def read_settings(wanted: TrainingConfig) -> Config:
     if wanted.vectors:
         use_vectors(settings, wanted.vectors)
     return settings
+
+
+def fit_steps(wanted: TrainingConfig, settings: Config) -> None:
+    """Set the steps of a config that leaves them to the size of train, in place: for so many epochs, within limits."""
+    training, system = settings["training"], settings["system"]
+    if training["max_steps"] or "epochs" not in system:
+        return
+    train = read_manifest(wanted.corpus).splits["train"]
+    words = train.words * min(1, (wanted.limit or train.texts) / max(1, train.texts))
+    steps = round(system["epochs"] * words / training["batcher"]["size"])
+    training["max_steps"] = max(system["least_steps"], min(steps, system["most_steps"]))
 
 
 def check_supported(settings: Config, config: Path) -> None:
@@ -195,7 +213,7 @@ def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:
     """
     try:
         nlp = init_nlp(settings, use_gpu=wanted.gpu_id)
-    except (ConfigValidationError, OSError) as error:
+    except (ConfigValidationError, NoEncoderError, OSError) as error:
         raise InputError(f"{wanted.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
     labels = json.loads((wanted.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))

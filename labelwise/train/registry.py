@@ -3,7 +3,8 @@
 All of it is for training only. A trained model holds none of it, and loads where labelwise isn't installed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import spacy
@@ -32,3 +33,15 @@ def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
         return nlp
 
     return set_tokenizer
+
+
+@spacy.registry.schedules("labelwise.warmup_linear.v1")
+def make_warmup_linear(initial_rate: float, warmup: float, total_steps: int) -> Iterator[float]:
+    """Yield rates that rise to the initial one, and then fall to zero, as `warmup_linear.v1` does.
+
+    warmup (float): the share of the steps in which they rise.
+    """
+    rising = max(1, round(warmup * total_steps))
+    for step in count():
+        factor = step / rising if step < rising else (total_steps - step) / max(1, total_steps - rising)
+        yield initial_rate * max(0.0, factor)

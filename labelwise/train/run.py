@@ -33,6 +33,7 @@ from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_lau
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE, Fitted
+from spacy_per_label.small_transformer import halve
 
 Log = Callable[[str], Any]
 
@@ -193,6 +194,8 @@ def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fi
     """
     nlp, folder, fitted = prepared.nlp, prepared.folder, None
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
+    if nlp.config["system"]["half_weights"]:
+        halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if wanted.recognizer == "per-label":
         shifts = OUTSIDE if is_small(wanted) else OUTSIDE[:1]
         fitted = fit(nlp, training.dev.texts(), shifts, lambda counts: score_counts(training, counts)[0])

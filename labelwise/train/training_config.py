@@ -8,19 +8,19 @@ from typing import Any, Literal
 from labelwise.base.errors import InputError
 from labelwise.base.files import PACKAGE
 from labelwise.base.parallel import check_workers
+from labelwise.base.sections import PipelineName
 from labelwise.base.settings import check_choice, check_choices
 
 Recognizer = Literal["per-label", "ner"]
 Precision = Literal["", "fp16", "bf16", "fp32"]
-ConfigName = Literal["cpu", "gpu"]
 
 
-def default_config(name: ConfigName) -> Path:
+def default_config(name: PipelineName) -> Path:
     """Find one of labelwise's own configs.
 
     RAISES (InputError): there is none of that name.
     """
-    check_choice("config", name, ConfigName)
+    check_choice("config", name, PipelineName)
     installed = PACKAGE / "project" / "clone"
     return (installed if installed.is_dir() else PACKAGE.parent) / "configs" / f"{name}.cfg"
 

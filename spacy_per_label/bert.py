@@ -1,0 +1,188 @@
+"""The encoder of BERT and its relatives in numpy, with its gradients, so that neither training nor use needs PyTorch.
+
+Texts lie one behind another in a table of wordpieces, and nothing is padded: only attention knows where a text ends.
+The layers are those of Devlin et al., BERT, NAACL 2019; gelu is the approximation by tanh (Hendrycks and Gimpel,
+Gaussian Error Linear Units, 2016), which differs from the exact one by less than 0.001. Attention has no dropout.
+
+A layer has weights with these names, each matrix of the shape (inputs, outputs):
+
+    qkv_W, qkv_b      queries, keys and values of all heads, side by side
+    out_W, out_b      what joins the heads
+    norm1_g, norm1_b  the scales and the shifts of the first normalization
+    up_W, up_b        to the wide layer
+    down_W, down_b    and back
+    norm2_g, norm2_b  of the second normalization
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+WEIGHTS = tuple(
+    f"{part}_{kind}"
+    for part, kinds in (("qkv", "Wb"), ("out", "Wb"), ("norm1", "gb"), ("up", "Wb"), ("down", "Wb"), ("norm2", "gb"))
+    for kind in kinds
+)
+ROOT = 0.7978845608  # of 2 / pi
+CUBE = 0.044715
+Drop = Callable[[np.ndarray], "np.ndarray | None"]  # draws a mask of the shape of an array
+Gradients = dict[str, np.ndarray]
+Backprop = Callable[[np.ndarray], tuple[np.ndarray, Gradients]]
+
+
+def encode_layer(
+    W: Mapping[str, np.ndarray], X: np.ndarray, ends: Sequence[int], heads: int, eps: float, drop: Drop | None = None
+) -> tuple[np.ndarray, Backprop | None]:
+    """Compute a layer's output.
+
+    W (Mapping): the layer's weights.
+    X (np.ndarray): the vectors of all wordpieces, of the shape (wordpieces, width).
+    ends (Sequence[int]): where each text ends.
+    heads (int): of the attention.
+    eps (float): is added to variances before they divide.
+    drop (Callable | None): draws masks of dropout in training; None predicts, in less memory.
+    RETURNS (tuple): the output, of the shape of X; and in training, what returns the gradient of X and of the weights.
+    """
+    train = drop is not None
+    mixed = X @ W["qkv_W"]
+    mixed += W["qkv_b"]
+    joined, shares = attend(mixed, ends, heads, train)
+    attended = joined @ W["out_W"]
+    attended += W["out_b"]
+    mask1 = drop_inplace(attended, drop)
+    attended += X
+    middle, back1 = normalize(attended, W["norm1_g"], W["norm1_b"], eps, train)
+    wide = middle @ W["up_W"]
+    wide += W["up_b"]
+    active, slope = gelu(wide, train)
+    out = active @ W["down_W"]
+    out += W["down_b"]
+    mask2 = drop_inplace(out, drop)
+    out += middle
+    Y, back2 = normalize(out, W["norm2_g"], W["norm2_b"], eps, train)
+    if not train:
+        return Y, None
+
+    def backprop(dY: np.ndarray) -> tuple[np.ndarray, Gradients]:
+        """Compute the gradients of the input and of the weights."""
+        dW: Gradients = {}
+        dout, dW["norm2_g"], dW["norm2_b"] = back2(dY)
+        dmiddle, ddown = dout, dout if mask2 is None else dout * mask2
+        dW["down_W"], dW["down_b"] = active.T @ ddown, ddown.sum(axis=0)
+        dwide = ddown @ W["down_W"].T
+        dwide *= slope
+        dW["up_W"], dW["up_b"] = middle.T @ dwide, dwide.sum(axis=0)
+        dmiddle = dmiddle + dwide @ W["up_W"].T
+        dX, dW["norm1_g"], dW["norm1_b"] = back1(dmiddle)
+        dattended = dX if mask1 is None else dX * mask1
+        dW["out_W"], dW["out_b"] = joined.T @ dattended, dattended.sum(axis=0)
+        dmixed = unattend(dattended @ W["out_W"].T, mixed, shares, ends, heads)
+        dW["qkv_W"], dW["qkv_b"] = X.T @ dmixed, dmixed.sum(axis=0)
+        return dX + dmixed @ W["qkv_W"].T, dW
+
+    return Y, backprop
+
+
+def drop_inplace(X: np.ndarray, drop: Drop | None) -> np.ndarray | None:
+    """Multiply with a mask of dropout, in place, and return it; None if there is none."""
+    mask = drop(X) if drop else None
+    if mask is not None:
+        X *= mask
+    return mask
+
+
+def attend(mixed: np.ndarray, ends: Sequence[int], heads: int, train: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Let the wordpieces of each text look at one another.
+
+    mixed (np.ndarray): queries, keys and values, of the shape (wordpieces, 3 * width).
+    RETURNS (tuple): the sums of values, of the shape (wordpieces, width); and in training, each text's shares, of the
+        shape (heads, wordpieces, wordpieces).
+    """
+    width, kept, start = mixed.shape[1] // 3, [], 0
+    out = np.empty((len(mixed), width), mixed.dtype)
+    for end in ends:
+        query, key, value = split_heads(mixed[start:end], heads)
+        shares = query @ key.transpose(0, 2, 1)
+        shares *= (width // heads) ** -0.5
+        shares -= shares.max(axis=-1, keepdims=True)
+        np.exp(shares, out=shares)
+        shares /= shares.sum(axis=-1, keepdims=True)
+        split_heads(out[start:end], heads, 1)[0][...] = shares @ value
+        if train:
+            kept.append(shares)
+        start = end
+    return out, kept
+
+
+def unattend(
+    dout: np.ndarray, mixed: np.ndarray, kept: Sequence[np.ndarray], ends: Sequence[int], heads: int
+) -> np.ndarray:
+    """Compute the gradient of queries, keys and values; see `attend`."""
+    dmixed, start = np.empty_like(mixed), 0
+    scale = (dout.shape[1] // heads) ** -0.5
+    for end, shares in zip(ends, kept, strict=True):
+        query, key, value = split_heads(mixed[start:end], heads)
+        dquery, dkey, dvalue = split_heads(dmixed[start:end], heads)
+        (dsums,) = split_heads(dout[start:end], heads, 1)
+        dvalue[...] = shares.transpose(0, 2, 1) @ dsums
+        dshares = dsums @ value.transpose(0, 2, 1)
+        dshares -= np.einsum("hpq,hpq->hp", dshares, shares)[..., None]
+        dshares *= shares
+        dshares *= scale
+        dquery[...] = dshares @ key
+        dkey[...] = dshares.transpose(0, 2, 1) @ query
+        start = end
+    return dmixed
+
+
+def split_heads(X: np.ndarray, heads: int, parts: int = 3) -> list[np.ndarray]:
+    """View each part of a table, of the shape (wordpieces, parts * width), as (heads, wordpieces, width / heads)."""
+    return list(X.reshape(len(X), parts, heads, -1).transpose(1, 2, 0, 3))
+
+
+def normalize(
+    X: np.ndarray, scales: np.ndarray, shifts: np.ndarray, eps: float, train: bool
+) -> tuple[np.ndarray, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+    """Give each row a mean of 0 and a variance of 1, then scales and shifts; X is overwritten.
+
+    RETURNS (tuple): the rows; and in training, what returns the gradients of X, of scales and of shifts.
+    """
+    X -= X.mean(axis=1, keepdims=True)
+    deviations = np.sqrt(np.einsum("ij,ij->i", X, X)[:, None] / X.shape[1] + eps)
+    X /= deviations
+    Y = X * scales if train else np.multiply(X, scales, out=X)
+    Y += shifts
+
+    def backprop(dY: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute the gradients."""
+        dX = dY * scales
+        dX -= dX.mean(axis=1, keepdims=True) + X * (np.einsum("ij,ij->i", dX, X)[:, None] / X.shape[1])
+        dX /= deviations
+        return dX, np.einsum("ij,ij->j", dY, X), dY.sum(axis=0)
+
+    return Y, backprop
+
+
+def gelu(X: np.ndarray, train: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Compute gelu, and in training its slope at each number; otherwise X is overwritten."""
+    square = X * X
+    tanh = square * CUBE
+    tanh += 1
+    tanh *= X
+    tanh *= ROOT
+    np.tanh(tanh, out=tanh)
+    if not train:
+        tanh += 1
+        X *= 0.5
+        X *= tanh
+        return X, None
+    square *= 3 * CUBE * ROOT
+    square += ROOT
+    square *= X
+    square *= 1 - tanh * tanh
+    tanh += 1
+    square += tanh
+    square *= 0.5
+    tanh *= X
+    tanh *= 0.5
+    return tanh, square

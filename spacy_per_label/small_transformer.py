@@ -1,0 +1,262 @@
+"""A small transformer as the layer that gives tokens their vectors, trained and used on the CPU, without PyTorch.
+
+A word's wordpieces are those of Hugging Face's `tokenizers`; a token has the mean of its wordpieces' vectors. A text
+that is longer than a window is computed in several, of about the same length, and the tokens beside a window's own are
+given to the transformer, too, so that the first and the last ones are seen in context:
+
+    text           a b c d e f g h i j
+    windows        a b c d e[f g]           with the tokens in brackets for context
+                      [d e]f g h i j
+
+The layers have rates of their own: the highest learns at a share of the optimizer's rate, each one below at a share of
+that (Howard and Ruder, Universal Language Model Fine-tuning for Text Classification, ACL 2018), the embeddings not at
+all.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.tokens import Doc
+from spacy.util import registry
+from thinc.api import Model, Optimizer
+from thinc.shims import Shim
+from thinc.types import Floats2d
+
+from spacy_per_label.bert import WEIGHTS, drop_inplace, encode_layer, normalize
+from spacy_per_label.bert_weights import read_encoder
+
+LONGEST = 24  # wordpieces of a token, the first ones
+BATCH = 1_500  # wordpieces that are predicted at a time
+
+
+@registry.architectures("spacy-per-label.SmallTransformer.v1")
+def make_small_transformer(
+    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.85, frozen: int = 0
+) -> Model[list[Doc], list[Floats2d]]:
+    """Make a layer that gives each token the mean of its wordpieces' vectors.
+
+    name (str): of a folder, a package or a model on the hub; see `read_encoder`.
+    window (int): wordpieces that are given to the transformer at a time, about.
+    context (int): of these, those before and after a window's own, in texts that are longer.
+    rate (float): the rate at which the highest layer learns, as a share of the optimizer's.
+    decay (float): the rate of each layer, as a share of that above it.
+    frozen (int): the number of layers, the lowest ones, that don't learn.
+    """
+    model: Model[list[Doc], list[Floats2d]] = Model(
+        "small_transformer",
+        _forward,
+        init=partial(_init, name),
+        dims={"nO": None},
+        attrs={
+            "window": window,
+            "context": context,
+            "frozen": frozen,
+            "tokenizer": "",
+            "layers": 0,
+            "heads": 1,
+            "eps": 1e-12,
+            "first_position": 0,
+            "dropout_rate": 0.0,
+        },
+    )
+    model.shims.append(LayerRates(model, rate, decay))
+    return model
+
+
+class LayerRates(Shim):
+    """Updates the layers of a transformer, each at its rate, before thinc would update all at one rate."""
+
+    def __init__(self, model: Any, rate: float, decay: float) -> None:
+        """Take the transformer, the rate of its highest layer, and what is left of a layer's rate in the one below."""
+        super().__init__(model)
+        self.rate, self.decay = rate, decay
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Update the parameters that have gradients, and forget these, or thinc would update with them, too."""
+        model = self._model
+        for name in model.param_names:
+            if model.has_grad(name):
+                depth = model.attrs["layers"] - 1 - int(name.split(".")[0])
+                array, _ = optimizer(
+                    (model.id, name),
+                    model.get_param(name),
+                    model.get_grad(name),
+                    lr_scale=self.rate * self.decay**depth,
+                )
+                model.set_param(name, array)
+                del model._params._grads[model.id, name]
+
+    def to_bytes(self) -> bytes:
+        """Save nothing: the config has the rates."""
+        return b""
+
+    def from_bytes(self, bytes_data: bytes) -> "LayerRates":
+        """Load nothing."""
+        return self
+
+
+def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
+    """Read the transformer; what was learnt is forgotten."""
+    encoder = read_encoder(name)
+    for key, array in encoder.weights.items():
+        model.set_param(key, model.ops.asarray(array))
+    for key in ("tokenizer", "layers", "heads", "eps", "first_position"):
+        model.attrs[key] = getattr(encoder, key)
+    model.set_dim("nO", encoder.weights["word"].shape[1], force=True)
+
+
+def _forward(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
+    """Return the vectors of the tokens of each text."""
+    sizes = [len(doc) for doc in docs]
+    windows = [window for doc in docs for window in find_windows(model, doc)]
+    if not windows:
+        return [model.ops.alloc_f((size, model.get_dim("nO"))) for size in sizes], lambda gradients: []
+    batches = [windows] if is_train else list(batch_windows(windows))
+    outputs, backprops = zip(*(encode(model, batch, is_train) for batch in batches), strict=True)
+    X = np.concatenate(outputs)
+    backprop_windows = backprops[0]
+
+    def backprop(dYs: list[Any]) -> list[Any]:
+        """Give the transformer the gradients of the tokens' vectors."""
+        backprop_windows(np.concatenate(dYs))
+        return []
+
+    return model.ops.unflatten(X, np.array(sizes, "int32")), backprop
+
+
+def halve(model: Any, file: Path) -> None:
+    """Save a model again, with the weights of its small transformer, if it has one, in half precision.
+
+    In memory, they are in single precision whenever they are computed with, but have lost what was rounded.
+    """
+    small = [node for node in model.walk() if node.name == "small_transformer"]
+    for node in small:
+        for name in node.param_names:
+            node.set_param(name, node.get_param(name).astype("float16"))
+    if small:
+        file.unlink()  # a checkpoint may share it
+        model.to_disk(file)
+
+
+class Window(NamedTuple):
+    """A part of a text that is given to the transformer at a time.
+
+    ids (np.ndarray): of its wordpieces, between those that begin and end it.
+    first (int): the wordpiece that its own tokens begin with.
+    counts (np.ndarray): how many wordpieces each of its own tokens has.
+    """
+
+    ids: np.ndarray
+    first: int
+    counts: np.ndarray
+
+
+def find_windows(model: Model, doc: Doc) -> list[Window]:
+    """Cut a text into windows; white space has no wordpiece. A text without a token has none."""
+    tokenizer = read_tokenizer(model.attrs["tokenizer"])
+    pieces = [tokenizer.split(doc.vocab.strings[orth]) for orth in doc.to_array(ORTH).tolist()]
+    if not pieces:
+        return []
+    counts = np.array([len(each) for each in pieces])
+    ends = np.cumsum(counts)
+    ids = np.array([piece for each in pieces for piece in each], int)
+    context, own = model.attrs["context"], model.attrs["window"] - 2
+    parts = 1
+    if len(ids) > own:
+        parts = math.ceil(len(ids) / (own - 2 * context))
+    cuts = np.searchsorted(ends, np.arange(1, parts) * len(ids) / parts).tolist()
+    found = []
+    for begin, end in pairwise(sorted({0, *cuts, len(pieces)})):
+        first, last = ends[begin] - counts[begin], ends[end - 1]
+        before, after = max(0, first - context), min(len(ids), last + context)
+        found.append(
+            Window(
+                np.array([tokenizer.begin, *ids[before:after], tokenizer.end]), first - before + 1, counts[begin:end]
+            )
+        )
+    return found
+
+
+def batch_windows(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
+    """Divide windows into batches of some BATCH wordpieces, in order."""
+    ends = np.cumsum([len(window.ids) for window in windows])
+    cuts = np.flatnonzero(np.diff(ends // BATCH)) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), len(windows)]):
+        yield windows[begin:end]
+
+
+def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.ndarray, Callable[[np.ndarray], None]]:
+    """Compute the vectors of the windows' own tokens.
+
+    RETURNS (tuple): the vectors, of the shape (tokens, width), and what adds up the gradients of the layers' weights.
+    """
+    attrs, lengths = model.attrs, np.array([len(window.ids) for window in windows])
+    rate = attrs["dropout_rate"]
+    drop = (lambda X: model.ops.get_dropout_mask(X.shape, rate) if rate else None) if is_train else None
+    ends = np.cumsum(lengths)
+    places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths) + attrs["first_position"]
+    if model.get_param("word").dtype == np.float16:  # as it was saved
+        for name in model.param_names:
+            model.set_param(name, model.get_param(name).astype("float32"))
+    W = {name: model.get_param(name) for name in model.param_names}
+    X = W["word"][np.concatenate([window.ids for window in windows])] + W["position"][places]
+    X, _ = normalize(X, W["norm_g"], W["norm_b"], attrs["eps"], False)
+    drop_inplace(X, drop)
+    backprops = []
+    for number in range(attrs["layers"]):
+        learns = is_train and number >= attrs["frozen"]
+        layer = {name: W[f"{number}.{name}"] for name in WEIGHTS}
+        X, backprop_layer = encode_layer(
+            layer, X, ends.tolist(), attrs["heads"], attrs["eps"], drop if learns else None
+        )
+        backprops.append((number, backprop_layer))
+    counts = np.concatenate([window.counts for window in windows])
+    firsts = [window.first + np.cumsum(window.counts) - window.counts for window in windows]
+    starts = np.concatenate(firsts) + np.repeat(ends - lengths, [len(window.counts) for window in windows])
+    pieces = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    tokens = np.repeat(np.arange(len(counts), dtype="int32"), counts)
+    shares = (1 / np.maximum(counts, 1))[:, None].astype("float32")
+    Y = np.zeros((len(counts), X.shape[1]), "float32")
+    model.ops.scatter_add(Y, tokens, X[pieces] * shares[tokens])
+    shape = X.shape
+
+    def backprop(dY: np.ndarray) -> None:
+        """Add up the gradients of the layers that learn."""
+        dX = np.zeros(shape, "float32")
+        dX[pieces] = (dY * shares)[tokens]
+        for number, backprop_layer in reversed(backprops):
+            if backprop_layer is None:
+                break
+            dX, gradients = backprop_layer(dX)
+            for name, gradient in gradients.items():
+                model.inc_grad(f"{number}.{name}", gradient)
+
+    return Y, backprop
+
+
+class PieceTokenizer:
+    """Cuts words into a transformer's wordpieces, each form once.
+
+    written (str): what `tokenizers` makes a tokenizer of.
+    begin, end (int): the wordpieces that a text begins and ends with.
+    """
+
+    def __init__(self, written: str) -> None:
+        """Make the tokenizer."""
+        from tokenizers import Tokenizer
+
+        self.tokenizer = Tokenizer.from_str(written)
+        self.begin, self.end = self.tokenizer.encode("").ids
+        self.split = lru_cache(maxsize=2**15)(self._split)
+
+    def _split(self, form: str) -> list[int]:
+        return self.tokenizer.encode([form], is_pretokenized=True, add_special_tokens=False).ids[:LONGEST]
+
+
+read_tokenizer = lru_cache(maxsize=2)(PieceTokenizer)

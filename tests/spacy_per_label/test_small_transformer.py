@@ -1,0 +1,234 @@
+"""The transformer in numpy, against PyTorch's of the same weights."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc
+from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
+
+from spacy_per_label.bert_weights import NoEncoderError, read_encoder
+from spacy_per_label.small_transformer import find_windows, make_small_transformer
+
+transformers = pytest.importorskip("transformers")
+torch = pytest.importorskip("torch")
+NLP = spacy.blank("en")
+WORDS = ["Ann", "met", "Bob", "in", "Mülheim", ",", "paid", "30", "EUR", "😀", "and", "left", "."]
+TEXTS = ["Ann met Bob.", "", "  \n ", "a", "word " * 200, "Zoë paid 30 EUR 😀.", "a" * 300]
+FAMILIES = {
+    "bert": (transformers.BertConfig, transformers.BertModel, {}),
+    "roberta": (transformers.RobertaConfig, transformers.RobertaModel, {"type_vocab_size": 1}),
+    "xlm-roberta": (transformers.XLMRobertaConfig, transformers.XLMRobertaModel, {"type_vocab_size": 1}),
+    "distilbert": (transformers.DistilBertConfig, transformers.DistilBertModel, {}),
+}
+TANH = "gelu_pytorch_tanh"  # our approximation of gelu
+
+
+def make_tokenizer(kind: str) -> Any:
+    """Make a fast tokenizer as the family has it, trained on a few words."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+    if kind == "roberta":
+        special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        made = Tokenizer(models.BPE())
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        made.train_from_iterator(
+            WORDS * 5, trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet)
+        )
+    elif kind == "xlm-roberta":
+        special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        made = Tokenizer(models.Unigram())
+        made.pre_tokenizer = pre_tokenizers.Metaspace()
+        trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=special, unk_token="<unk>")
+        made.train_from_iterator(WORDS * 5, trainer)
+    else:
+        special = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
+        made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        made.normalizer = normalizers.BertNormalizer()
+        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        made.train_from_iterator(WORDS * 5, trainers.WordPieceTrainer(vocab_size=120, special_tokens=special))
+    begin, _, end, *_ = special
+    pairs = [(token, made.token_to_id(token)) for token in (begin, end)]
+    made.post_processor = processors.TemplateProcessing(single=f"{begin} $A {end}", special_tokens=pairs)
+    made.enable_truncation(8)
+    made.enable_padding(length=8)
+    return made
+
+
+def save_transformer(folder: Path, kind: str, **given: Any) -> Path:
+    """Save a transformer of two layers, randomly initialized, as the hub has them."""
+    config_of, model_of, options = FAMILIES[kind]
+    made = make_tokenizer(kind)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    if kind == "distilbert":
+        sizes = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4}
+    torch.manual_seed(1)
+    config = config_of(vocab_size=made.get_vocab_size(), pad_token_id=1, **sizes, **options, **given)
+    model = model_of(config)
+    for parameter in model.parameters():  # as initialized, biases are zeros, and scales ones
+        parameter.data += 0.1 * torch.randn(parameter.shape)
+    model.save_pretrained(folder)
+    made.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> dict[str, Path]:
+    return {kind: save_transformer(tmp_path_factory.mktemp(kind), kind) for kind in FAMILIES}
+
+
+def make(folder: Path | str, **options: Any) -> Model:
+    model = make_small_transformer(str(folder), **options)
+    model.initialize()
+    return model
+
+
+def torch_vectors(folder: Path, docs: list[Doc], activation: str = TANH) -> tuple[list[Any], Any]:
+    """Compute the means of wordpieces' vectors by PyTorch, text by text, as `transformers` tokenizes their words."""
+    from tokenizers import Tokenizer
+
+    reference = transformers.AutoModel.from_pretrained(folder).eval()
+    for module in reference.modules():
+        for name in ("intermediate_act_fn", "activation"):
+            if hasattr(module, name):
+                setattr(module, name, transformers.activations.ACT2FN[activation])
+    written = json.loads((folder / "tokenizer.json").read_text(encoding="utf8")) | {"truncation": None, "padding": None}
+    if written["pre_tokenizer"]["type"] == "ByteLevel":
+        written["pre_tokenizer"]["add_prefix_space"] = True
+    tokenizer = Tokenizer.from_str(json.dumps(written))
+    found = []
+    for doc in docs:
+        encoded = tokenizer.encode([token.text for token in doc], is_pretokenized=True)
+        hidden = reference(input_ids=torch.tensor([encoded.ids])).last_hidden_state[0]
+        owners = torch.tensor([-1 if word is None else word for word in encoded.word_ids])
+        rows = [hidden[owners == number] for number in range(len(doc))]
+        found.append(torch.stack([row.mean(0) if len(row) else torch.zeros(hidden.shape[1]) for row in rows]))
+    return found, reference
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_vectors_and_gradients_are_pytorchs(folders, kind):
+    model, docs = make(folders[kind]), [Doc(NLP.vocab, WORDS[:count]) for count in (13, 1, 5)]
+    expected, reference = torch_vectors(folders[kind], docs)
+    vectors, backprop = model.begin_update(docs)
+    gradients = [np.random.default_rng(n).normal(size=one.shape).astype("float32") for n, one in enumerate(vectors)]
+    torch.autograd.backward(expected, [torch.tensor(one) for one in gradients])
+    backprop(gradients)
+    for one, other in zip(vectors, expected, strict=True):
+        np.testing.assert_allclose(one, other.detach(), atol=1e-5)
+    theirs = {name: one.grad.numpy() for name, one in reference.named_parameters() if one.grad is not None}
+    ours = {name: model.get_grad(name) for name in model.param_names if model.has_grad(name)}
+    assert len(ours) == 2 * 12
+    compared = {
+        "1.down_W": ("layer.1.output.dense.weight", "layer.1.ffn.lin2.weight"),
+        "0.norm1_g": ("layer.0.attention.output.LayerNorm.weight", "layer.0.sa_layer_norm.weight"),
+        "0.up_b": ("layer.0.intermediate.dense.bias", "layer.0.ffn.lin1.bias"),
+    }
+    for name, ends in compared.items():
+        [other] = [theirs[one] for one in theirs if one.endswith(ends)]
+        np.testing.assert_allclose(ours[name], other.T, atol=1e-4)
+    queries = ("layer.0.attention.self.query.weight", "layer.0.attention.q_lin.weight")
+    [query] = [theirs[one] for one in theirs if one.endswith(queries)]
+    np.testing.assert_allclose(ours["0.qkv_W"][:, :32], query.T, atol=1e-4)
+
+
+def test_the_exact_gelu_gives_nearly_the_same(folders):
+    doc = Doc(NLP.vocab, WORDS)
+    [exact], _ = torch_vectors(folders["bert"], [doc], "gelu")
+    np.testing.assert_allclose(make(folders["bert"]).predict([doc])[0], exact.detach(), atol=5e-3)
+
+
+def test_a_text_has_the_vectors_that_it_has_alone(folders):
+    model, docs = make(folders["bert"]), [NLP.make_doc(text) for text in TEXTS]
+    together = model.predict(docs)
+    learnt, _ = model.begin_update(docs)
+    for doc, one, other in zip(docs, together, learnt, strict=True):
+        assert one.shape == (len(doc), 32)
+        np.testing.assert_allclose(one, model.predict([doc])[0], atol=1e-5)
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    assert not together[2].any()  # white space has no wordpiece
+    assert model.predict([NLP.make_doc("")])[0].shape == (0, 32)
+
+
+@pytest.mark.parametrize("count", [5, 40, 200])
+def test_windows_have_each_token_once_and_its_neighbours(folders, count):
+    model = make(folders["bert"], window=30, context=5)
+    doc = Doc(NLP.vocab, [WORDS[n % 9] for n in range(count)])
+    whole = [piece for window in find_windows(make(folders["bert"], window=5000), doc) for piece in window.ids[1:-1]]
+    windows, own = find_windows(model, doc), []
+    for window in windows:
+        pieces = window.ids[window.first : window.first + window.counts.sum()]
+        own += pieces.tolist()
+        assert len(window.ids) <= 30 + 6  # a word is never cut
+    assert own == whole
+    assert sum(len(window.counts) for window in windows) == count
+    for before, after in pairwise(windows):
+        assert len(before.ids) - before.first - before.counts.sum() - 1 == 5  # wordpieces of context behind
+        assert after.first - 1 == 5
+
+
+def test_layers_learn_at_their_own_rates_and_frozen_ones_not_at_all(folders):
+    model = make(folders["bert"], rate=0.1, decay=0.5, frozen=0)
+    before = {name: model.get_param(name).copy() for name in model.param_names}
+    _, backprop = model.begin_update([Doc(NLP.vocab, WORDS)])
+    backprop([np.ones((len(WORDS), 32), "float32")])
+    model.finish_update(Adam(0.01, L2=0, grad_clip=0))  # Adam's first step is the rate, whatever the gradient
+    moved = {name: np.abs(model.get_param(name) - before[name]).max() for name in before}
+    assert moved["1.up_W"] == pytest.approx(0.001, rel=0.05)
+    assert moved["0.up_W"] == pytest.approx(0.0005, rel=0.05)
+    assert moved["word"] == moved["position"] == 0
+    assert not any(model.get_grad(name).any() for name in model.param_names if model.has_grad(name))
+    frozen = make(folders["bert"], frozen=1)
+    _, backprop = frozen.begin_update([Doc(NLP.vocab, WORDS)])
+    backprop([np.ones((len(WORDS), 32), "float32")])
+    assert {name[0] for name in frozen.param_names if frozen.has_grad(name)} == {"1"}
+
+
+def test_dropout_is_drawn_in_training_alone(folders):
+    model, docs = make(folders["bert"]), [Doc(NLP.vocab, WORDS)]
+    set_dropout_rate(model, 0.3)
+    fix_random_seed(0)
+    first, second, third = (model.begin_update(docs)[0][0] for _ in range(3))
+    assert not np.allclose(first, second)
+    assert not np.allclose(second, third)
+    assert np.array_equal(model.predict(docs)[0], model.predict(docs)[0])
+    fix_random_seed(0)
+    assert np.array_equal(first, model.begin_update(docs)[0][0])
+
+
+def test_it_is_loaded_without_its_folder(folders, tmp_path):
+    model, docs = make(folders["roberta"]), [Doc(NLP.vocab, WORDS)]
+    loaded = make_small_transformer("gone").from_bytes(model.to_bytes())
+    assert np.array_equal(loaded.predict(docs)[0], model.predict(docs)[0])
+    assert str(folders["roberta"]).encode() not in model.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "t5"}, "model_type 't5'"),
+        ({"hidden_act": "relu"}, "activation 'relu'"),
+        ({"position_embedding_type": "relative_key"}, "families bert"),
+    ],
+)
+def test_another_family_is_named(folders, tmp_path, change, message):
+    for file in folders["bert"].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(NoEncoderError, match=message):
+        read_encoder(str(tmp_path))
+
+
+def test_a_name_that_nobody_has_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(NoEncoderError, match="nobody/has-this: neither a package, nor a folder"):
+        read_encoder("nobody/has-this")
+    with pytest.raises(NoEncoderError, match=r"has config\.json, tokenizer\.json"):
+        read_encoder(str(tmp_path))
