@@ -5,7 +5,8 @@ PyTorch and spacy-transformers when it is imported, and pipelines without a tran
 """
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -29,13 +30,17 @@ class TransformerShim(HFShim):
       kilobyte of the host's memory for each tensor and step.
     """
 
-    def __init__(self, *given: Any, half_weights: bool = False, **options: Any) -> None:
+    def __init__(
+        self, *given: Any, half_weights: bool = False, rate: float = 1.0, decay: float = 1.0, **options: Any
+    ) -> None:
         """Hold a transformer; see `HFShim`.
 
         half_weights (bool): save weights in fp16, in half the space; they are computed with as before.
+        rate (float): the rate at which the highest layer learns, as a share of the optimizer's.
+        decay (float): the rate of each layer, and of the embeddings, as a share of that above it.
         """
         super().__init__(*given, **options)
-        self.half_weights = half_weights
+        self.half_weights, self.rate, self.decay = half_weights, rate, decay
         self._states: dict[str, tuple[tuple[Any, Any], tuple[torch.Tensor, ...]]] = {}
 
     def _autocast(self) -> torch.autocast:
@@ -88,22 +93,24 @@ class TransformerShim(HFShim):
 
     def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
         """Update parameters as the optimizer does."""
+        rates = layer_rates([name for name, _ in self._model.named_parameters()], self.rate, self.decay)
         for name, one in trained:
             array, gradient = (torch2xp(each) for each in (one.data, one.grad))  # type: Any, Any
-            array[...], _ = optimizer((self.id, name), array, gradient)
+            array[...], _ = optimizer((self.id, name), array, gradient, lr_scale=rates[name])
 
     def _adamw(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
         """Update parameters as thinc's Adam does: it clips each tensor, and doesn't correct the bias for eps."""
-        groups: dict[int, list[tuple[str, Any]]] = {}
+        rates = layer_rates([name for name, _ in self._model.named_parameters()], self.rate, self.decay)
+        groups: dict[tuple[int, float], list[tuple[str, Any]]] = {}
         for name, one in trained:
-            groups.setdefault(optimizer.nr_update[self.id, name] + 1, []).append((name, one))
-        for count, group in groups.items():
-            self._update(optimizer, group, optimizer.eps / math.sqrt(1 - optimizer.b2**count))
+            groups.setdefault((optimizer.nr_update[self.id, name] + 1, rates[name]), []).append((name, one))
+        for (count, rate), group in groups.items():
+            self._update(optimizer, group, rate, optimizer.eps / math.sqrt(1 - optimizer.b2**count))
             for name, _ in group:
                 optimizer.nr_update[self.id, name] = count
 
-    def _update(self, optimizer: Optimizer, trained: list[tuple[str, Any]], eps: float) -> None:
-        """Clip the gradients of parameters that were updated equally often, and update them."""
+    def _update(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rate: float, eps: float) -> None:
+        """Clip the gradients of parameters that were updated equally often, and update them at a share of the rate."""
         parameters, gradients = [one.data for _, one in trained], [one.grad for _, one in trained]
         steps, firsts, seconds = zip(*(self._state(optimizer, name, one.data) for name, one in trained), strict=True)
         if optimizer.grad_clip:
@@ -119,7 +126,7 @@ class TransformerShim(HFShim):
             fused=True,
             amsgrad=False,
             maximize=False,
-            lr=optimizer.learn_rate,
+            lr=optimizer.learn_rate * rate,
             beta1=optimizer.b1,
             beta2=optimizer.b2,
             eps=eps,
@@ -142,6 +149,19 @@ class TransformerShim(HFShim):
             tensors = (xp2torch(array, device=parameter.device).reshape(parameter.shape) for array in arrays)
             known = self._states[name] = (arrays, (step, *tensors))
         return known[1]
+
+
+def layer_rates(names: Sequence[str], rate: float, decay: float) -> dict[str, float]:
+    """Give each parameter of a transformer its rate, by the number of its layer: "encoder.layer.3.output.dense.bias".
+
+    What is above the layers has the rate of the highest, and the embeddings have a lower one than the lowest.
+    """
+    found = {name: re.search(r"\.(\d+)\.", name) for name in names}
+    numbers = {name: int(match[1]) for name, match in found.items() if match}
+    last = max(numbers.values(), default=-1)
+    for name in names:
+        numbers.setdefault(name, -1 if "embeddings" in name else last)
+    return {name: rate * decay ** (last - number) for name, number in numbers.items()}
 
 
 def is_adamw(optimizer: Optimizer) -> bool:

@@ -31,6 +31,8 @@ def make_transformer(
     mixed_precision: bool = False,
     grad_scaler_config: dict[str, Any] = {},  # noqa: B006
     half_weights: bool = False,
+    rate: float = 1.0,
+    decay: float = 1.0,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a layer that gives each token the mean of its wordpieces' vectors.
 
@@ -39,6 +41,8 @@ def make_transformer(
     tokenizer_config, transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
     mixed_precision (bool): compute in half precision on a GPU: fp16 if gradients are scaled, else bf16.
     half_weights (bool): save weights in fp16.
+    rate, decay (float): the rate at which the highest layer learns, as a share of the optimizer's, and that of each
+        layer as a share of that above it.
     """
     from spacy_transformers import TransformerModel
     from spacy_transformers.span_getters import configure_strided_spans
@@ -49,7 +53,7 @@ def make_transformer(
     model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config))
     shims: list[Any] = model.layers[0].shims
     options: dict[str, Any] = {"mixed_precision": mixed_precision, "grad_scaler_config": dict(grad_scaler_config)}
-    shims[:] = [TransformerShim(shims[0]._hfmodel, half_weights=half_weights, **options)]
+    shims[:] = [TransformerShim(shims[0]._hfmodel, half_weights=half_weights, rate=rate, decay=decay, **options)]
     return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model])
 
 

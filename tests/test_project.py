@@ -69,14 +69,14 @@ def test_a_command_depends_on_all_code_that_it_uses_and_on_no_other(name):
     assert code == needed(COMMANDS[name])
 
 
-@pytest.mark.parametrize(
-    ("cpus", "gpus"), [("evaluate-cpu", "evaluate-gpu"), ("report", "report-gpu"), ("package", "package-gpu")]
-)
-def test_a_command_of_the_gpu_depends_on_what_the_cpus_does(cpus, gpus):
-    assert [dep.replace("cpu", "gpu") for dep in COMMANDS[cpus]["deps"]] == COMMANDS[gpus]["deps"]
+@pytest.mark.parametrize("pipeline", ["small", "gpu"])
+@pytest.mark.parametrize("cpus", ["evaluate-cpu", "report", "package"])
+def test_a_command_of_another_pipeline_depends_on_what_the_cpus_does(cpus, pipeline):
+    other = f"{cpus.removesuffix('-cpu')}-{pipeline}"
+    assert [dep.replace("cpu", pipeline) for dep in COMMANDS[cpus]["deps"]] == COMMANDS[other]["deps"]
 
 
-@pytest.mark.parametrize("name", ["train-cpu", "train-gpu"])
+@pytest.mark.parametrize("name", ["train-cpu", "train-small", "train-gpu"])
 def test_a_fingerprint_covers_the_folders_that_the_command_depends_on(name):
     packages = ("labelwise/", "spacy_per_label")
     code = [dep for dep in COMMANDS[name]["deps"] if dep.startswith(packages) and not dep.endswith(".py")]

@@ -336,17 +336,22 @@ RECOGNIZER: dict[str, tuple] = {
 VARIABLES = {
     "brat_dir": {"make-demo unless_brat", "convert-brat brat_dir"},
     "datasets": {"merge datasets"},
-    "seed": {"train-cpu seed", "check-folds seed", "train-gpu seed"},
+    "seed": {"train-cpu seed", "check-folds seed", "train-small seed", "train-gpu seed"},
     "cpu_steps": {"train-cpu max_steps"},
+    "small_steps": {"train-small max_steps"},
     "gpu_steps": {"train-gpu max_steps"},
-    "limit": {"train-cpu limit", "train-gpu limit"},
+    "limit": {"train-cpu limit", "train-small limit", "train-gpu limit"},
     "gpu_id": {"train-gpu gpu_id", "evaluate-gpu gpu_id"},
     "gpus": {"train-gpu gpus"},
     "transformer_name": {"train-gpu transformer_name"},
+    "small_transformer": {"train-small transformer_name"},
     "precision": {"train-gpu precision"},
     "vectors": {"vectors name", "report vectors"},
-    "recognizer": {"train-cpu recognizer", "train-gpu recognizer"},
-    "workers": {f"{name} workers" for name in ("train-cpu", "evaluate-cpu", "check-folds", "predict")},
+    "recognizer": {"train-cpu recognizer", "train-small recognizer", "train-gpu recognizer"},
+    "workers": {
+        f"{name} workers"
+        for name in ("train-cpu", "evaluate-cpu", "train-small", "evaluate-small", "check-folds", "predict")
+    },
 }
 
 
@@ -356,7 +361,9 @@ def test_no_option_no_setting_and_no_variable_is_left_out():
     fields = {(kind, name) for kind, struct in STRUCTS.items() for name in struct.__struct_fields__}
     rows = {(kind, name) for (_, kind), own in SETTINGS.items() for name in own}
     assert rows == fields - {("merge", "tokenizer")}
-    read = {(name.removesuffix("-gpu"), kind) for name, kinds in READ_BY.items() for kind in kinds}
+    read = {
+        (name.removesuffix("-gpu").removesuffix("-small"), kind) for name, kinds in READ_BY.items() for kind in kinds
+    }
     commands = {"convert_brat": "convert-brat", "check_labels": "check-folds", "export": "export-prodigy"}
     assert {(commands.get(name, name), kind) for name, kind in SETTINGS} == read
     assert VARIABLES.keys() == PROJECT["vars"].keys()

@@ -71,10 +71,15 @@ def read_settings(wanted: TrainingConfig) -> Config:
         settings["training"]["batcher"]["size"] = system["small_batch"]
     fit_steps(wanted, settings)
     # A rate that falls until the last step falls until another last step, too.
-    rate = settings["training"]["optimizer"].get("learn_rate")
-    if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
-        rate["total_steps"] = settings["training"]["max_steps"]
     training = settings["training"]
+    rate = training["optimizer"].get("learn_rate")
+    if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
+        rate["total_steps"] = training["max_steps"]
+    if isinstance(rate, dict) and 0 < training["max_steps"] <= rate.get("warmup_steps", 0):
+        raise InputError(
+            f"{config}: the learning rate rises for {rate['warmup_steps']:,} steps, and training ends after "
+            f"{training['max_steps']:,}; give fewer warmup_steps, or a share: labelwise.warmup_linear.v1"
+        )
     if training["max_steps"] and "training.eval_frequency" not in wanted.overrides:
         # Of half of the steps, and of a quarter, it must be known how good they were; see `undertrained.expect_gain`.
         training["eval_frequency"] = max(1, min(training["eval_frequency"], training["max_steps"] // 4))

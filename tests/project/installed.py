@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from labelwise.package.wheel import build_recognizer
 from tests.clone import IDENTITY, tracked
 from tests.conftest import ROOT, run_command
 
@@ -48,7 +49,8 @@ def run_build(source: Path, folder: Path) -> Path:
 
 
 def install(wheel: Path, site: Path) -> Installed:
-    """Install a wheel without what it requires."""
+    """Install a wheel with the recognizer's, without what else it requires."""
+    build_recognizer(wheel.parent)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--target", site, wheel], check=True, capture_output=True)
+    subprocess.run([*pip, "--target", site, *wheel.parent.glob("*.whl")], check=True, capture_output=True)
     return Installed(site)

@@ -51,15 +51,17 @@ ADAMW = {"L2": 0.01, "L2_is_weight_decay": True, "use_averages": False, "grad_cl
 )
 def test_an_update_is_thincs_in_place(options, tolerance, tiny_bert):
     optimizer, other = (Optimizer(0.01, **{"beta1": 0.9, "beta2": 0.99} | options) for _ in range(2))
-    model, rng = ours(tiny_bert), np.random.default_rng(0)
+    model, rng = ours(tiny_bert, rate=0.5, decay=0.25), np.random.default_rng(0)
     shim, expected = shim_of(model), parameters(model)
+    rates = {"encoder.layer.1": 0.5, "encoder.layer.0": 0.125, "embeddings": 0.03125}
     places = [one.data_ptr() for one in shim._model.parameters()]
     for size in (0.001, 1.0, 0.1):  # some are clipped
         for name, one in shim._model.named_parameters():
             if not name.startswith("pooler"):  # which has no gradient
                 gradient = rng.normal(0, size, one.shape).astype("float32")
                 one.grad = torch.from_numpy(gradient.copy())
-                other((shim.id, name), expected[name], gradient)
+                [rate] = [rates[part] for part in rates if name.startswith(part)]
+                other((shim.id, name), expected[name], gradient, lr_scale=rate)
         model.finish_update(optimizer)
     assert places == [one.data_ptr() for one in shim._model.parameters()]
     for name, value in parameters(model).items():

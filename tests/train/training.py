@@ -16,7 +16,7 @@ STEPS = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
 
 def with_bert(bert: Path, **steps: Any) -> dict[str, Any]:
     """Overrides of configs/gpu.cfg, whose transformer is tiny and has no dropout of its own."""
-    own = {"max_steps": 4, "eval_frequency": 2, "batcher.size": 900, "optimizer.learn_rate.warmup_steps": 1, **steps}
+    own = {"max_steps": 4, "eval_frequency": 2, "batcher.size": 900, "optimizer.learn_rate.warmup": 0.25, **steps}
     blocks = ("ner", "per_label")
     config = {f"components.{block}.model.tok2vec.transformer_config": NO_DROPOUT for block in blocks}
     return {"system.transformer": str(bert), **config, **{f"training.{name}": value for name, value in own.items()}}

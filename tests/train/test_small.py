@@ -1,0 +1,113 @@
+"""The pipeline of a small transformer: its steps, what is saved of it, and that it needs no PyTorch."""
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+
+from labelwise.base.errors import InputError
+from labelwise.corpus.manifest import read_manifest
+from labelwise.train.config import read_settings
+from labelwise.train.registry import make_warmup_linear
+from labelwise.train.training_config import TrainingConfig
+from tests.bare import bare_environment, in_bare
+from tests.conftest import ROOT
+from tests.train.training import files, losses, train_in
+
+SMALL = ROOT / "configs" / "small.cfg"
+TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
+
+
+@pytest.fixture(scope="module")
+def given(tiny_bert) -> dict[str, Any]:
+    # It is randomly initialized, and so has all to learn.
+    overrides = {"training.eval_frequency": 40, "components.per_label.model.tok2vec.rate": 1.0, "training.dropout": 0.0}
+    return {"config": SMALL, "transformer_name": str(tiny_bert), "max_steps": 80, "overrides": overrides}
+
+
+@pytest.fixture(scope="module")
+def trained(given, demo_corpus, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    train_in(folder, demo_corpus, **given)
+    return folder
+
+
+def test_a_pipeline_predicts_where_torch_labelwise_and_its_transformer_are_not(trained, tmp_path):
+    python = bare_environment(tmp_path / "bare", "spacy", "tokenizers")
+    (tmp_path / "spacy_per_label").symlink_to(ROOT / "spacy_per_label")
+    code = (
+        "import json, sys, spacy, spacy_per_label; from importlib.util import find_spec\n"
+        "print(json.dumps([[name for name in ('torch', 'transformers', 'labelwise') if find_spec(name)],\n"
+        "                  [[ent.text, ent.label_] for ent in spacy.load(sys.argv[1])(sys.argv[2]).ents]]))"
+    )
+    there = json.loads(in_bare(python, "-c", code, trained / "model", TEXT, cwd=tmp_path))
+    here = spacy.load(trained / "model")(TEXT).ents
+    assert here
+    assert there == [[], [[ent.text, ent.label_] for ent in here]]
+
+
+def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(trained, given, demo_corpus, tmp_path):
+    first, last = losses(trained)
+    assert last < first / 3
+    train_in(tmp_path / "again", demo_corpus, **given)
+    assert files(tmp_path / "again" / "model") == files(trained / "model")
+    train_in(tmp_path / "two", demo_corpus, **given, workers=2)
+    assert losses(tmp_path / "two") == pytest.approx([first, last], rel=0.02)
+
+
+def test_half_weights_take_half_the_space(trained, given, demo_corpus, tmp_path):
+    overrides = given["overrides"] | {"system.half_weights": True}
+    train_in(tmp_path, demo_corpus, **given | {"overrides": overrides})
+    whole, half = (folder / "model" / "ner" / "model" for folder in (trained, tmp_path))
+    [layer] = [
+        node
+        for node in spacy.load(trained / "model").get_pipe("ner").model.walk()
+        if node.has_dim("nO") and node.name == "small_transformer"
+    ]  # type: ignore[attr-defined]
+    numbers = sum(layer.get_param(name).size for name in layer.param_names)
+    assert whole.stat().st_size - half.stat().st_size == pytest.approx(2 * numbers, rel=0.01)
+    one, other = (spacy.load(folder / "model") for folder in (trained, tmp_path))
+    vectors = [nlp.get_pipe("ner").model.get_ref("tok2vec").predict([nlp.make_doc(TEXT)])[0] for nlp in (one, other)]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(*vectors, atol=0.02)
+    assert not np.array_equal(*vectors)
+
+
+def test_steps_follow_the_words_of_train_within_limits(given, demo_corpus):
+    train = read_manifest(demo_corpus).splits["train"]
+    for overrides, limit, expected in (
+        ({"system.epochs": 50, "training.batcher.size": 100}, 0, train.words // 2),
+        ({"system.epochs": 50, "training.batcher.size": 100}, train.texts // 2, train.words // 4),
+        ({"system.epochs": 1, "system.least_steps": 77}, 0, 77),
+        ({"system.epochs": 10_000, "system.most_steps": 99}, 0, 99),
+        ({"training.max_steps": 5}, 0, 5),
+    ):
+        wanted = TrainingConfig(SMALL, demo_corpus, limit=limit, overrides=overrides)
+        training = read_settings(wanted)["training"]
+        assert training["max_steps"] == pytest.approx(expected, rel=0.06)
+        assert training["optimizer"]["learn_rate"]["total_steps"] == training["max_steps"]
+
+
+def test_a_rate_rises_for_a_share_of_the_steps_and_falls_to_zero():
+    rates = list(islice(make_warmup_linear(1.0, 0.1, 20), 21))
+    assert rates[:3] == [0, 0.5, 1.0]
+    assert rates[11] == pytest.approx(0.5)
+    assert rates[20] == 0
+    assert next(make_warmup_linear(1.0, 0.1, 0)) == 0  # as spaCy resolves a config
+
+
+def test_a_warm_up_that_does_not_end_is_refused(demo_corpus):
+    block = {"@schedules": "warmup_linear.v1", "warmup_steps": 250, "total_steps": 4000, "initial_rate": 0.01}
+    wanted = TrainingConfig(SMALL, demo_corpus, max_steps=250, overrides={"training.optimizer.learn_rate": block})
+    with pytest.raises(InputError, match="rises for 250 steps, and training ends after 250"):
+        read_settings(wanted)
+
+
+def test_a_transformer_that_nobody_has_is_an_error_of_the_config(given, demo_corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=r"small\.cfg: nobody/has: neither a package"):
+        train_in(tmp_path, demo_corpus, **given | {"transformer_name": "nobody/has"})
+    assert not (tmp_path / "model").exists()
