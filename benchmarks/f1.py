@@ -30,18 +30,28 @@ from labelwise.evaluate.scores import score_table
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import Recognizer, TrainingConfig, default_config
 
-METHODS = {"per-label": "per-label", "vectors": "per-label, vectors", "ner": "spaCy's ner", "crf": "CRF"}
+METHODS = {
+    "per-label": "per-label",
+    "vectors": "per-label, vectors",
+    "small": "small transformer",
+    "ner": "spaCy's ner",
+    "crf": "CRF",
+}
 Found = tuple[set[SpanKey], set[SpanKey] | None]  # entities, and all spans, if a method finds more than entities
 Predict = Callable[[list[StoredDoc]], list[Found]]
 
 
 class Score(NamedTuple):
-    """F1 of the entities, the mean of the labels' F1, F1 of all spans, and the CPU seconds of training."""
+    """F1 of the entities, the mean of the labels' F1, F1 of all spans, the CPU seconds of training, and words.
+
+    words (float): that were predicted in a second of one core.
+    """
 
     f1: float
     macro_f1: float
     all_spans: float | None
     seconds: float
+    words: float
 
 
 def train_recognizer(recipe: TrainingConfig, folder: Path) -> Predict:
@@ -83,8 +93,9 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
         predict = train(Path(folder))
-        seconds = time.process_time() - began
+        trained = time.process_time()
         predicted = predict(texts)
+        words = sum(map(len, texts)) / (time.process_time() - trained)
 
     def score(found: list[set[SpanKey]]) -> tuple[float, float]:
         """Compute F1, and the mean of the labels' F1."""
@@ -98,13 +109,16 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
         return scores.f or 0.0, scores.macro.f or 0.0
 
     every = [spans for _, spans in predicted if spans is not None]
-    return Score(*score([found for found, _ in predicted]), score(every)[0] if every else None, seconds)
+    all_spans = score(every)[0] if every else None
+    return Score(*score([found for found, _ in predicted]), all_spans, trained - began, words)
 
 
 def trainer_of(method: str, recipe: TrainingConfig, vectors: Path | None) -> Callable[[Path], Predict]:
     """Make what trains in a folder."""
     if method == "crf":
         return partial(train_baseline, recipe)
+    if method == "small":  # whose steps follow from the words of train
+        return partial(train_recognizer, replace(recipe, config=default_config("small"), max_steps=0))
     recognizer: Recognizer = "ner" if method == "ner" else "per-label"
     table = vectors if method == "vectors" else None
     return partial(train_recognizer, replace(recipe, recognizer=recognizer, vectors=table))
@@ -112,13 +126,13 @@ def trainer_of(method: str, recipe: TrainingConfig, vectors: Path | None) -> Cal
 
 def row_of(begin: list[Cell], method: str, steps: int, scores: list[Score]) -> list[Cell]:
     """Make a row of the scores of all seeds: medians, with ranges."""
-    f1, macro_f1, all_spans, seconds = zip(*scores, strict=True)
+    f1, macro_f1, all_spans, seconds, words = zip(*scores, strict=True)
     spreads: list[Cell] = []
     for values in (f1, macro_f1, [each for each in all_spans if each is not None]):
         spread = (median(values), min(values), max(values)) if values else None
         spreads.append(spread[0] if spread and len(scores) == 1 else spread)
-    drawn: list[Cell] = [None, None] if method == "crf" else [steps, len(scores)]
-    return [*begin, METHODS[method], *drawn, *spreads, median(seconds)]
+    drawn: list[Cell] = [None, None] if method == "crf" else [None if method == "small" else steps, len(scores)]
+    return [*begin, METHODS[method], *drawn, *spreads, median(seconds), median(words)]
 
 
 def main(
@@ -151,6 +165,7 @@ def main(
                         print(*rows[-1], sep="\t", flush=True)
     columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "steps": ",", "seeds": ","}
     columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
+    columns["words predicted per second"] = ",.0f"
     write_result(name, columns, rows)
 
 

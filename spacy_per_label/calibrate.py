@@ -30,7 +30,7 @@ from spacy_per_label.targets import OUT
 
 PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
 FEW = 30  # texts, below which labels have one temperature
-OUTSIDE = (0.0, -0.5, -1.0, -1.5, -2.0)
+OUTSIDE = (0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -4.0, -5.0, -6.0)
 BINS = 10
 
 

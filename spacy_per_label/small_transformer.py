@@ -24,7 +24,7 @@ import numpy as np
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from spacy.util import registry
-from thinc.api import Model, Optimizer
+from thinc.api import Model, NumpyOps, Optimizer
 from thinc.shims import Shim
 from thinc.types import Floats2d
 
@@ -32,6 +32,7 @@ from spacy_per_label.bert import WEIGHTS, drop_inplace, encode_layer, normalize
 from spacy_per_label.bert_weights import read_encoder
 
 LONGEST = 24  # wordpieces of a token, the first ones
+CPU = NumpyOps()
 BATCH = 1_500  # wordpieces that are predicted at a time
 
 
@@ -119,15 +120,14 @@ def _forward(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Ca
         return [model.ops.alloc_f((size, model.get_dim("nO"))) for size in sizes], lambda gradients: []
     batches = [windows] if is_train else list(batch_windows(windows))
     outputs, backprops = zip(*(encode(model, batch, is_train) for batch in batches), strict=True)
-    X = np.concatenate(outputs)
-    backprop_windows = backprops[0]
 
     def backprop(dYs: list[Any]) -> list[Any]:
         """Give the transformer the gradients of the tokens' vectors."""
-        backprop_windows(np.concatenate(dYs))
+        [backprop_windows] = backprops
+        backprop_windows(model.ops.to_numpy(model.ops.flatten(dYs)))
         return []
 
-    return model.ops.unflatten(X, np.array(sizes, "int32")), backprop
+    return model.ops.unflatten(model.ops.asarray(np.concatenate(outputs)), np.array(sizes, "int32")), backprop
 
 
 def halve(model: Any, file: Path) -> None:
@@ -192,19 +192,19 @@ def batch_windows(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
 
 
 def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.ndarray, Callable[[np.ndarray], None]]:
-    """Compute the vectors of the windows' own tokens.
+    """Compute the vectors of the windows' own tokens, on the CPU, wherever the model's weights are.
 
     RETURNS (tuple): the vectors, of the shape (tokens, width), and what adds up the gradients of the layers' weights.
     """
     attrs, lengths = model.attrs, np.array([len(window.ids) for window in windows])
     rate = attrs["dropout_rate"]
-    drop = (lambda X: model.ops.get_dropout_mask(X.shape, rate) if rate else None) if is_train else None
+    drop: Any = (lambda X: CPU.get_dropout_mask(X.shape, rate) if rate else None) if is_train else None
     ends = np.cumsum(lengths)
     places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths) + attrs["first_position"]
     if model.get_param("word").dtype == np.float16:  # as it was saved
         for name in model.param_names:
             model.set_param(name, model.get_param(name).astype("float32"))
-    W = {name: model.get_param(name) for name in model.param_names}
+    W = {name: model.ops.to_numpy(model.get_param(name)) for name in model.param_names}
     X = W["word"][np.concatenate([window.ids for window in windows])] + W["position"][places]
     X, _ = normalize(X, W["norm_g"], W["norm_b"], attrs["eps"], False)
     drop_inplace(X, drop)
@@ -223,7 +223,7 @@ def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.nd
     tokens = np.repeat(np.arange(len(counts), dtype="int32"), counts)
     shares = (1 / np.maximum(counts, 1))[:, None].astype("float32")
     Y = np.zeros((len(counts), X.shape[1]), "float32")
-    model.ops.scatter_add(Y, tokens, X[pieces] * shares[tokens])
+    CPU.scatter_add(Y, tokens, X[pieces] * shares[tokens])
     shape = X.shape
 
     def backprop(dY: np.ndarray) -> None:
@@ -235,7 +235,7 @@ def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.nd
                 break
             dX, gradients = backprop_layer(dX)
             for name, gradient in gradients.items():
-                model.inc_grad(f"{number}.{name}", gradient)
+                model.inc_grad(f"{number}.{name}", model.ops.asarray(gradient))
 
     return Y, backprop
 

@@ -171,6 +171,19 @@ def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_
     assert_same_bits(root, "gpu", python, "en_trf", monkeypatch, capsys)
 
 
+@pytest.mark.long
+def test_a_small_transformer_needs_tokenizers_and_no_torch(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
+    overrides = {"system.transformer": str(tiny_bert), "training.max_steps": 20, "training.eval_frequency": 20}
+    root = project(tmp_path / "project", demo_corpus, "small", overrides=overrides)
+    made = make_package(root, "small", tmp_path / "dist", PackageName("small", "0.1.0"))
+    assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
+    python = bare_environment(tmp_path / "venv", "spacy", "tokenizers", "pip")
+    install(python, *(tmp_path / "dist").glob("*.whl"))
+    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+(?:\[\w+\])?)", content_of(made))}
+    assert names == {b"spacy", b"spacy-per-label[small]"}
+    assert_same_bits(root, "small", python, "en_small", monkeypatch, capsys)
+
+
 def content_of(wheel: Path) -> bytes:
     with zipfile.ZipFile(wheel) as archive:
         return b"\n".join(archive.read(name) for name in archive.namelist())
