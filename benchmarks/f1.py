@@ -148,6 +148,9 @@ def main(
     """Train all, and write the table, whose F1 scores are medians and ranges of the seeds."""
     if unknown := {*annotated} - {*ANNOTATED} | {*method} - {*METHODS}:
         raise SystemExit(f"{', '.join(sorted(unknown))}: give of {', '.join((*ANNOTATED, *METHODS))}")
+    columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "steps": ",", "seeds": ","}
+    columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
+    columns["words predicted per second"] = ",.0f"
     rows: list[list[Cell]] = []
     for place in corpus:
         for kept in annotated:
@@ -163,10 +166,7 @@ def main(
                         ]
                         rows.append(row_of([place.stem, f"{texts:,}", ANNOTATED[kept]], each, steps, scores))
                         print(*rows[-1], sep="\t", flush=True)
-    columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "steps": ",", "seeds": ","}
-    columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
-    columns["words predicted per second"] = ",.0f"
-    write_result(name, columns, rows)
+                        write_result(name, columns, rows)  # as far as it is, if it is stopped
 
 
 if __name__ == "__main__":
