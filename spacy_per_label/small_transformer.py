@@ -38,7 +38,7 @@ BATCH = 1_500  # wordpieces that are predicted at a time
 
 @registry.architectures("spacy-per-label.SmallTransformer.v1")
 def make_small_transformer(
-    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.85, frozen: int = 0
+    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.9, frozen: int = 0
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a layer that gives each token the mean of its wordpieces' vectors.
 
