@@ -1,6 +1,6 @@
 """A spaCy component that recognizes entities with a head for each label, so that it learns from partial annotation.
 
-It needs spaCy, and spacy-transformers for a pipeline that has a transformer. See `component`, and `known` for how a Doc
+It needs spaCy, Hugging Face's `tokenizers` for a small transformer, and spacy-transformers for one on a GPU. See `component`, and `known` for how a Doc
 says what is annotated.
 """
 
