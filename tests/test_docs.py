@@ -66,6 +66,7 @@ NOT_RUN = {
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
+    ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",
 }
@@ -344,6 +345,16 @@ def test_fix_annotations(project):
     assert "all (micro)" in printed
     project.paste(block("docs/fix.md", "python -m scripts.export"))
     assert (project.root / "to-annotate/texts.jsonl").is_file()
+
+
+@pytest.mark.long
+def test_train_on_few_texts(project, tiny_bert):
+    project.set("small_transformer", str(tiny_bert))
+    project.set("small_steps", "5")
+    project.paste(block("docs/small.md", "weasel run small"))
+    scores = json.loads((project.root / "metrics/small.json").read_text(encoding="utf8"))
+    assert scores["texts"] == json.loads((project.root / "metrics/cpu.json").read_text(encoding="utf8"))["texts"]
+    assert "SMALL pipeline" in (project.root / "report/small.html").read_text(encoding="utf8")
 
 
 @pytest.mark.long

@@ -59,7 +59,7 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
     assert made == {
         "corpus/README.md",  # it stays
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
-        *(f"plots/{name}.tsv" for name in ("cpu", "gpu")),
+        *(f"plots/{name}.tsv" for name in ("cpu", "small", "gpu")),
         *(f"corpus/tasks/{name}" for name in ("auto.jsonl", "datasets.yml", "problems.jsonl", "report.json")),
         *(f"corpus/{name}" for name in (*TABLES, "near_duplicates.jsonl")),
         *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "manifest")),
@@ -208,7 +208,9 @@ def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel
     clone.set("steps", "4")
     project = srsly.read_yaml(clone.root / "project.yml")
     commands = {
-        one["name"]: one for one in project["commands"] if "gpu" not in one["name"] and one["name"] != "compare"
+        one["name"]: one
+        for one in project["commands"]
+        if not re.search("gpu|small", one["name"]) and one["name"] != "compare"
     }
     unknown, idle = {}, {}
     for name in [*commands, "report"]:  # again, as check-folds has run
