@@ -1,13 +1,12 @@
 """Read the weights and the tokenizer of BERT and its relatives, as the Hugging Face hub has them, without PyTorch."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spacy_per_label.safetensors import read_tensors
+from spacy_per_label.hub_files import find_root, read_tensors
 
 BERT = {
     "word": "embeddings.word_embeddings",
@@ -97,8 +96,7 @@ def find_encoder(name: str) -> Path:
 
     RAISES (NoEncoderError): there is none, or it lacks a file.
     """
-    spec = None if Path(name).is_dir() else find_spec(name.replace("-", "_")) if name.isprintable() else None
-    root = Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else Path(name)
+    root = find_root(name)
     found = sorted(file.parent for file in root.rglob("config.json")) if root.is_dir() else [download(name)]
     for folder in found:
         if all(any(folder.glob(pattern)) for pattern in FILES):

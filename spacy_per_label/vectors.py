@@ -4,14 +4,13 @@ Nothing runs a transformer: its *input* embeddings are read out of its file, whi
 """
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import spacy
 
-from spacy_per_label.safetensors import read_tensors
+from spacy_per_label.hub_files import find_root, read_tensors
 from spacy_per_label.words import INNER
 
 SCALE = 0.2  # the root of the mean square of the numbers, which are learnt from like those of the features
@@ -44,8 +43,7 @@ def find_folder(name: str) -> Path:
 
     RAISES (NoVectorsError): there is none.
     """
-    spec = None if Path(name).is_dir() else find_spec(name.replace("-", "_")) if name.isprintable() else None
-    root = Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else Path(name)
+    root = find_root(name)
     for marker, parents in (("tokenizer.json", 0), ("vocab/vectors", 1)):
         for found in sorted(root.rglob(marker)):
             return found.parents[parents]

@@ -226,9 +226,23 @@ def test_another_family_is_named(folders, tmp_path, change, message):
         read_encoder(str(tmp_path))
 
 
+def test_a_name_on_the_hub_is_found_in_the_hubs_cache(folders, tmp_path, monkeypatch):
+    """By the hub's own client, which would download it otherwise."""
+    cached = tmp_path / "models--someone--tiny-v2.1"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs/main").write_text("a" * 40)
+    (cached / "snapshots").mkdir()
+    (cached / "snapshots" / ("a" * 40)).symlink_to(folders["distilbert"])
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    docs = [Doc(NLP.vocab, WORDS)]
+    assert np.array_equal(make("someone/tiny-v2.1").predict(docs)[0], make(folders["distilbert"]).predict(docs)[0])
+
+
 def test_a_name_that_nobody_has_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(NoEncoderError, match="nobody/has-this: neither a package, nor a folder"):
-        read_encoder("nobody/has-this")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in ("nobody/has-this-v2.1", "nobody", "\0"):
+        with pytest.raises(NoEncoderError, match="neither a package, nor a folder"):
+            read_encoder(name)
     with pytest.raises(NoEncoderError, match=r"has config\.json, tokenizer\.json"):
         read_encoder(str(tmp_path))

@@ -107,7 +107,7 @@ def test_a_warm_up_that_does_not_end_is_refused(demo_corpus):
 
 
 def test_a_transformer_that_nobody_has_is_an_error_of_the_config(given, demo_corpus, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match=r"small\.cfg: nobody/has: neither a package"):
         train_in(tmp_path, demo_corpus, **given | {"transformer_name": "nobody/has"})
     assert not (tmp_path / "model").exists()

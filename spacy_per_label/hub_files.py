@@ -1,7 +1,8 @@
-"""Read tensors from a safetensors file, without PyTorch: https://github.com/huggingface/safetensors."""
+"""Find a model's folder, and read its files as the Hugging Face hub has them, without PyTorch."""
 
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,19 @@ import numpy as np
 TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
 
 
+def find_root(name: str) -> Path:
+    """Find the folder of an installed package, with hyphens or underscores; or return the name as a path."""
+    module = name.replace("-", "_")
+    spec = find_spec(module) if module.isidentifier() and not Path(name).is_dir() else None
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else Path(name)
+
+
 def read_tensors(
     file: Path, wanted: Callable[[str, list[int]], Any] = lambda name, shape: True
 ) -> dict[str, np.ndarray]:
-    """Read the tensors of floats, in single precision, by name and in the order of the names.
+    """Read the tensors of floats of a safetensors file, in single precision, by name and in the order of the names.
+
+    The format: https://github.com/huggingface/safetensors
 
     wanted (Callable): tells by its name and shape whether a tensor is read.
     """
