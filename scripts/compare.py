@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 import typer
@@ -21,7 +21,8 @@ Option = typer.Option
 
 def compare_cli(
     revisions: Annotated[
-        list[str] | None, typer.Argument(help="Git revisions, or DVC experiments; the first is the base")
+        list[str] | None,
+        typer.Argument(help="Git revisions, or DVC experiments; the first is the base. main:small is another pipeline"),
     ] = None,
     pipeline: Annotated[PipelineName, Option(help="Which pipeline's results to compare")] = "cpu",
     spans: Annotated[bool, Option("--spans", help="List each mistake that two revisions don't share")] = False,
@@ -32,7 +33,10 @@ def compare_cli(
     if len(names) == 1:
         names = [*names, WORKSPACE]
     with user_errors("Nothing was compared"), TemporaryDirectory() as folder:
-        read = [read_revision(one, pipeline, Path(folder, str(n))) for n, one in enumerate(names)]
+        read = []
+        for number, name in enumerate(names):
+            revision, own = split_pipeline(name, pipeline)
+            read.append(read_revision(revision, own, Path(folder, str(number)))._replace(name=name))
         short = {one.name: why for one in read if (why := train_longer(one.metrics, one.curve))}
         comparison = compare(read, short)
         changed = changed_spans(read[0], read[-1]) if spans else []
@@ -50,6 +54,12 @@ def compare_cli(
             )
         for note in notes(comparison):
             msg.info(note)
+
+
+def split_pipeline(name: str, pipeline: str) -> tuple[str, str]:
+    """Split a revision that names its pipeline, such as workspace:small; others have the one given."""
+    revision, _, own = name.rpartition(":")
+    return (revision, own) if own in get_args(PipelineName) else (name, pipeline)
 
 
 if __name__ == "__main__":

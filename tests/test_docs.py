@@ -354,6 +354,7 @@ def test_train_on_few_texts(project, tiny_bert):
     project.paste(block("docs/small.md", "weasel run small"))
     scores = json.loads((project.root / "metrics/small.json").read_text(encoding="utf8"))
     assert scores["texts"] == json.loads((project.root / "metrics/cpu.json").read_text(encoding="utf8"))["texts"]
+    assert "workspace:small" in project.paste(block("docs/small.md", "python -m scripts.compare"))
     assert "SMALL pipeline" in (project.root / "report/small.html").read_text(encoding="utf8")
 
 

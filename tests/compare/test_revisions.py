@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -127,6 +128,22 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     made.commit("a curve that rises")
     printed = " ".join(made.compare("one", "two").split())
     assert "two has no star: the training of two stopped too early: F1 on dev still rises" in printed
+
+
+def test_two_pipelines_of_a_revision_are_compared(tmp_path):
+    """Which of them is better, and where, is asked as of two revisions."""
+    made = Repository(tmp_path)
+    for pipeline, right in (("small", 16), ("cpu", 4)):
+        made.evaluate(right, dvc=False)
+        if pipeline == "small":
+            shutil.move(tmp_path / "training/cpu", tmp_path / "training/small")
+            shutil.move(tmp_path / "metrics/cpu.json", tmp_path / "metrics/small.json")
+    compared = found(made, "workspace:cpu", "workspace:small")
+    assert compared["micro"]["f"] == {"workspace:cpu": pytest.approx(8 / 24), "workspace:small": pytest.approx(32 / 36)}
+    assert found(made, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["significant"]
+    assert "no metrics/gpu.json; run `dvc repro evaluate-gpu`" in made.compare(
+        "workspace:cpu", "workspace:gpu", fails=True
+    )
 
 
 @pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
