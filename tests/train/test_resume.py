@@ -22,7 +22,7 @@ from labelwise.train import loop, run
 from labelwise.train.checkpoint import read_state
 from labelwise.train.reader import PartitionedCorpus
 from tests.conftest import ROOT, run_python
-from tests.train.training import CPU, GPU, STEPS, files, train_in, with_bert
+from tests.train.training import CPU, GPU, SMALL, STEPS, files, train_in, with_bert
 
 OVER = "Starting over, because the config, the corpus, the device, code or packages have changed"
 
@@ -61,6 +61,14 @@ def test_killed_twice_training_ends_with_the_same_bytes(recognizer, demo_corpus,
         assert f'"step":{step},' in (killed / "model.checkpoint/state.json").read_text()
     assert train_in(killed, demo_corpus, resume=True, recognizer=recognizer).resumed == 4
     assert files(killed) == files(whole)
+
+
+def test_killed_training_of_a_small_transformer_ends_with_the_same_bytes(demo_corpus, tiny_bert, tmp_path):
+    overrides = {"system.transformer": str(tiny_bert), "training.max_steps": 6, "training.eval_frequency": 2}
+    train_in(tmp_path / "whole", demo_corpus, overrides, SMALL)
+    kill_in(tmp_path / "killed", demo_corpus, overrides, SMALL, at=4)
+    assert train_in(tmp_path / "killed", demo_corpus, overrides, SMALL, resume=True).resumed == 2
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
 
 
 @pytest.mark.long

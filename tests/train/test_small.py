@@ -16,9 +16,8 @@ from labelwise.train.registry import make_warmup_linear
 from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT
-from tests.train.training import files, losses, train_in
+from tests.train.training import SMALL, files, losses, train_in
 
-SMALL = ROOT / "configs" / "small.cfg"
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 
 

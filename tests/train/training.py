@@ -10,7 +10,7 @@ from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY
 from tests.spacy_per_label.bert import NO_DROPOUT
 
-CPU, GPU = ROOT / "configs" / "cpu.cfg", ROOT / "configs" / "gpu.cfg"
+CPU, SMALL, GPU = (ROOT / "configs" / f"{name}.cfg" for name in ("cpu", "small", "gpu"))
 STEPS = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
 
 
