@@ -41,11 +41,11 @@ def model(request, corpus, tmp_path_factory) -> Path:
     return root / "model"
 
 
-@pytest.mark.parametrize("name", ["cpu", "gpu"])
-def test_debug_config_and_debug_data_pass_on_both_configs(corpus, name, request, capsys):
+@pytest.mark.parametrize("name", ["cpu", "small", "gpu"])
+def test_debug_config_and_debug_data_pass_on_each_config(corpus, name, request, capsys):
     """They are called in this process, which has the code."""
     config, changed = ROOT / f"configs/{name}.cfg", {"paths.corpus": str(corpus)}
-    if name == "gpu":
+    if name != "cpu":
         changed["system.transformer"] = str(request.getfixturevalue("tiny_bert"))
     debug_config(config, overrides=changed)
     debug_data(config, config_overrides=changed, silent=False)
