@@ -13,9 +13,10 @@ import hashlib
 import json
 import os
 import shutil
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
@@ -156,6 +157,11 @@ def real_path(path: Path) -> Path:
     A link to a file is itself replaced: it may lead into DVC's cache, which must stay as it is.
     """
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+
+
+def caseless(path: PurePath | str) -> str:
+    """Return the name of a path where case and composition don't count, as on macOS: equal names are one file there."""
+    return unicodedata.normalize("NFC", str(path).casefold())
 
 
 def check_kind(path: Path, *, folder: bool) -> None:

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic, check_replaceable
+from labelwise.base.files import atomic, caseless, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS, DOCUMENT, make_task
@@ -219,9 +219,20 @@ def write_tasks(
                     ("documents", *document.suffixes, *(USED + suffix for suffix in document.used))
                 )
                 if file not in files:
+                    check_apart(file, files)
                     files[file] = stack.enter_context((out / file.name).open("wb"))
                 files[file].write(encode_document(document))
     return counts, find_lacking(kinds), first, sorted(files)
+
+
+def check_apart(file: TaskFile, others: Iterable[TaskFile]) -> None:
+    """Check that no other file of tasks has the same name where case doesn't count.
+
+    RAISES (InputError): one has.
+    """
+    for other in others:
+        if caseless(other.name) == caseless(file.name):
+            raise InputError(f"folders {file.folder} and {other.folder} differ in case alone; rename one")
 
 
 def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
