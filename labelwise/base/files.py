@@ -203,7 +203,7 @@ def list_digests(folder: Path) -> dict[str, str]:
 
 
 def check_unchanged(folder: Path, mark: str) -> None:
-    """Check that an output has no file that somebody corrected, or put there.
+    """Refuse to replace an output that a user has edited or added files to.
 
     mark (str): the name of a file of JSON in it, of whose object "files" has the digests of all others.
     RAISES (InputError): it has one, or its mark is something else.
