@@ -239,7 +239,8 @@ def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel
         values = json.dumps(commands[name])
         command = json.loads(re.sub(r"\$\{vars\.(\w+)\}", lambda at: str(project["vars"][at[1]]), values))
         known = [*command["deps"], *command.get("outputs", ()), *command.get("outputs_no_cache", ())]
-        known += [*EXPLAINED.get(name, ()), "spacy_per_label"]  # whose entry points spaCy loads wherever it is installed
+        # spaCy loads the entry points of spacy_per_label wherever it is installed.
+        known += [*EXPLAINED.get(name, ()), "spacy_per_label"]
         known += BY_MANIFEST if "corpus/manifest.json" in command["deps"] else ()
         with opened(clone.root) as all_files:
             for line in command["script"]:
