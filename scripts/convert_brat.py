@@ -8,7 +8,8 @@ import typer
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
-from labelwise.datasets.convert_brat import PROBLEMS, convert_brat
+from labelwise.datasets.brat_tasks import PROBLEMS
+from labelwise.datasets.convert_brat import convert_brat
 from labelwise.datasets.untracked import check_tracked
 from labelwise.sources.brat import READ_SUFFIXES, BratOptions
 from labelwise.sources.files import find_files

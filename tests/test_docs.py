@@ -40,6 +40,7 @@ NOT_RUN = {
     ("docs/merging.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
     ("docs/brat.md", "weasel run all"): "test_end_to_end.py runs it",
     ("docs/prodigy.md", "weasel run all"): "the test of exports and a database runs it",
+    ("docs/compare.md", "dvc:"): "test_end_to_end.py adds a stage",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.limit"): "test_end_to_end.py runs it on few texts",
     ("docs/cluster.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",

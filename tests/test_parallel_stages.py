@@ -15,7 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -241,6 +241,38 @@ def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
         pass
     with open_workers(1, None) as map_jobs:  # on a GPU, nobody asks for one
         assert map_jobs is map
+
+
+def test_a_command_says_that_it_waits_for_a_scheduler_or_a_worker(there, monkeypatch, capsys):
+    """Also later, when the last worker has gone."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "SILENCE", 0.1)
+    monkeypatch.setattr(cluster, "PATIENCE", 2)
+
+    def printed(waits: str) -> bool:
+        return f"Waiting for {waits}" in " ".join(capsys.readouterr().out.split())
+
+    with scheduler(there):
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(there))
+        wait_for = f"a Dask worker: dask worker {address(there)}"
+        with pytest.raises(InputError, match="no worker came within 2 seconds"), open_workers(1, there):
+            pass
+        assert printed(wait_for)
+        monkeypatch.setattr(cluster, "PATIENCE", 60)
+        with ExitStack() as last:
+            last.enter_context(worker(there))
+            with open_workers(1, there) as map_jobs:
+                assert list(map_jobs(abs, [-1])) == [1]
+                capsys.readouterr()
+                time.sleep(0.5)
+                assert not printed(wait_for)
+                last.close()
+                time.sleep(1)
+                assert printed(wait_for)
+    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    with pytest.raises(InputError, match="no Dask scheduler answers"), open_workers(1, there):
+        pass
+    assert printed("the Dask scheduler at tcp://")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="OpenBLAS has these kernels for x86-64 alone")

@@ -9,13 +9,14 @@ from typing import get_args, get_type_hints
 import msgspec
 import pytest
 import srsly
+import yaml
 
 import labelwise
 from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.settings import read_section
 from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.project.stages import SECTIONS, dvc_yaml
+from labelwise.project.stages import SECTIONS, DvcSection, dvc_yaml
 from labelwise.sources.brat import BratOptions, Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
 from tests.conftest import ROOT
@@ -121,6 +122,7 @@ def test_variables_are_few_scalars_and_used():
         ("check", CheckSection),
         ("report", ReportSection),
         ("package", PackageName),
+        ("dvc", DvcSection),
     ],
 )
 def test_a_section_lists_all_its_keys_with_their_defaults(section, kind):
@@ -130,16 +132,18 @@ def test_a_section_lists_all_its_keys_with_their_defaults(section, kind):
     assert read_section(ROOT / "project.yml", section, kind) == kind()
 
 
-def test_a_command_runs_again_if_a_section_that_it_reads_has_changed():
+def test_a_command_runs_again_if_a_section_that_it_reads_has_changed(tmp_path):
     """Under DVC that section alone, under weasel the file."""
     assert read("dvc.yaml") == dvc_yaml(ROOT / "project.yml"), "python -m scripts.update_dvc"
-    stages = srsly.read_yaml(ROOT / "dvc.yaml")["stages"]
+    srsly.write_yaml(tmp_path / "project.yml", {**PROJECT, "dvc": {"stages": " ".join(COMMANDS)}})
+    stages = yaml.safe_load(dvc_yaml(tmp_path / "project.yml"))["stages"]
     params = {name: stage["params"][0]["project.yml"] for name, stage in stages.items() if "params" in stage}
     assert params == SECTIONS
     always = {name for name, stage in stages.items() if stage.get("always_changed")}
     assert always == {name for name in stages if COMMANDS[name].get("no_skip")}, "report, which check-folds adds to"
     assert params.keys() == {name for name, command in COMMANDS.items() if "project.yml" in command["deps"]}
     own = {"title", "description", "vars", "directories", "assets", "workflows", "commands"}  # weasel's
+    own.add("dvc")  # which update_dvc reads
     assert {section for sections in params.values() for section in sections} == PROJECT.keys() - own
 
 

@@ -36,6 +36,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.project import new
 from labelwise.project.stages import SECTIONS as READ_BY
+from labelwise.project.stages import DvcSection
 from labelwise.sources.brat import BratOptions
 from labelwise.train import run as training_run
 from labelwise.train.config import read_settings
@@ -56,6 +57,7 @@ STRUCTS = {
     "check": CheckSection,
     "report": ReportSection,
     "package": PackageName,
+    "dvc": DvcSection,
 }
 
 
@@ -325,6 +327,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "description": ("", "Finds.", metadata),
     },
     ("package", "report"): {"ship_at": (0.8, 0.1, metadata)},
+    ("update_dvc", "dvc"): {"stages": ("all", "all package", files("dvc.yaml"))},
 }
 # Settings of the recognizer in a config: two values, and what differs of a pipeline that has learnt a text.
 RECOGNIZER: dict[str, tuple] = {
@@ -365,7 +368,7 @@ def test_no_option_no_setting_and_no_variable_is_left_out():
         (name.removesuffix("-gpu").removesuffix("-small"), kind) for name, kinds in READ_BY.items() for kind in kinds
     }
     commands = {"convert_brat": "convert-brat", "check_labels": "check-folds", "export": "export-prodigy"}
-    assert {(commands.get(name, name), kind) for name, kind in SETTINGS} == read
+    assert {(commands.get(name, name), kind) for name, kind in SETTINGS} == read | {("update_dvc", "dvc")}
     assert VARIABLES.keys() == PROJECT["vars"].keys()
 
 
@@ -605,7 +608,10 @@ class Runner:
                 write_yaml(here / "root/project.yml", section)
                 given["root"] = "root"
             elif section:
-                write_yaml(here / "sections.yml", section)
+                others = (here / "project.yml").read_text(encoding="utf8") if (here / "project.yml").is_file() else ""
+                for own in section:
+                    others = re.sub(rf"(?m)^{own}:\n(?: .*\n)*", "", others)
+                write_text(here / "sections.yml", others + srsly.yaml_dumps(section))
                 given["project"] = "sections.yml"
             forks = self.forks
             with pytest.MonkeyPatch.context() as patched:

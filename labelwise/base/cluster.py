@@ -13,21 +13,26 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from threading import Lock
-from typing import Any
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labelwise.base.console import msg
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_code
 from labelwise.base.jobs import Job, MapJobs, Result, map_in_order
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 PATIENCE = 60  # seconds to wait for the scheduler, and for the first worker
+SILENCE = 5  # seconds without a scheduler or a worker after which a command says that it waits
 PACKAGES = ("spacy", "thinc", "numpy", "msgspec", "torch", "transformers", "spacy-transformers")
 CALL = "__import__('labelwise.base.cluster').base.cluster.do_on_worker(*given)"
 ONE_AT_A_TIME = Lock()  # spaCy isn't thread-safe, and a worker may have several threads
@@ -46,10 +51,15 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
     except ImportError as error:
         raise InputError(f"{named} needs the package distributed: pip install 'labelwise[dask]'") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is raised here, too
+    connected: list[Client] = []
+    ended = Event()
+    Thread(target=_watch, args=(connected, address, ended), daemon=True).start()
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
+        ended.set()
         raise InputError(f"{named}: no Dask scheduler answers there ({error}); start one, or unset it") from error
+    connected.append(client)
     try:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
@@ -80,7 +90,24 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
 
             yield map_jobs
     finally:
+        ended.set()
         client.close(timeout=2)
+
+
+def _watch(connected: list["Client"], address: str, ended: Event) -> None:
+    """Say so when there has been no scheduler, or no worker, for some seconds: jobs wait until one comes.
+
+    connected (list[Client]): one client, when the scheduler has answered.
+    """
+    told = ""
+    while not ended.wait(SILENCE):
+        waiting = f"Waiting for the Dask scheduler at {address}"
+        with suppress(OSError, RuntimeError):  # closed in the meantime
+            if connected:
+                waiting = "" if connected[0].nthreads() else f"Waiting for a Dask worker: dask worker {address}"
+            if waiting and waiting != told:
+                msg.info(waiting)
+            told = waiting
 
 
 @lru_cache

@@ -13,9 +13,10 @@ import hashlib
 import json
 import os
 import shutil
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
@@ -158,6 +159,11 @@ def real_path(path: Path) -> Path:
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
 
 
+def caseless(path: PurePath | str) -> str:
+    """Return the name of a path where case and composition don't count, as on macOS: equal names are one file there."""
+    return unicodedata.normalize("NFC", str(path).casefold())
+
+
 def check_kind(path: Path, *, folder: bool) -> None:
     """Check that what is at a path, if anything, can be replaced by a folder, or by a file.
 
@@ -197,7 +203,7 @@ def list_digests(folder: Path) -> dict[str, str]:
 
 
 def check_unchanged(folder: Path, mark: str) -> None:
-    """Check that an output has no file that somebody corrected, or put there.
+    """Refuse to replace an output that a user has edited or added files to.
 
     mark (str): the name of a file of JSON in it, of whose object "files" has the digests of all others.
     RAISES (InputError): it has one, or its mark is something else.

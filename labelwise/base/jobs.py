@@ -1,4 +1,4 @@
-"""Jobs of a stage, side by side: a window of them over any Executor, whose results come in order, and their files.
+"""Run the jobs of a stage on any Executor, and yield results in order, with bounded look-ahead; collect their files.
 
 A job may be done twice, where a worker was believed dead: what it writes goes to a folder of its own, and comes to its
 place when the process that sent it has its result.

@@ -94,7 +94,8 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
 
 
 def _remedy(name: str, pipeline: str) -> str:
-    return f"run `dvc repro evaluate-{pipeline}`" + ("" if name == WORKSPACE else " there, and commit it")
+    stages = "" if pipeline == "cpu" else f" (with {pipeline} in `stages` of the section `dvc` of project.yml)"
+    return f"run `dvc repro evaluate-{pipeline}`{stages}" + ("" if name == WORKSPACE else " there, and commit it")
 
 
 def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> Revision:

@@ -5,19 +5,15 @@ numbered from 0, and stand in this order: the place of a winner follows from its
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, groupby
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.annotations import Reason
-from labelwise.base.text import SpanKey
-from labelwise.corpus.ledger import Ledger, Table, count_problems
-from labelwise.corpus.tables import Group, read_groups
+from labelwise.corpus.tables import Group
 
 # Of accepted spans of a text that is in the corpus.
 GOLD = (Reason.ENTITY, Reason.SAME_SPAN, Reason.NESTED, Reason.CROSSING, Reason.NO_BOUNDARY)
@@ -25,7 +21,6 @@ REJECTED = (Reason.REJECTED, Reason.REJECTED_NO_BOUNDARY)
 # Of spans that somebody accepted, or rejected, and that lost to the tokenizer, to another span, or to a vote.
 LOST = (*GOLD[1:], Reason.OUTVOTED, Reason.ACCEPT_REJECT)
 
-Key = TypeVar("Key")
 Figures = Counter[Any]
 
 
@@ -218,186 +213,3 @@ def list_problems(table: pa.Table, reasons: Sequence[str]) -> list[tuple[str, st
 def describe(row: Mapping[str, Any]) -> str:
     """Describe what became of a row or a span."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])
-
-
-class AssertedSpan(NamedTuple):
-    """A span that data sets accept or reject, and the files and lines where they do."""
-
-    span: SpanKey
-    verdict: str
-    datasets: list[str]
-    places: list[str]
-
-
-class LostSpan(NamedTuple):
-    """A span of a text that lost.
-
-    kept (AssertedSpan | None): the one that it lost to; None where it lost to the tokenizer.
-    learnt (bool): it isn't an entity, but a head for its label learns it as well.
-    """
-
-    text: str
-    reason: str
-    learnt: bool
-    lost: AssertedSpan
-    kept: AssertedSpan | None = None
-
-
-def find_lost(group: Group) -> Iterator[LostSpan]:
-    """Yield the spans that lost, text by text, sorted, each with all who assert it."""
-    texts = pc.unique(where(group.spans, "reason", LOST)["text"])
-    rows = group.rows.filter(pc.is_in(group.rows["text"], texts))
-    kinds = {(row["text"], row["row"]): row["kind"] for row in rows.select(["text", "row", "kind"]).to_pylist()}
-    spans = group.spans.filter(pc.is_in(group.spans["text"], texts)).to_pylist()
-    for text, given in groupby(spans, lambda span: str(span["text"])):
-        found = [*given]
-        asserted: dict[int, list[dict[str, Any]]] = {number: [span] for number, span in enumerate(found)}
-        for span in found:
-            if span["reason"] == Reason.DUPLICATE:
-                asserted[span["winner"]].append(span)
-        lost = []
-        for number, one in enumerate(found):
-            if one["reason"] in LOST:
-                # Only answers to complete tasks have a vote.
-                voting = ("complete",) if one["reason"] == Reason.OUTVOTED else ("complete", "binary", "decision")
-                claims = [
-                    [span for span in asserted[who] if kinds[text, span["row"]] in voting]
-                    for who in (number, one["winner"])
-                    if who is not None
-                ]
-                lost.append(LostSpan(text, one["reason"], one["learnt"], *map(_assert, claims)))
-        yield from sorted(lost, key=lambda one: (one.lost.span, one.reason))
-
-
-def _assert(spans: Sequence[Mapping[str, Any]]) -> AssertedSpan:
-    """Collect who asserts a span."""
-    first = spans[0]
-    places = dict.fromkeys(f"{span['file']}:{span['line']}" for span in spans)
-    datasets = sorted({span["dataset"] for span in spans})
-    return AssertedSpan((first["start"], first["end"], first["label"]), first["verdict"], datasets, [*places])
-
-
-class Version(NamedTuple):
-    """The spans that an annotator marked with a label in a text: the latest work of their own alone.
-
-    who (str): the annotator, or the data set, if nobody is named; the second of the same name has a number.
-    place (str): the file and line of their latest answer.
-    """
-
-    who: str
-    marked: frozenset[tuple[int, int]]
-    place: str
-
-
-def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]]:
-    """Yield the texts that several people annotated for a label, with their versions by label, sorted by name.
-
-    It is a version whether it counts in the merge or not: what another annotator's answer superseded, or outvoted, was
-    annotated all the same.
-    """
-    rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
-    if not len(rows):
-        return
-    spans = group.spans.filter(pc.is_in(group.spans["text"], pc.unique(rows["text"])))
-    marked: dict[tuple[str, int, str], set[tuple[int, int]]] = {}
-    columns = (spans[name].to_pylist() for name in ("text", "row", "label", "start", "end", "verdict"))
-    for text, row, label, start, end, verdict in zip(*columns, strict=True):
-        if verdict == "accept" and start is not None:
-            marked.setdefault((text, row, label), set()).add((start, end))
-    texts: dict[str, dict[str, list[Version]]] = {}
-    for one in rows.to_pylist():
-        name = (f"{one['dataset']} {one['who']}" if one["anonymous"] else one["who"]) if one["who"] else one["dataset"]
-        place = f"{one['file']}:{one['line']}"
-        for label in one["version"]:
-            found = frozenset(marked.get((one["text"], one["row"], label), ()))
-            texts.setdefault(one["text"], {}).setdefault(label, []).append(Version(name, found, place))
-    for text, labels in texts.items():
-        yield text, {label: _numbered(versions) for label, versions in labels.items()}
-
-
-def _numbered(versions: Sequence[Version]) -> list[Version]:
-    """Sort versions by name, and give the second of the same name, such as a data set's, a number."""
-    names: Counter[str] = Counter()
-    found = []
-    for version in sorted(versions, key=lambda version: version.who):
-        names[version.who] += 1
-        again = names[version.who]
-        found.append(version if again == 1 else version._replace(who=f"{version.who} ({again})"))
-    return found
-
-
-def count_agreement(group: Group) -> tuple[dict[str, Counter[str]], dict[tuple[str, str, str], Counter[str]]]:
-    """Compare what several people marked: "both" counts the spans with equal offsets, "spans" those of both together.
-
-    RETURNS (tuple): the counts of each label, with the "texts" that several annotated; and of each label and each pair.
-    """
-    labels: dict[str, Counter[str]] = {}
-    pairs: dict[tuple[str, str, str], Counter[str]] = {}
-    for _, found in find_versions(group):
-        for label, versions in found.items():
-            labels.setdefault(label, Counter())["texts"] += 1
-            for one, other in combinations(versions, 2):
-                same = {"both": len(one.marked & other.marked), "spans": len(one.marked) + len(other.marked)}
-                labels[label].update(same)
-                pairs.setdefault((label, one.who, other.who), Counter()).update(texts=1, **same)
-    return labels, pairs
-
-
-def make_ledger(
-    corpus: Path, labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]
-) -> Ledger:
-    """Count what is in the account of a corpus, whose manifest needn't be there yet.
-
-    labels, datasets, renames: those declared, which are counted even if there is none of them.
-    """
-    ledger = Ledger(
-        labels={label: Counter() for label in labels},
-        datasets={name: Counter() for name in datasets},
-        renamed={
-            name: {old: Counter({new: 0}) for old, new in of.items()} for name, of in sorted(renames.items()) if of
-        },
-    )
-    texts = 0
-    for group in read_groups(corpus, merged=False):
-        texts += len(group.texts)
-        for own, more in zip((ledger.rows, ledger.spans), count_reasons(group), strict=True):
-            own.update(more)
-        ledger.texts.update(count_texts(group))
-        ledger.words.update(count_words(group))
-        ledger.same_texts += count_same(group)
-        ledger.partly.update(count_partly(group, labels))
-        ledger.out_of_order.update(count_out_of_order(group))
-        ledger.without_split_by += count_hashed(group)
-        by_label, by_split = count_gold(group)
-        for (label, name), n in (by_label + count_states(group)).items():
-            ledger.labels[label].update({name: n, "gold": n if name in GOLD else 0})
-        _add(ledger.gold, by_split)
-        _add(ledger.complete, count_complete(group))
-        _add(ledger.datasets, count_datasets(group))
-        _add(ledger.undeclared, count_undeclared(group))
-        _add(ledger.other_split, count_other_split(group))
-        _add(ledger.replaced, count_replaced(group))
-        for (dataset, old, new), n in count_renamed(group).items():
-            ledger.renamed[dataset][old][new] += n
-        for (reason, label, by), n in count_lost(group).items():
-            ledger.lost_spans.setdefault(reason, {}).setdefault(label, Counter())[by or ""] += n
-        agreement, pairs = count_agreement(group)
-        _merge(ledger.agreement, agreement)
-        _merge(ledger.pairs, pairs)
-    for counts in ledger.labels.values():
-        counts["none"] = texts - counts["complete"] - counts["partial"]
-    ledger.rows_read, ledger.spans_read = ledger.rows.total(), ledger.spans.total()
-    ledger.problems = count_problems(ledger.rows, ledger.spans)
-    return ledger
-
-
-def _add(table: Table, counts: Mapping[tuple[str, str], int]) -> None:
-    """Add counts by two keys."""
-    for (one, other), n in counts.items():
-        table.setdefault(one, Counter())[other] += n
-
-
-def _merge(table: dict[Key, Counter[str]], counts: Mapping[Key, Counter[str]]) -> None:
-    """Add counters by their keys."""
-    for key, more in counts.items():
-        table.setdefault(key, Counter()).update(more)

@@ -61,7 +61,7 @@ def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words
 
 
 def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str] = LABELS) -> DemoDoc:
-    """Annotate a document as people do who nod: some tags wrong, the text as it was.
+    """Corrupt a share of the spans the way tired annotators do; the text is unchanged.
 
     A share of the spans is left out, has another label, or other boundaries (a word more at the end, or one less);
     and as many words are marked that are nothing as are left out.

@@ -18,7 +18,7 @@ import msgspec
 
 from labelwise import __version__
 from labelwise.base.errors import InputError
-from labelwise.base.files import beside, check_kind, check_replaceable, digest_folder, locked, remove
+from labelwise.base.files import beside, caseless, check_kind, check_replaceable, digest_folder, locked, remove
 from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import open_workers
 from labelwise.evaluate.predict import PART, Done, hold_pipeline, predict_raw
@@ -112,9 +112,9 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
             last.files.append(file)
             continue
         job = FileJob(model, digest, [file], f"{file.name}.jsonl")
-        if job.name in jobs:
-            raise InputError(f"{file.path} and {jobs[job.name]}: both would be predicted to {job.name}; rename one")
-        jobs[job.name] = job
+        if other := jobs.get(caseless(job.name)):
+            raise InputError(f"{file.path} and {other}: both would be predicted to {job.name}; rename one")
+        jobs[caseless(job.name)] = job
         last = job if single else last._replace(files=[])
     if not jobs:
         raise InputError(f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file; put some there")

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from labelwise.base.errors import InputError
+from labelwise.base.files import caseless
 from labelwise.base.text import SpanKey, counted
 from labelwise.export.source import ExportDoc, Exported, Source
 from labelwise.sources.brat import PREDICTIONS, digest_of
@@ -41,10 +42,11 @@ def write_brat(source: Source, folder: Path) -> Exported:
             raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
     (folder / "annotation.conf").write_text(CONFIG.format("\n".join(names)), encoding="utf8")
     digests: dict[str, str] = {}
+    taken = set[str]()
     with (folder / "documents.tsv").open("w", encoding="utf8", newline="") as listed:
         listed.write("document\tuncertainty\n")
         for doc in source.read():
-            file = write_document(doc, folder)
+            file = write_document(doc, folder, taken)
             name = file.relative_to(folder).as_posix()
             if doc.predicted:
                 digests[name] = digest_of(file.read_bytes())
@@ -68,11 +70,16 @@ def _left_out(source: Source) -> list[tuple[str, str]]:
     return warnings
 
 
-def write_document(doc: ExportDoc, folder: Path) -> Path:
-    """Write a text and its spans; return the file of these."""
-    file = folder / document_path(doc)
-    if file.with_suffix(".ann").exists():  # two texts with one name
-        file = file.with_name(f"{file.stem}-{doc.key[:12]}.txt")
+def write_document(doc: ExportDoc, folder: Path, taken: set[str]) -> Path:
+    """Write a text and its spans; return the file of these.
+
+    taken (set[str]): the documents written so far, as `caseless` has them; this one is added.
+    """
+    path = document_path(doc)
+    if caseless(path) in taken:  # two texts with one name
+        path = path.with_name(f"{path.stem}-{doc.key[:12]}.txt")
+    taken.add(caseless(path))
+    file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(doc.text, encoding="utf8", newline="")
     lines = [standoff(doc.text, span, number) for number, span in enumerate(doc.spans, 1)]

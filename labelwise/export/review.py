@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labelwise.base.errors import InputError
+from labelwise.corpus.agreement import Version, find_versions
 from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.lost_spans import LostSpan, find_lost
 from labelwise.corpus.manifest import is_corpus
-from labelwise.corpus.queries import LostSpan, Version, find_lost, find_versions
 from labelwise.corpus.tables import Group
 from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.corpus.texts import read_groups_with_docs

@@ -15,13 +15,14 @@ from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.errors import InputError
 from labelwise.base.files import Staging
 from labelwise.base.text import counted
-from labelwise.corpus import queries
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
+from labelwise.corpus.queries import list_problems, names_of_annotators
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
 from labelwise.merge.account import read_batches
+from labelwise.merge.ledger import make_ledger
 from labelwise.merge.near_duplicates import NearPair, TextLocation, write_near_duplicates
 from labelwise.merge.outputs import NEAR_DUPLICATES
 from labelwise.merge.read import Source
@@ -36,11 +37,11 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
     """
     write_tables(chain.from_iterable(map(read_batches, parts)), folder)
     renames = {dataset.name: dataset.rename for dataset in datasets}
-    ledger = queries.make_ledger(folder, all_labels(datasets), [dataset.name for dataset in datasets], renames)
+    ledger = make_ledger(folder, all_labels(datasets), [dataset.name for dataset in datasets], renames)
     if not settings.split_by:
         ledger.without_split_by = 0
     ledger.compared = settings.near_duplicates != "off"
-    names = {name for group in read_groups(folder, merged=False) for name in queries.names_of_annotators(group)}
+    names = {name for group in read_groups(folder, merged=False) for name in names_of_annotators(group)}
     ledger.unknown_annotators = unknown_annotators(settings.annotators, names)
     return ledger
 
@@ -83,7 +84,7 @@ def first_problem(corpus: Path) -> str:
     """Name the first row that can't be used, or else the first span: its data set, file, line, and why."""
     kinds = (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS))
     found = (
-        (one for group in read_groups(corpus, merged=False) for one in queries.list_problems(getattr(group, kind), bad))
+        (one for group in read_groups(corpus, merged=False) for one in list_problems(getattr(group, kind), bad))
         for kind, bad in kinds
     )
     dataset, file, line, why = next(first for some in found if (first := min(some, default=None)))

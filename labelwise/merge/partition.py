@@ -22,11 +22,11 @@ from labelwise.merge.readings import Trials, first_moved, try_readings
 from labelwise.merge.rules.answers import Answer, left_out, make_answer
 from labelwise.merge.rules.claims import SpanOutcome
 from labelwise.merge.rules.decisions import judge
-from labelwise.merge.rules.one_text import Merged, merge_text, missing_labels
+from labelwise.merge.rules.one_text import Merged, merge_text
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import SplitGroup, declared_split, hashed_split, value_of_meta
-from labelwise.merge.rules.to_doc import Projection, to_doc
+from labelwise.merge.rules.to_doc import Projection, missing_labels, to_doc
 from labelwise.merge.same_texts import move_decisions
 
 

@@ -3,9 +3,9 @@
 1. dvc.yaml names project.yml under `vars`, so `${vars.seed}` means in DVC what it means in weasel, and a change of one
    variable re-runs the stages whose commands have it.
 2. `outputs` become `outs`; of `outputs_no_cache`, which stay in git, JSON files become metrics and TSV files plots.
-   DVC says that plots failed if one is missing: those of the GPU are in git as empty tables until you train on one.
 3. A dependency on project.yml becomes one on the sections that the command reads by itself, as parameters.
-4. A command without outputs isn't a stage.
+4. The stages are the commands that the section `dvc` names, alone or by workflow, and that have outputs. DVC's bare
+   commands are about all stages: `dvc pull` fails for outputs of a stage that nobody has run, in whatever file it is.
 5. `no_skip` becomes `always_changed`: a report also shows what `check-folds` has found, if it has run. As a dependency,
    DVC would start it.
 6. A command is one line, where project.yml has a line for each option.
@@ -15,12 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import srsly
 import yaml
 from dvc.utils.hydra import apply_overrides
 
 from labelwise.base.environment import command_line
 from labelwise.base.errors import InputError
+from labelwise.base.settings import read_section
 
 SECTIONS = {  # that commands read by themselves
     "convert-brat": ["brat"],
@@ -37,6 +39,15 @@ SECTIONS = {  # that commands read by themselves
 # Outputs that DVC keeps until their stage runs: a merge prints what has changed since the earlier one.
 # DVC's run cache skips such stages, and those with an uncached output that is neither metrics nor plots.
 KEPT = ("metrics/merge.json",)
+
+
+class DvcSection(msgspec.Struct, frozen=True):
+    """The section `dvc` of project.yml.
+
+    stages (str): the workflows and commands that DVC runs, separated by spaces.
+    """
+
+    stages: str = "all"
 
 
 def as_dvc_writes(project: Path) -> str:
@@ -66,13 +77,24 @@ def as_dvc_writes(project: Path) -> str:
 def dvc_yaml(project: Path) -> str:
     """Make the content of dvc.yaml.
 
-    RAISES (InputError): an uncached output is neither JSON nor TSV, so that DVC couldn't compare it.
+    RAISES (InputError): the section `dvc` names something else than workflows and commands, or an uncached output is
+        neither JSON nor TSV, so that DVC couldn't compare it.
     """
-    commands = srsly.read_yaml(project)["commands"]
-    stages = {command["name"]: _stage(command, project.name) for command in commands if _outputs(command)}
+    content = srsly.read_yaml(project)
+    workflows, commands = content.get("workflows", {}), content["commands"]
+    stages = read_section(project, "dvc", DvcSection).stages.split()
+    named = {name for one in stages for name in workflows.get(one, [one])}
+    known = [command["name"] for command in commands]
+    for unknown in sorted(named.difference(known)):
+        raise InputError(
+            f"{project}: dvc: stages: {unknown!r} is neither a workflow nor a command; give some of "
+            f"{', '.join([*workflows, *known])}"
+        )
+    chosen = [command for command in commands if command["name"] in named and _outputs(command)]
     # As parameters, its values can be compared: dvc params diff.
-    content = {"params": [project.name], "vars": [project.name], "stages": stages}
-    return header() + yaml.safe_dump(content, sort_keys=False, width=110, allow_unicode=True)
+    made: dict[str, Any] = {"params": [project.name], "vars": [project.name]}
+    made["stages"] = {command["name"]: _stage(command, project.name) for command in chosen}
+    return header() + yaml.safe_dump(made, sort_keys=False, width=110, allow_unicode=True)
 
 
 def header() -> str:

@@ -8,74 +8,30 @@
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelwise.annotations import Reason, Task
+from labelwise.annotations import Task
 from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
-from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import Group, read_groups
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
-from labelwise.datasets.convert_brat import PROBLEMS, REPORT
+from labelwise.datasets.brat_tasks import PROBLEMS
+from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import load_datasets
 from labelwise.sources.brat import BratProblem
 from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
+from labelwise.why.account import Account, Row
 
-Row = Mapping[str, Any]  # of a table
 LOCATED = re.compile(r"(.+):([0-9]+)")
-
-
-class Account(NamedTuple):
-    """What became of a text, with all of its rows and spans, and which of them were asked for.
-
-    text (Mapping | None): its row in the table of texts; None of rows that have no usable text.
-    shown (str): what is known of the words; empty if nothing is.
-    doc (StoredDoc | None): None if the text isn't in the corpus.
-    wanted_rows, wanted_spans (Collection[int]): positions in `rows` and `spans`.
-    """
-
-    text: Row | None
-    shown: str
-    doc: StoredDoc | None
-    rows: Sequence[Row]
-    spans: Sequence[Row]
-    wanted_rows: Collection[int]
-    wanted_spans: Collection[int]
-
-    @property
-    def key(self) -> str:
-        """The key of the text; empty if there is none."""
-        return self.text["text"] if self.text else ""
-
-    def winner_of_row(self, row: Row) -> Row | None:
-        """Return the row that counts instead of another one."""
-        return None if row["winner"] is None or not self.text else self.rows[row["winner"]]
-
-    def row_of(self, span: Row) -> Row | None:
-        """Return the row that a span is in."""
-        return next((row for row in self.rows if row["row"] == span["row"]), None)
-
-    def winner_of_span(self, span: Row) -> Row | None:
-        """Return the span, or else the row, that counts instead of a span."""
-        if span["winner"] is not None:
-            return self.spans[span["winner"]]
-        row = self.row_of(span)
-        if not row or not self.text:
-            return None
-        if span["reason"] == Reason.SUPERSEDED and span["label"] in (row["superseded"] or ()):
-            number = row["superseded_by"][row["superseded"].index(span["label"])]
-            return None if number is None else self.rows[number]
-        return None
 
 
 def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account | BratProblem]:

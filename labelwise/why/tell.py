@@ -7,8 +7,8 @@ from labelwise.annotations import Reason
 from labelwise.corpus import queries
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.sources.brat import BratProblem
+from labelwise.why.account import Account, Row
 from labelwise.why.deciders import SPLITS, decider, decider_of_brat, decider_of_text
-from labelwise.why.find import Account, Row
 
 AROUND = 150  # characters of a text that are shown
 

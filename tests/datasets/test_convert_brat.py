@@ -85,6 +85,15 @@ def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["brat", "tasks"]
 
 
+def test_annotators_that_differ_in_case_alone_are_refused(tmp_path):
+    """Their files of tasks would be one where case doesn't count, as on macOS."""
+    for folder in ("Ann", "bob", "ann"):
+        write(tmp_path / f"brat/{folder}/1.txt", f"a cat of {folder}")
+        write(tmp_path / f"brat/{folder}/1.ann", "T1\tN 2 5\tcat\n")
+    with pytest.raises(InputError, match=r"^folders ann and Ann differ in case alone; rename one"):
+        convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(folders="annotators"))
+
+
 def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path, monkeypatch):
     monkeypatch.setattr(convert, "find_documents", lambda *given: pytest.fail("it was begun"))
     with (

@@ -81,10 +81,12 @@ def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touche
         predict(model, texts, texts)
 
 
-def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path):
-    write_jsonl(tmp_path / "more/a.jsonl", [{"text": "other"}])
+@pytest.mark.parametrize("name", ["a.jsonl", "A.jsonl"])
+def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path, name):
+    """Names are one that differ in case alone: on macOS they are one file."""
+    write_jsonl(tmp_path / "more" / name, [{"text": "other"}])
     with pytest.raises(
-        InputError, match=r"more/a\.jsonl and .*texts/a\.jsonl: both would be predicted to a\.jsonl\.jsonl"
+        InputError, match=rf"more/{name} and .*texts/a\.jsonl: both would be predicted to {name}\.jsonl"
     ):
         list(predict_files(model, [texts, tmp_path / "more"], tmp_path / "out"))
     (tmp_path / "empty").mkdir()

@@ -1,6 +1,7 @@
 """Spans that go back to where people annotate are those that came from there, in each tool's form."""
 
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -181,6 +182,17 @@ def test_tokens_are_those_of_the_corpus_or_of_the_project_and_are_cut_at_spans(t
 def test_a_document_never_leaves_its_folder(name, path, tmp_path):
     export(write_predicted(tmp_path / "raw.jsonl", {"x": []}, name=name), tmp_path / "out", "brat")
     assert (tmp_path / "out" / path).read_text() == "x"
+
+
+def test_names_that_differ_in_case_or_composition_alone_are_two_files_on_every_machine(tmp_path):
+    """As on macOS, where one would be written over the other."""
+    texts = ["PER", "per", "caf\u00e9", "cafe\u0301", "STRASSE", "straße"]
+    raw = write_predicted(tmp_path / "raw.jsonl", {text: [(0, 3, "A")] for text in texts})
+    export(raw, tmp_path / "out", "brat")
+    written = [file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")]
+    assert len({unicodedata.normalize("NFC", name.casefold()) for name in written}) == len(written)
+    documents = [read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out")]
+    assert sorted(document.text for document in documents) == sorted(texts)
 
 
 def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path):

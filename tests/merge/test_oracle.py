@@ -23,7 +23,8 @@ from spacy.tokens import DocBin
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.text import text_key
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.queries import find_lost, where
+from labelwise.corpus.lost_spans import find_lost
+from labelwise.corpus.queries import where
 from labelwise.corpus.tables import read_groups
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.queries import find_lost
+from labelwise.corpus.lost_spans import find_lost
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.datasets.convert_brat import convert_brat

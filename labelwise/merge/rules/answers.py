@@ -157,7 +157,7 @@ def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
 
 
 def left_out(answer: Answer) -> Reason | None:
-    """Return why an answer leaves no trace, whatever the others are; None if it may count.
+    """Return why an answer is dropped, whatever the others are; None if it may count.
 
     An exported prediction that nobody has saved is none: Prodigy gives a time to saved ones.
     """
@@ -169,3 +169,20 @@ def left_out(answer: Answer) -> Reason | None:
     if task.answer not in ("accept", "reject"):
         return Reason.UNKNOWN_ANSWER
     return Reason.OTHER_INTERFACE if answer.kind == "other" else None
+
+
+def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:
+    """Find the labels for which each answer is its annotator's latest accepted one, if there are several annotators.
+
+    It is the annotator's own work alone: what another annotator's answer superseded was annotated all the same.
+    """
+    given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
+    for answer in answers if len(answers) > 1 else ():
+        for label in answer.dataset.labels if answer.task.answer == "accept" else ():
+            if label not in answer.task.uncovered:
+                given.setdefault(label, {}).setdefault(answer.who, []).append(answer)
+    versions: dict[Number, list[str]] = {}
+    for label, by in given.items():
+        for group in by.values() if len(by) > 1 else ():
+            versions.setdefault(by_time(group)[-1].number, []).append(label)
+    return versions

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from labelwise.annotations import Reason
+from labelwise.annotations import Reason, Span
 from labelwise.base.text import SpanKey
 from labelwise.merge.rules.answers import Answer, Number
 
@@ -49,6 +49,43 @@ class RowOutcome(NamedTuple):
     winner: Number | None = None
     covered: Sequence[str] = ()
     superseded: dict[str, Number | None] = {}
+
+
+Rows = dict[Number, RowOutcome]
+Outcomes = dict[SpanRef, SpanOutcome]
+# Of spans in rows that are dropped.
+INSIDE = {reason: Reason(f"in {reason} task") for reason in Reason if f"in {reason} task" in {*Reason}}
+
+
+def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[SpanKey, Claim]]]:
+    """Assign an outcome to the spans of an answer that can't be used, whatever others say, and list the others."""
+    number, task = answer.number, answer.task
+    lost: Outcomes = {}
+    if row.reason != Reason.MERGED:
+        inside = SpanOutcome(INSIDE[row.reason])
+        return {(number, place): inside for place in range(len(task.spans) + len(task.unusable))}, []
+    claims = []
+    for place, span in enumerate(task.spans):
+        verdict = answer.verdict(place)
+        if outcome := _why_unusable(answer, span, row, verdict):
+            lost[number, place] = outcome
+        else:
+            claims.append(((span.start, span.end, span.label), Claim(answer, (number, place), verdict)))
+    for place, one in enumerate(task.unusable, len(task.spans)):
+        lost[number, place] = SpanOutcome(Reason.INVALID, one.detail)
+    return lost, claims
+
+
+def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> SpanOutcome | None:
+    label = span.label
+    if label not in answer.dataset.labels:
+        return SpanOutcome(Reason.UNDECLARED, label)
+    if answer.task.uncovered.get(label) == "none":
+        detail = f"{label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
+        return SpanOutcome(Reason.INVALID, detail)
+    if answer.kind == "complete" and label not in row.covered:
+        return SpanOutcome(Reason.SUPERSEDED)
+    return None if verdict in ("accept", "reject") else SpanOutcome(Reason.IGNORED)
 
 
 def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:

@@ -1,6 +1,6 @@
 """Merge the answers about one text into one annotation: pure functions, nothing is read, written or changed here.
 
-1. A row leaves no trace but its count if its answer is `ignore` or unknown, or if it comes from an interface that isn't
+1. A row is dropped, and only counted, if its answer is `ignore` or unknown, or if it comes from an interface that isn't
    for spans, or from a data set that declares another split than the text's; or if another file of its data set has a
    later answer of the annotator's (with `duplicates: latest`), or another row has the same answer.
 2. Complete tasks: where one person answered for a label more than once, in whichever data sets, the `duplicates` policy
@@ -15,15 +15,15 @@
 5. Decisions change single spans of all that: see `decisions`.
 6. Every row and every span is given one outcome, or is among the accepted or rejected ones that `to_doc` gives one.
 
-How far annotators agree is a query of the outcomes: see `corpus.queries`. Overlaps and token boundaries aren't decided
-here: see `to_doc`.
+How far annotators agree is a query of the outcomes: see `corpus.agreement`. Overlaps and token boundaries aren't
+decided here: see `to_doc`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from labelwise.annotations import Reason, Span
-from labelwise.base.text import SpanKey, State
+from labelwise.annotations import Reason
+from labelwise.base.text import SpanKey
 from labelwise.corpus.manifest import Split
 from labelwise.datasets.decisions import DecisionRow
 from labelwise.merge.rules.answers import (
@@ -31,29 +31,24 @@ from labelwise.merge.rules.answers import (
     Number,
     asked_labels,
     by_time,
+    latest_works,
     left_out,
     repeated_answers,
     superseded_exports,
 )
 from labelwise.merge.rules.claims import (
     Claim,
-    Claims,
+    Outcomes,
     RowOutcome,
+    Rows,
     SpanOutcome,
-    SpanRef,
     Spans,
     duplicates_of,
-    names_of,
-    outcomes_of,
+    sort_spans,
 )
-from labelwise.merge.rules.decisions import Change, Judged, judge
-from labelwise.merge.rules.policies import CONFLICTS, Policies, choose_duplicates, only
-from labelwise.merge.rules.votes import outvoted
-
-Rows = dict[Number, RowOutcome]
-Outcomes = dict[SpanRef, SpanOutcome]
-# Of spans in rows that leave no trace.
-INSIDE = {reason: Reason(f"in {reason} task") for reason in Reason if f"in {reason} task" in {*Reason}}
+from labelwise.merge.rules.decisions import Judged, judge
+from labelwise.merge.rules.policies import Policies, choose_duplicates, only
+from labelwise.merge.rules.settle import decide, settle, vote
 
 
 class Merged(NamedTuple):
@@ -114,7 +109,7 @@ def merge_text(
     rejected: Spans = {}
     single: list[tuple[SpanKey, Claim]] = []  # of answers to binary tasks
     for answer in answers:
-        lost, claims = _sort_spans(answer, rows[answer.number])
+        lost, claims = sort_spans(answer, rows[answer.number])
         spans |= lost
         if answer.kind == "binary":
             single += claims
@@ -130,7 +125,7 @@ def merge_text(
     judging = [claim.answer for _, claim in judgements]
     judged, decided = judge(decisions, text, [*complete, *judging])
 
-    accepted, lost = _vote(complete, rows, accepted, policies, decided)
+    accepted, lost = vote(complete, rows, accepted, policies, decided)
     spans |= lost
     for key, claim in judgements:
         side = accepted if claim.verdict == "accept" else rejected
@@ -140,9 +135,9 @@ def merge_text(
     coverage = _cover(complete, judgements, rows)
     for key in decided:
         coverage.setdefault(key[2], "partial")
-    accepted, rejected, lost = _decide(coverage, accepted, rejected, decided, len(answers))
+    accepted, rejected, lost = decide(coverage, accepted, rejected, decided, len(answers))
     spans |= lost
-    accepted, rejected, lost = _settle(accepted, rejected, policies, decided)
+    accepted, rejected, lost = settle(accepted, rejected, policies, decided)
     spans |= lost
     for side in (accepted, rejected):
         spans |= {ref: found for said in side.values() for ref, found in duplicates_of(said).items()}
@@ -156,13 +151,13 @@ def merge_text(
         rows,
         spans,
         judged,
-        _versions([answer for group in people.values() for answer in group]),
+        latest_works([answer for group in people.values() for answer in group]),
         out_of_order,
     )
 
 
 def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policies) -> tuple[Rows, set[Number]]:
-    """Settle the answers that leave no trace; and find those whose times contradict the order of files."""
+    """Find the answers that are dropped, and those whose times contradict the order of files."""
     able = [answer for answer in answers if not left_out(answer)]
     fitting = {answer.number: answer for answer in able if split is None or answer.dataset.split in ("auto", split)}
     repeated = repeated_answers(fitting.values())
@@ -214,37 +209,6 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
     return rows
 
 
-def _sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[SpanKey, Claim]]]:
-    """Assign an outcome to the spans of an answer that can't be used, whatever others say, and list the others."""
-    number, task = answer.number, answer.task
-    lost: Outcomes = {}
-    if row.reason != Reason.MERGED:
-        inside = SpanOutcome(INSIDE[row.reason])
-        return {(number, place): inside for place in range(len(task.spans) + len(task.unusable))}, []
-    claims = []
-    for place, span in enumerate(task.spans):
-        verdict = answer.verdict(place)
-        if outcome := _why_unusable(answer, span, row, verdict):
-            lost[number, place] = outcome
-        else:
-            claims.append(((span.start, span.end, span.label), Claim(answer, (number, place), verdict)))
-    for place, one in enumerate(task.unusable, len(task.spans)):
-        lost[number, place] = SpanOutcome(Reason.INVALID, one.detail)
-    return lost, claims
-
-
-def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> SpanOutcome | None:
-    label = span.label
-    if label not in answer.dataset.labels:
-        return SpanOutcome(Reason.UNDECLARED, label)
-    if answer.task.uncovered.get(label) == "none":
-        detail = f"{label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
-        return SpanOutcome(Reason.INVALID, detail)
-    if answer.kind == "complete" and label not in row.covered:
-        return SpanOutcome(Reason.SUPERSEDED)
-    return None if verdict in ("accept", "reject") else SpanOutcome(Reason.IGNORED)
-
-
 def _choose_judgements(
     group: Sequence[Answer], claims: Iterable[tuple[SpanKey, Claim]], policies: Policies
 ) -> tuple[list[tuple[SpanKey, Claim]], Outcomes]:
@@ -272,29 +236,6 @@ def _choose_judgements(
     return kept, lost
 
 
-def _vote(
-    complete: Sequence[Answer],
-    rows: Rows,
-    accepted: Spans,
-    policies: Policies,
-    decided: Mapping[SpanKey, Change],
-) -> tuple[Spans, Outcomes]:
-    """Take out the accepted spans that too few of several annotators agree on, unless they are decided."""
-    voting: dict[str, list[Answer]] = {}
-    for answer in complete:
-        for label in rows[answer.number].covered:
-            if label not in answer.task.uncovered:
-                voting.setdefault(label, []).append(answer)
-    out = {key for key in outvoted(voting, accepted, policies.annotators) if key not in decided}
-    kept = {key: claims for key, claims in accepted.items() if key not in out}
-    lost: Outcomes = {}
-    for start, end, label in out:
-        others = (one for one in sorted(kept) if one[2] == label and one[0] < end and start < one[1])
-        winner = next((kept[one][0].span for one in others), None)
-        lost |= outcomes_of(accepted[start, end, label], SpanOutcome(Reason.OUTVOTED, "", winner))
-    return kept, lost
-
-
 def _cover(complete: Sequence[Answer], judgements: Iterable[tuple[SpanKey, Claim]], rows: Rows) -> dict[str, str]:
     """Find the labels that a text is complete or partial for; those that are absent from a data set are complete."""
     states = [
@@ -308,102 +249,3 @@ def _cover(complete: Sequence[Answer], judgements: Iterable[tuple[SpanKey, Claim
     return {label: state for label, state in states if state == "partial"} | {
         label: state for label, state in states if state == "complete"
     }
-
-
-def _decide(
-    coverage: Mapping[str, str],
-    accepted: Spans,
-    rejected: Spans,
-    decided: Mapping[SpanKey, Change],
-    answers: int,
-) -> tuple[Spans, Spans, Outcomes]:
-    """Add and remove the spans that are decided; where single spans are judged, one that is removed is rejected.
-
-    answers (int): those about the text; decisions are numbered after them.
-    """
-    accepted, rejected = dict(accepted), dict(rejected)
-    lost: Outcomes = {}
-    for key, change in decided.items():
-        if change.answer is not None:
-            accepted.setdefault(key, [Claim(change.answer, (answers + change.row, 0), "accept")])
-        elif claims := accepted.pop(key, None):
-            if coverage[key[2]] == "complete":
-                lost |= outcomes_of(claims, SpanOutcome(Reason.REMOVED))
-            elif key in rejected:
-                lost |= outcomes_of(claims, SpanOutcome(Reason.DUPLICATE, "", rejected[key][0].span))
-            else:
-                rejected[key] = claims
-    return accepted, rejected, lost
-
-
-def _settle(
-    accepted: Spans, rejected: Spans, policies: Policies, decided: Mapping[SpanKey, Change]
-) -> tuple[Spans, Spans, Outcomes]:
-    """Decide between spans that are both accepted and rejected: first within each data set, then between them."""
-    accepted, rejected = dict(accepted), dict(rejected)
-    lost: Outcomes = {}
-    for key in sorted(accepted.keys() & rejected.keys()):
-        yes, no = accepted.pop(key), rejected.pop(key)
-        if key not in decided:
-            yes, no, taken_back = _settle_within(yes, no, policies)
-            lost |= taken_back
-        if yes and no:
-            answers = ([claim.answer for claim in claims] for claims in (yes, no))
-            if key in decided or CONFLICTS[policies.conflicts](*answers):
-                lost |= outcomes_of(no, SpanOutcome(Reason.ACCEPT_REJECT, "", yes[0].span))
-                no = []
-            else:
-                lost |= outcomes_of(yes, SpanOutcome(Reason.ACCEPT_REJECT, "", no[0].span))
-                yes = []
-        accepted |= {key: yes} if yes else {}
-        rejected |= {key: no} if no else {}
-    return accepted, rejected, lost
-
-
-def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims, Claims, Outcomes]:
-    """Take back the verdicts on a span that a later, opposite one of the same data set supersedes.
-
-    RAISES (InputError): the policy is "error".
-    """
-    lost: Outcomes = {}
-    for name in sorted({*names_of(yes)} & {*names_of(no)}):
-        given = [claim for claim in (*yes, *no) if claim.answer.dataset.name == name]
-        policy = given[0].answer.dataset.duplicates or policies.duplicates
-        if policy == "union":
-            continue
-        if policy == "error":
-            only([claim.answer for claim in given])
-        last = by_time(claim.answer for claim in given)[-1]
-        latest = next(claim.span for claim in given if claim.answer is last)
-
-        def stay(claims: Claims, name: str = name, last: Answer = last) -> Claims:
-            """Keep the claims of other data sets, and all of them if the latest answer is among them."""
-            others = [claim for claim in claims if claim.answer.dataset.name != name]
-            return claims if any(claim.answer is last for claim in claims) else others
-
-        yes, no = stay(yes), stay(no)
-        kept = {claim.span for claim in (*yes, *no)}
-        lost |= {c.span: SpanOutcome(Reason.SUPERSEDED, "", latest) for c in given if c.span not in kept}
-    return yes, no, lost
-
-
-def _versions(answers: Sequence[Answer]) -> dict[Number, list[str]]:
-    """Find the labels for which each answer is its annotator's latest accepted one, if there are several annotators.
-
-    It is the annotator's own work alone: what another annotator's answer superseded was annotated all the same.
-    """
-    given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
-    for answer in answers if len(answers) > 1 else ():
-        for label in answer.dataset.labels if answer.task.answer == "accept" else ():
-            if label not in answer.task.uncovered:
-                given.setdefault(label, {}).setdefault(answer.who, []).append(answer)
-    versions: dict[Number, list[str]] = {}
-    for label, by in given.items():
-        for group in by.values() if len(by) > 1 else ():
-            versions.setdefault(by_time(group)[-1].number, []).append(label)
-    return versions
-
-
-def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, State]:
-    """List the labels that a text isn't complete for, each "partial" or "none"."""
-    return {label: "partial" if label in coverage else "none" for label in labels if coverage.get(label) != "complete"}

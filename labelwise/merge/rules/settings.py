@@ -67,7 +67,7 @@ def read_settings(project: Path | None) -> Settings:
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
     """Make the settings' tokenizer, once per process, and anew once it has seen many words.
 
-    What spaCy forgets of words leaves some bytes of each in its tables (`pipeline.forgetting`), which go with them.
+    spaCy's memory zones leak a few bytes a word (`pipeline.forgetting`); a new tokenizer frees them.
     RAISES (InputError): what `make_nlp` raises.
     """
     given = settings.lang, msgspec.json.encode(settings.tokenizer)

@@ -3,7 +3,7 @@
 See `annotation` for the content of the Doc.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,11 @@ from spacy.attrs import IDX, LENGTH, ORTH, SPACY
 from spacy.tokens import Doc
 
 from labelwise.annotations import Reason
-from labelwise.base.text import SpanKey
+from labelwise.base.text import SpanKey, State
 from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import BEGIN, INSIDE, MISSING, OUTSIDE, StoredDoc
 from labelwise.merge.rules.claims import SpanOutcome, SpanRef, names_of
-from labelwise.merge.rules.one_text import Merged, missing_labels
+from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Tokens, Unmarked
 
 Aligned = Mapping[SpanKey, Tokens]  # by the offsets that were annotated
@@ -153,3 +153,8 @@ def overlap_kind(one: SpanKey, other: SpanKey) -> Reason:
     (start, end, _), (other_start, other_end, _) = one, other
     inside = start >= other_start and end <= other_end
     return Reason.NESTED if inside or (start <= other_start and end >= other_end) else Reason.CROSSING
+
+
+def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, State]:
+    """List the labels that a text isn't complete for, each "partial" or "none"."""
+    return {label: "partial" if label in coverage else "none" for label in labels if coverage.get(label) != "complete"}

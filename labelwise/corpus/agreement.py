@@ -1,0 +1,76 @@
+"""What several annotators marked in the same texts, and how far they agree."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import pyarrow.compute as pc
+
+from labelwise.corpus.tables import Group
+
+
+class Version(NamedTuple):
+    """The spans that an annotator marked with a label in a text: the latest work of their own alone.
+
+    who (str): the annotator, or the data set, if nobody is named; the second of the same name has a number.
+    place (str): the file and line of their latest answer.
+    """
+
+    who: str
+    marked: frozenset[tuple[int, int]]
+    place: str
+
+
+def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]]:
+    """Yield the texts that several people annotated for a label, with their versions by label, sorted by name.
+
+    It is a version whether it counts in the merge or not: what another annotator's answer superseded, or outvoted, was
+    annotated all the same.
+    """
+    rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
+    if not len(rows):
+        return
+    spans = group.spans.filter(pc.is_in(group.spans["text"], pc.unique(rows["text"])))
+    marked: dict[tuple[str, int, str], set[tuple[int, int]]] = {}
+    columns = (spans[name].to_pylist() for name in ("text", "row", "label", "start", "end", "verdict"))
+    for text, row, label, start, end, verdict in zip(*columns, strict=True):
+        if verdict == "accept" and start is not None:
+            marked.setdefault((text, row, label), set()).add((start, end))
+    texts: dict[str, dict[str, list[Version]]] = {}
+    for one in rows.to_pylist():
+        name = (f"{one['dataset']} {one['who']}" if one["anonymous"] else one["who"]) if one["who"] else one["dataset"]
+        place = f"{one['file']}:{one['line']}"
+        for label in one["version"]:
+            found = frozenset(marked.get((one["text"], one["row"], label), ()))
+            texts.setdefault(one["text"], {}).setdefault(label, []).append(Version(name, found, place))
+    for text, labels in texts.items():
+        yield text, {label: _numbered(versions) for label, versions in labels.items()}
+
+
+def _numbered(versions: Sequence[Version]) -> list[Version]:
+    """Sort versions by name, and give the second of the same name, such as a data set's, a number."""
+    names: Counter[str] = Counter()
+    found = []
+    for version in sorted(versions, key=lambda version: version.who):
+        names[version.who] += 1
+        again = names[version.who]
+        found.append(version if again == 1 else version._replace(who=f"{version.who} ({again})"))
+    return found
+
+
+def count_agreement(group: Group) -> tuple[dict[str, Counter[str]], dict[tuple[str, str, str], Counter[str]]]:
+    """Compare what several people marked: "both" counts the spans with equal offsets, "spans" those of both together.
+
+    RETURNS (tuple): the counts of each label, with the "texts" that several annotated; and of each label and each pair.
+    """
+    labels: dict[str, Counter[str]] = {}
+    pairs: dict[tuple[str, str, str], Counter[str]] = {}
+    for _, found in find_versions(group):
+        for label, versions in found.items():
+            labels.setdefault(label, Counter())["texts"] += 1
+            for one, other in combinations(versions, 2):
+                same = {"both": len(one.marked & other.marked), "spans": len(one.marked) + len(other.marked)}
+                labels[label].update(same)
+                pairs.setdefault((label, one.who, other.who), Counter()).update(texts=1, **same)
+    return labels, pairs

@@ -1,0 +1,52 @@
+"""The account of a text: its rows and its spans, and what won over each."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from labelwise.annotations import Reason
+from labelwise.corpus.docbin_reader import StoredDoc
+
+Row = Mapping[str, Any]  # of a table
+
+
+class Account(NamedTuple):
+    """What became of a text, with all of its rows and spans, and which of them were asked for.
+
+    text (Mapping | None): its row in the table of texts; None of rows that have no usable text.
+    shown (str): what is known of the words; empty if nothing is.
+    doc (StoredDoc | None): None if the text isn't in the corpus.
+    wanted_rows, wanted_spans (Collection[int]): positions in `rows` and `spans`.
+    """
+
+    text: Row | None
+    shown: str
+    doc: StoredDoc | None
+    rows: Sequence[Row]
+    spans: Sequence[Row]
+    wanted_rows: Collection[int]
+    wanted_spans: Collection[int]
+
+    @property
+    def key(self) -> str:
+        """The key of the text; empty if there is none."""
+        return self.text["text"] if self.text else ""
+
+    def winner_of_row(self, row: Row) -> Row | None:
+        """Return the row that counts instead of another one."""
+        return None if row["winner"] is None or not self.text else self.rows[row["winner"]]
+
+    def row_of(self, span: Row) -> Row | None:
+        """Return the row that a span is in."""
+        return next((row for row in self.rows if row["row"] == span["row"]), None)
+
+    def winner_of_span(self, span: Row) -> Row | None:
+        """Return the span, or else the row, that counts instead of a span."""
+        if span["winner"] is not None:
+            return self.spans[span["winner"]]
+        row = self.row_of(span)
+        if not row or not self.text:
+            return None
+        if span["reason"] == Reason.SUPERSEDED and span["label"] in (row["superseded"] or ()):
+            number = row["superseded_by"][row["superseded"].index(span["label"])]
+            return None if number is None else self.rows[number]
+        return None
