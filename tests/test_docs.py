@@ -58,7 +58,7 @@ NOT_RUN = {
     ("docs/gpu.md", "make gpu"): "needs a GPU",
     ("docs/gpu.md", "weasel run check-gpu"): "needs a GPU",
     ("docs/gpu.md", "torchrun"): "needs several GPUs; train/test_ranks.py runs torchrun on the CPU",
-    ("docs/gpu.md", "dvc repro report-gpu"): "needs a GPU; test_notebook.py trains a tiny transformer",
+    ("docs/gpu.md", "python -m scripts.update_dvc"): "needs a GPU; test_notebook.py trains a tiny transformer",
     ("docs/install.md", "labelwise init"): "project/test_new.py does it",
     ("docs/install.md", "git worktree"): "what git does",
     ("docs/install.md", "python -m scripts.update_dvc"): "project/test_stages.py makes dvc.yaml",
