@@ -356,6 +356,9 @@ def test_train_on_few_texts(project, tiny_bert):
     scores = json.loads((project.root / "metrics/small.json").read_text(encoding="utf8"))
     assert scores["texts"] == json.loads((project.root / "metrics/cpu.json").read_text(encoding="utf8"))["texts"]
     assert "workspace:small" in project.paste(block("docs/small.md", "python -m scripts.compare"))
+    (project.root / "assets/raw/one.txt").write_text("Ann met Bob in Rome.")
+    project.paste(block("docs/small.md", "python -m scripts.predict"))
+    assert [row["text"] for row in read_jsonl(project.root / "training/small/raw.jsonl")] == ["Ann met Bob in Rome."]
     assert "SMALL pipeline" in (project.root / "report/small.html").read_text(encoding="utf8")
 
 
