@@ -22,6 +22,7 @@ from labelwise import __version__
 from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
 from labelwise.base.text import SpanKey, counted
+from labelwise.compare.train_curve import read_train_curve
 from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.convert_brat import Report as ConvertedBrat
@@ -32,6 +33,7 @@ from labelwise.evaluate.tables import MISSED, TOKENS, Tables
 from labelwise.report.advice import EXPORT, KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
 from labelwise.report.deck import read_deck
 
+CURVE = "metrics/train_curve.json"
 MISTAKES = 1000  # different ones that a page has, at most
 NAMED = 3  # labels, or pairs of them that are confused
 
@@ -111,6 +113,7 @@ def write_report(
                 "kinds": KINDS,
                 "reasons": REASONS,
             },
+            curve=metrics and read_train_curve(root / CURVE, metrics.pipeline_digest),
             texts_per_100=count_texts_per_100(results.tables) if results.tables else {},
             export=EXPORT,
         )
