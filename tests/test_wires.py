@@ -330,6 +330,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("report", "report"): {
         "base": ("of-main", "of-better", page(r"at ([\w-]+), is"), {}, {"root": "@/start/compare"}),
         "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
+        "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "@/new"}),
     },
     ("package", "package"): {
         "name": ("ner", "lab", names),

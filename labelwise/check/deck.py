@@ -23,13 +23,15 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 class Answered(msgspec.Struct):
     """The answer of a data set that a finding is about.
 
-    file (str): its file, with the line if there is one, and who annotated.
+    file (str): its file, with the line if there is one.
     answer (str): its digest for the label; see `answers.answer_digest`.
+    annotator (str): who gave it; empty if nobody is named.
     """
 
     dataset: str
     file: str
     answer: str
+    annotator: str
 
 
 class Finding(msgspec.Struct):
@@ -192,9 +194,8 @@ def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Seq
             for answer in answers:
                 for label in sorted({span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}):
                     if label not in one.answers and _is_about(answer, one):
-                        who = f" ({answer.annotator})" if answer.annotator else ""
-                        file = f"{answer.of(one.current and one.current[:2])}{who}"
-                        one.answers[label] = Answered(answer.dataset, file, answer.digests.get(label, NOTHING))
+                        file, digest = answer.of(one.current and one.current[:2]), answer.digests.get(label, NOTHING)
+                        one.answers[label] = Answered(answer.dataset, file, digest, answer.annotator)
 
 
 def _is_about(answer: AnswerPlace, finding: Finding) -> bool:
