@@ -6,12 +6,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from labelwise.base.console import figure, msg, print_table, run, user_errors
+from labelwise.base.console import figure, msg, print_table, progress_texts, run, user_errors
 from labelwise.base.environment import obey
 from labelwise.base.files import atomic, beside, digest_folder, remove
 from labelwise.base.text import counted
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
-from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.predict import predict_split
 from labelwise.train.config import count_train, share_of
 from labelwise.train.run import train_pipeline
@@ -58,7 +58,8 @@ def train_curve_cli(
                     msg.info(f"Training on {share} of train: {texts[share]:,} of {counted(every, 'text')}")
                     train_pipeline(share_of(whole, texts[share]), pipeline, file.with_suffix(".tsv"), log=msg.info)
                 digest = digest_folder(pipeline)
-                for _ in predict_split(pipeline, digest, corpus / "dev", file, workers=workers):
+                parts = predict_split(pipeline, digest, corpus / "dev", file, workers=workers)
+                for _ in progress_texts(parts, read_split(corpus / "dev").texts):
                     pass
             curve = measure_curve(predicted, texts, read_manifest(corpus).labels, digest)
             path.write_bytes(msgspec.json.format(msgspec.json.encode(curve)) + b"\n")

@@ -325,7 +325,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("export", "tokenizer"): {"infixes": ([], ["(?<=[a-z])(?=[aeiou])"], DATA, {}, CONVERTED)},
     ("check_labels", "check"): {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
-        "steps": (2, 4, printed(r"(?m)^ +\d+ +(\d+) "), {"folds": 2}, FOLDS),
+        "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
     ("report", "report"): {
         "base": ("of-main", "of-better", page(r"at ([\w-]+), is"), {}, {"root": "@/start/compare"}),

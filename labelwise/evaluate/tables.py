@@ -29,8 +29,8 @@ from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 
 GROUP = 1024  # texts of a row group
-ENOUGH = 20  # times that train has a form without the label, to contradict gold
-HARDLY = 0.01  # of them: how often it may mark the form all the same
+ENOUGH = 5  # times that train has a form without the label, to contradict gold
+HARDLY = 0.05  # of them: how often it may mark the form all the same
 # Why a span is missed, by the form in train. Gold without token boundaries has the cause TOKENS, whatever its kind is.
 TOKENS = "tokens"
 MISSED = ("known", "new", "unmarked", "otherwise", TOKENS)

@@ -45,8 +45,9 @@ def mistakes(right: int = 100, spurious: int = 0, unjudged: int = 0, taken: int 
         (mistakes(right=60, label=40), {"wrong label": 19}, "label more texts"),
         (mistakes(right=60, taken=40), {"wrong label": 21}, "fix contradictions"),
         (mistakes(right=60, taken=40), {}, "label more texts"),
-        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 25}, "decide its boundaries"),
-        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 24}, "label more texts"),
+        # Where the check finds a quarter of wrong boundaries, they are a question of policy.
+        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 10}, "decide its boundaries"),
+        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 9}, "label more texts"),
         (mistakes(right=60, boundaries=40), {"missing": 40}, "label more texts"),
         (mistakes(right=60, spurious=40, new=9), {"missing": 10}, "fix contradictions"),
         (mistakes(right=60, spurious=40, new=9), {"missing": 8}, "label more texts"),
