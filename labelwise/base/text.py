@@ -99,6 +99,11 @@ def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[s
     return kind(value)
 
 
+def times(count: int) -> str:
+    """Write how often something is so."""
+    return "once" if count == 1 else counted(count, "time")
+
+
 def describe_seconds(seconds: float) -> str:
     """Write a time in words, as exactly as somebody who waits needs it.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.annotations import answer_digest
-from labelwise.base.text import SpanKey, counted, sentence_around, text_key
+from labelwise.base.text import SpanKey, sentence_around, text_key, times
 from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.answers import AnswerPlace, read_answers
@@ -158,9 +158,9 @@ def say_why(correction: Correction, form: str, label: str, better: str, proposed
         "wrong label": (f"{form!r} may be {proposed}", "it is", f"is {label}"),
         "wrong boundaries": (f"{form!r} may have to be {better!r}", f"that is {label}", f"{form!r} is"),
     }[correction.kind]
-    reasons = [f"elsewhere {so} ({counted(correction.times, 'time')})"] if correction.times else []
+    reasons = [f"elsewhere {so} ({times(correction.times)})"] if correction.times else []
     if reasons and correction.against:
-        reasons.append(f"{not_so} ({counted(correction.against, 'time')})")
+        reasons.append(f"{not_so} ({times(correction.against)})")
     if correction.agrees:
         reasons.append("a pipeline that wasn't trained on this agrees")
     return f"{change}: {', and '.join(reasons)}" if reasons else change

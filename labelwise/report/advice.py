@@ -49,7 +49,7 @@ KINDS = {
     "missed": ("missed", "missed spans"),
     "boundaries": ("wrong boundaries", "wrong boundaries"),
     "label": ("wrong label", "wrong labels"),
-    "spurious": ("nowhere in gold", "found where gold has nothing"),
+    "spurious": ("nowhere in gold", "spans where gold has none"),
     "goldless": ("of labels without test gold", "predictions of labels without test gold"),
 }
 # Why a span is missed, and what removes it.
@@ -57,7 +57,7 @@ REASONS = {
     "known": ("train marks the words", "label more"),
     "new": ("train hardly has the words", "label more"),
     "unmarked": ("train leaves the words unmarked", "fix"),
-    "otherwise": ("train marks the words otherwise", "fix"),
+    "otherwise": ("train gives the words another label", "fix"),
     "tokens": ("no token boundary", "split tokens"),
 }
 COMMANDS = {
