@@ -13,7 +13,7 @@ WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (once|\d+ times), ou
 
 
 def number(times: str) -> int:
-    return 1 if times == "once" else int(times.split()[0])
+    return 1 if times == "once" else int(times.split(maxsplit=1)[0])
 
 
 def inconsistencies(tmp_path, *texts) -> dict:

@@ -55,7 +55,8 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
     ("predicted", "gold", "other", "cause"),
     [
         ([(0, 7, "A")], InTrain(0, 0), InTrain(), "found"),
-        ([], InTrain(3, 0), InTrain(), "known"),
+        ([], InTrain(3, 3), InTrain(), "known"),
+        ([], InTrain(3, 4), InTrain(), "sometimes"),
         ([], InTrain(0, 0), InTrain(), "new"),
         ([], InTrain(0, 4), InTrain(), "new"),
         ([], InTrain(0, 5), InTrain(), "unmarked"),
@@ -63,7 +64,7 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         ([], InTrain(1, 20, 9, "B"), InTrain(), "unmarked"),
         ([], InTrain(1, 20, 10, "B"), InTrain(), "otherwise"),
         ([], InTrain(0, 4, 4, "B"), InTrain(), "new"),
-        ([], InTrain(1, 19), InTrain(), "known"),
+        ([], InTrain(1, 19), InTrain(), "sometimes"),
         ([(0, 3, "A")], InTrain(0, 100), InTrain(1), "boundaries"),
         ([(0, 7, "B")], InTrain(2, 0), InTrain(1), "label"),
         ([(0, 3, "A")], None, InTrain(1), "tokens"),
