@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, print_counts, progress, run, user_errors
+from labelwise.base.console import msg, print_counts, progress_texts, run, user_errors
 from labelwise.base.device import use_gpu
 from labelwise.base.environment import command_line, obey
 from labelwise.base.parallel import check_workers
 from labelwise.base.text import counted
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.predict_files import predict_files
+from labelwise.sources.raw_texts import count_raw_texts
 
 Option = typer.Option
 
@@ -35,7 +36,7 @@ def predict_cli(
         use_gpu(gpu_id)
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
         parts = predict(model, inputs, out, workers=workers, gpu_id=gpu_id)
-        for done in progress(parts, "parts"):
+        for done in progress_texts(parts, count_raw_texts(inputs)):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems
     print_counts("Texts that can't be used", problems)

@@ -31,7 +31,15 @@ def report_cli(
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)
         base = read_base(section.base, pipeline, root)
-        advice = write_report(root, pipeline, out, base=base, ship_at=section.ship_at, vectors=vectors)
+        advice = write_report(
+            root,
+            pipeline,
+            out,
+            base=base,
+            ship_at=section.ship_at,
+            vectors=vectors,
+            annotators=section.annotators,
+        )
     if advice:
         print_warnings(advice.warnings)
         msg.info(f"F1 {advice.f}. {advice.verdict}: {advice.why}")

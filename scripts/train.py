@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from tqdm import tqdm
 
 from labelwise.base.console import msg, print_counts, run, user_errors
 from labelwise.base.environment import obey
-from labelwise.base.text import counted
+from labelwise.base.text import counted, describe_seconds
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import Precision, Recognizer, TrainingConfig
@@ -63,7 +62,7 @@ def train_cli(
     print_counts("Texts of an epoch", trained.texts)
     words, seconds = trained.state.words, trained.state.seconds
     speed = f"{words / max(seconds, 1e-9):,.0f} per second"
-    msg.info(f"{counted(words, 'word')} in {tqdm.format_interval(seconds)}: {speed}")
+    msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")
     if trained.state.skipped:
         steps = counted(trained.state.skipped, "step")
         msg.warn(f"{steps} changed nothing, as the loss wasn't a finite number; precision bf16 or fp32 avoids that")

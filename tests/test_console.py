@@ -14,6 +14,7 @@ from importlib import import_module
 import pytest
 
 from labelwise.base.console import msg, print_table, progress
+from labelwise.base.text import describe_seconds
 from tests.conftest import ROOT, call, run_command, write_jsonl
 
 
@@ -33,19 +34,38 @@ def script(body: str, *arguments: object) -> list[str]:
     return [sys.executable, "-c", f"import sys; given, sys.argv = sys.argv[1:], ['x']\n{source}", *map(str, arguments)]
 
 
-@pytest.mark.parametrize("is_one", [True, False])
-def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone(monkeypatch, is_one):
+@pytest.mark.parametrize(("is_one", "patience", "shown"), [(True, 0.2, True), (True, 9.0, False), (False, 0.2, False)])
+def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone_and_to_who_waits(
+    monkeypatch, is_one, patience, shown
+):
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: is_one, raising=False)
     monkeypatch.setattr("sys.stderr", terminal)
-    for _ in progress((time.sleep(0.11) for _ in range(3)), "read", 4):
-        pass
-    shown = terminal.getvalue()
-    if is_one:
-        assert "read:  75%" in shown
-        assert "<00:0" in shown, "time left"
+    monkeypatch.setattr("labelwise.base.console.PATIENCE", patience)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert [*progress((time.sleep(0.15) or n for n in range(4)), "read", 5)] == [0, 1, 2, 3]
+    said = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue())
+    if shown:
+        assert re.search(r"read ━.* 4/5 \d+ seconds left", said)
+        assert terminal.getvalue().endswith("\x1b[2K"), "it is taken off"
     else:
-        assert shown == ""
+        assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.1, "5 seconds"),
+        (44, "45 seconds"),
+        (89, "90 seconds"),
+        (100, "2 minutes"),
+        (5000, "83 minutes"),
+        (6000, "2 hours"),
+    ],
+)
+def test_a_time_is_as_exact_as_somebody_who_waits_needs_it(seconds, said):
+    assert describe_seconds(seconds) == said
 
 
 @pytest.mark.parametrize("is_one", [True, False])

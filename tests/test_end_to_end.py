@@ -216,8 +216,8 @@ BY_MANIFEST = ("corpus/train", "corpus/dev", "corpus/test", "corpus/labels", "co
 EXPLAINED = {
     # of it, a training takes what corpus/train determines, so that a change of test alone trains nothing anew
     "train-cpu": ("corpus/manifest.json",),
-    # it is never skipped, as check-folds would be started otherwise
-    "report": ("training/check-folds",),
+    # it is never skipped, as check-folds and train-curve would be started otherwise
+    "report": ("training/check-folds", "metrics/train_curve.json"),
 }
 # As the demo corpus is used, about which nobody has decided anything; a report reads tables for decisions alone.
 EMPTY = {"assets/brat", "assets/prodigy", "assets/decisions", *(f"corpus/{name}" for name in TABLES)}

@@ -146,6 +146,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "predict": {"model": "@/ruler", "inputs": ["@/raw"], "out": "out.jsonl"},
     "report": {"out": "page.html", "pipeline": "cpu", "root": "@/new"},
     "train": {"config": "@/tiny.cfg", "corpus": "@/corpus", "out": "out/model", "curve": "curve.tsv"},
+    "train_curve": {"config": "@/tiny.cfg", "corpus": "@/corpus", "model": "@/ruler", "out": "curve.json"},
     "update_dvc": {"project": "project.yml", "dvc": "dvc.yaml"},
     "vectors": {"name": "@/transformer", "out": "table.npz"},
     "why": {"corpus": "@/animals/corpus", "asked": ["toad"], "datasets": "@/animals/tasks"},
@@ -257,6 +258,18 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "workers": (1, 2, forks),
         "resume": (False, True, printed("Resuming from step 6")),
     },
+    "train_curve": {
+        "config": ("@/tiny.cfg", "@/wide.cfg", files("trained")),
+        "corpus": ("@/corpus", "@/other", files("curve.json")),
+        "model": ("@/ruler", "@/blank", files("curve.json")),
+        "out": ("curve.json", "else.json", names),
+        "seed": (0, 1, files("trained")),
+        "max_steps": (0, 4, files("trained")),
+        "limit": (0, 5, names),
+        "recognizer": ("per-label", "ner", files("trained")),
+        "vectors": (None, "@/vectors.npz", files("trained")),
+        "workers": (1, 2, files("trained")),
+    },
     "update_dvc": {
         "project": ("project.yml", "else.yml", files("dvc.yaml")),
         "dvc": ("dvc.yaml", "new.yaml", names),
@@ -314,11 +327,12 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("export", "tokenizer"): {"infixes": ([], ["(?<=[a-z])(?=[aeiou])"], DATA, {}, CONVERTED)},
     ("check_labels", "check"): {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
-        "steps": (2, 4, printed(r"(?m)^ +\d+ +(\d+) "), {"folds": 2}, FOLDS),
+        "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
     ("report", "report"): {
         "base": ("of-main", "of-better", page(r"at ([\w-]+), is"), {}, {"root": "@/start/compare"}),
         "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
+        "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "@/new"}),
     },
     ("package", "package"): {
         "name": ("ner", "lab", names),
@@ -339,21 +353,29 @@ RECOGNIZER: dict[str, tuple] = {
 VARIABLES = {
     "brat_dir": {"make-demo unless_brat", "convert-brat brat_dir"},
     "datasets": {"merge datasets"},
-    "seed": {"train-cpu seed", "check-folds seed", "train-small seed", "train-gpu seed"},
-    "cpu_steps": {"train-cpu max_steps"},
+    "seed": {f"{name} seed" for name in ("train-cpu", "train-curve", "check-folds", "train-small", "train-gpu")},
+    "cpu_steps": {"train-cpu max_steps", "train-curve max_steps"},
     "small_steps": {"train-small max_steps"},
     "gpu_steps": {"train-gpu max_steps"},
-    "limit": {"train-cpu limit", "train-small limit", "train-gpu limit"},
+    "limit": {f"{name} limit" for name in ("train-cpu", "train-curve", "train-small", "train-gpu")},
     "gpu_id": {"train-gpu gpu_id", "evaluate-gpu gpu_id"},
     "gpus": {"train-gpu gpus"},
     "transformer_name": {"train-gpu transformer_name"},
     "small_transformer": {"train-small transformer_name"},
     "precision": {"train-gpu precision"},
     "vectors": {"vectors name", "report vectors"},
-    "recognizer": {"train-cpu recognizer", "train-small recognizer", "train-gpu recognizer"},
+    "recognizer": {f"{name} recognizer" for name in ("train-cpu", "train-curve", "train-small", "train-gpu")},
     "workers": {
         f"{name} workers"
-        for name in ("train-cpu", "evaluate-cpu", "train-small", "evaluate-small", "check-folds", "predict")
+        for name in (
+            "train-cpu",
+            "train-curve",
+            "evaluate-cpu",
+            "train-small",
+            "evaluate-small",
+            "check-folds",
+            "predict",
+        )
     },
 }
 
@@ -557,6 +579,16 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     patched.setattr("scripts.train.train_pipeline", train)
 
 
+def pretend_training(patched: pytest.MonkeyPatch) -> None:
+    """Let a curve's trainings write down what they are of, and hand out a pipeline; `train` has the rest."""
+
+    def train(recipe: TrainingConfig, out: Path, *given: Any, **options: Any) -> None:
+        Path(f"trained-{recipe.limit}").write_text(f"{recipe}")
+        shutil.copytree(recipe.corpus.parent / "ruler", out)
+
+    patched.setattr("scripts.train_curve.train_pipeline", train)
+
+
 class Runner:
     """Runs commands in new folders; what was made before by the very same call is remembered."""
 
@@ -620,6 +652,8 @@ class Runner:
                 patched.setattr(new, "version", lambda name: "1.0")
                 if "gpu_id" in given:
                     pretend_gpu(patched)
+                if command == "train_curve":
+                    pretend_training(patched)
                 result = CliRunner().invoke(COMMANDS[command], self.arguments(command, given), env={"COLUMNS": "400"})
             assert isinstance(result.exception, SystemExit | None), result.exc_info
             made = {path.relative_to(here).as_posix(): path for path in here.rglob("*") if path.is_file()}

@@ -2,21 +2,25 @@
 
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Table
 from rich.text import Text
-from tqdm import tqdm
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import FULL
+from labelwise.base.text import describe_seconds
 
 FEW = 4  # counts that are printed in one line
+PATIENCE = 5.0  # seconds before a bar is shown
+REFRESH = 0.2  # seconds between two pictures of it
 MOST = 8  # rows of a table that is printed in part
 
 
@@ -59,20 +63,66 @@ def run(command: Callable[..., None]) -> None:
     app()
 
 
+class Bar:
+    """A bar with the time left, once its work takes more than PATIENCE seconds; nothing without a terminal.
+
+    No thread draws it, as processes are forked meanwhile.
+    """
+
+    def __init__(self, name: str, total: float | None) -> None:
+        """Take a name for the work, and how much it is, if that is known."""
+        console = Console(stderr=True)
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _TimeLeft()
+        options: dict[str, Any] = {"auto_refresh": False, "transient": True, "disable": not console.is_interactive}
+        self._progress = Progress(*columns, console=console, **options)
+        self._task = self._progress.add_task(name, total=total)
+        self._next = time.monotonic() + PATIENCE
+
+    def advance(self, n: float = 1) -> None:
+        """Count what is done."""
+        self._progress.advance(self._task, n)
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + REFRESH
+            self._progress.start()
+            self._progress.refresh()
+
+    def hide(self) -> None:
+        """Take it off the terminal, until more is done."""
+        if self._progress.live.is_started:
+            self._progress.stop()
+
+
+class _TimeLeft(ProgressColumn):
+    """The time left, in words."""
+
+    def render(self, task: Task) -> Text:
+        """Write it, if it is known."""
+        return Text("" if task.time_remaining is None else f"{describe_seconds(task.time_remaining)} left")
+
+
 def progress_texts(parts: Iterable[Any], total: int) -> Iterator[Any]:
-    """Show a bar with texts and the time left while parts of them are consumed; nothing without a terminal."""
-    with tqdm(desc="evaluate", total=total, unit=" texts", disable=None, dynamic_ncols=True) as bar:
+    """Show a bar with texts and the time left while parts of them are consumed; see `Bar`."""
+    bar = Bar("texts", total)
+    try:
         for done in parts:
             yield done
-            bar.update(done.texts)
+            bar.advance(done.texts + done.problems.total())
+    finally:
+        bar.hide()
 
 
-def progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:
-    """Show a bar with the time left while items are consumed; nothing when the output isn't a terminal.
+def progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterator[Any]:
+    """Show a bar with the time left while items are consumed; see `Bar`.
 
     total (int | None): the number of items, if they have no len.
     """
-    return tqdm(items, desc=name, total=total, disable=None, dynamic_ncols=True)
+    bar = Bar(name, len(items) if total is None and isinstance(items, Sized) else total)
+    try:
+        for item in items:
+            yield item
+            bar.advance()
+    finally:
+        bar.hide()
 
 
 @contextmanager

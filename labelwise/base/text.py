@@ -99,6 +99,22 @@ def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[s
     return kind(value)
 
 
+def times(count: int) -> str:
+    """Write how often something is so."""
+    return "once" if count == 1 else counted(count, "time")
+
+
+def describe_seconds(seconds: float) -> str:
+    """Write a time in words, as exactly as somebody who waits needs it.
+
+    >>> [describe_seconds(seconds) for seconds in (3, 44, 89, 100, 5000, 6000, 200_000)]
+    ['5 seconds', '45 seconds', '90 seconds', '2 minutes', '83 minutes', '2 hours', '56 hours']
+    """
+    if seconds < 92.5:
+        return counted(max(5, 5 * round(seconds / 5)), "second")
+    return counted(round(seconds / 60), "minute") if seconds < 90 * 60 else counted(round(seconds / 3600), "hour")
+
+
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Write a number with what it counts.
 

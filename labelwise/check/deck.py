@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.annotations import answer_digest
-from labelwise.base.text import SpanKey, counted, sentence_around, text_key
+from labelwise.base.text import SpanKey, sentence_around, text_key, times
 from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.answers import AnswerPlace, read_answers
@@ -23,13 +23,15 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 class Answered(msgspec.Struct):
     """The answer of a data set that a finding is about.
 
-    file (str): its file, with the line if there is one, and who annotated.
+    file (str): its file, with the line if there is one.
     answer (str): its digest for the label; see `answers.answer_digest`.
+    annotator (str): who gave it; empty if nobody is named.
     """
 
     dataset: str
     file: str
     answer: str
+    annotator: str
 
 
 class Finding(msgspec.Struct):
@@ -156,9 +158,9 @@ def say_why(correction: Correction, form: str, label: str, better: str, proposed
         "wrong label": (f"{form!r} may be {proposed}", "it is", f"is {label}"),
         "wrong boundaries": (f"{form!r} may have to be {better!r}", f"that is {label}", f"{form!r} is"),
     }[correction.kind]
-    reasons = [f"elsewhere {so} ({counted(correction.times, 'time')})"] if correction.times else []
+    reasons = [f"elsewhere {so} ({times(correction.times)})"] if correction.times else []
     if reasons and correction.against:
-        reasons.append(f"{not_so} ({counted(correction.against, 'time')})")
+        reasons.append(f"{not_so} ({times(correction.against)})")
     if correction.agrees:
         reasons.append("a pipeline that wasn't trained on this agrees")
     return f"{change}: {', and '.join(reasons)}" if reasons else change
@@ -192,9 +194,8 @@ def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Seq
             for answer in answers:
                 for label in sorted({span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}):
                     if label not in one.answers and _is_about(answer, one):
-                        who = f" ({answer.annotator})" if answer.annotator else ""
-                        file = f"{answer.of(one.current and one.current[:2])}{who}"
-                        one.answers[label] = Answered(answer.dataset, file, answer.digests.get(label, NOTHING))
+                        file, digest = answer.of(one.current and one.current[:2]), answer.digests.get(label, NOTHING)
+                        one.answers[label] = Answered(answer.dataset, file, digest, answer.annotator)
 
 
 def _is_about(answer: AnswerPlace, finding: Finding) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
 
-from labelwise.base.text import counted
+from labelwise.base.text import times
 from labelwise.check.deck import Finding, finding_of, generalize
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
@@ -71,7 +71,7 @@ class Inconsistencies:
             self._listed[name] += 1
             why = (
                 f"{word!r} as the {edge.what} of {self.forms.labels[place[2]]}: inside "
-                f"{counted(taken_in, 'time')}, outside {counted(left_out, 'time')}"
+                f"{times(taken_in)}, outside {times(left_out)}"
             )
             correction = Correction(place, (*edge.other, place[2]), score)
             yield finding_of(checked, correction, self.forms.labels, why=why)

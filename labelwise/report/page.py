@@ -22,6 +22,7 @@ from labelwise import __version__
 from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
 from labelwise.base.text import SpanKey, counted
+from labelwise.compare.train_curve import read_train_curve
 from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.convert_brat import Report as ConvertedBrat
@@ -30,8 +31,10 @@ from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISSED, TOKENS, Tables
 from labelwise.report.advice import EXPORT, KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
+from labelwise.report.annotators import read_annotators
 from labelwise.report.deck import read_deck
 
+CURVE = "metrics/train_curve.json"
 MISTAKES = 1000  # different ones that a page has, at most
 NAMED = 3  # labels, or pairs of them that are confused
 
@@ -58,6 +61,7 @@ def write_report(
     base: Base | None = None,
     ship_at: float = SHIP_AT,
     vectors: str = "",
+    annotators: bool = False,
 ) -> Advice | None:
     """Write the report of a pipeline as an HTML page, and return what it says; None if nothing was evaluated.
 
@@ -66,6 +70,7 @@ def write_report(
     base (Base | None): an earlier evaluation.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     vectors (str): those that the pipeline has.
+    annotators (bool): name those who annotated: the page is sent around.
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
     root = Path(root)
@@ -77,6 +82,8 @@ def write_report(
         advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, **known) if metrics else None
         held = {row.label: row.total for row, _ in advice.rows if row.verdict != "ship"} if advice else {}
         chosen = deck.choose(held)
+        for answer in (answer for one in chosen for answer in one["answers"].values() if not annotators):
+            answer["annotator"] = ""
         template = make_environment().get_template("report.html.jinja")
         page = template.render(
             version=__version__,
@@ -111,6 +118,8 @@ def write_report(
                 "kinds": KINDS,
                 "reasons": REASONS,
             },
+            people=read_annotators(root / "corpus") if annotators else [],
+            curve=metrics and read_train_curve(root / CURVE, metrics.pipeline_digest),
             texts_per_100=count_texts_per_100(results.tables) if results.tables else {},
             export=EXPORT,
         )

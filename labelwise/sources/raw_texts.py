@@ -1,5 +1,7 @@
 """Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders."""
 
+import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +40,22 @@ def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
     """
     for file in find_raw_files(inputs):
         yield from read_raw_file(file)
+
+
+def count_raw_texts(inputs: Sequence[Path]) -> int:
+    """Count the texts of files and folders, or the lines of JSONL that may have one.
+
+    RAISES (InputError): an input isn't there, or can't be read.
+    """
+    return sum(1 if file.name.endswith(TEXTS) else _count_lines(file.path) for file in find_raw_files(inputs))
+
+
+def _count_lines(path: Path) -> int:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            return sum(1 for _ in lines)
+    except (OSError, EOFError, zlib.error):  # whoever reads it says so
+        return 0
 
 
 def find_raw_files(inputs: Sequence[Path]) -> Iterator[RawFile]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,24 @@ def check_supported(settings: Config, config: Path) -> None:
 
 def is_small(wanted: TrainingConfig) -> bool:
     """Return whether a training has few texts, which takes smaller batches and finds entities too rarely."""
+    return count_train(wanted) < SMALL
+
+
+def count_train(wanted: TrainingConfig) -> int:
+    """Count the texts that a training has."""
     texts = read_manifest(wanted.corpus).splits["train"].texts
-    return min(texts, wanted.limit or texts) < SMALL
+    return min(texts, wanted.limit or texts)
+
+
+def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
+    """Describe a training on fewer texts, with batches of the same size.
+
+    RAISES (InputError): no text would be left.
+    """
+    if texts < 1:
+        raise InputError(f"{wanted.corpus}: train has {count_train(wanted)} texts, of which a share would have none")
+    large = {} if is_small(wanted) else {"system.small_batch": 0}
+    return replace(wanted, limit=texts, overrides={**wanted.overrides, **large})
 
 
 def find_untaught(wanted: TrainingConfig, settings: Config) -> list[str]:

@@ -1,15 +1,18 @@
 """The logger of a training: a table and a bar for people, the curve for DVC, and what the machine did."""
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import spacy
 from spacy.language import Language
-from tqdm import tqdm
+
+from labelwise.base.console import Bar
+from labelwise.base.text import describe_seconds
 
 Log = Callable[[dict[str, Any] | None], None]
-ROW = "{:>5}  {:>6}  {:>9}  {:>6}  {:>8}  {:>7}"
+ROW = "{:>6}  {:>6}  {:>8}  {:>11}"
 
 
 @spacy.registry.loggers("labelwise.Logger.v1")
@@ -18,8 +21,8 @@ def make_logger(
 ) -> Callable[[Language, IO[str], IO[str]], tuple[Log, Callable[[], None]]]:
     """Make a logger that prints a row for each evaluation, on a terminal a bar in between, and writes two files.
 
-            E       #       LOSS   SCORE   WORDS/S       MB
-            0     100     3120.5   0.712     8,290      412
+          STEP   SCORE   WORDS/S    TIME LEFT
+           100   0.712     8,290    2 minutes
 
     path (Path): the curve, a TSV file that is continued.
     resources (Path | None): a TSV file for speed, memory, waits and the GPU's load over time; None for none.
@@ -30,16 +33,19 @@ def make_logger(
         training = nlp.config["training"]
         losses = [name for name, component in nlp.pipeline if getattr(component, "is_trainable", False)]
         scores = sorted(name for name, weight in training["score_weights"].items() if weight is not None)
-        total = training["max_steps"] + 1 if training["max_steps"] else None
-        bar = tqdm(total=total, disable=None, leave=False, file=stderr, dynamic_ncols=True, unit=" steps")
-        tqdm.write(ROW.format("E", "#", "LOSS", "SCORE", "WORDS/S", "MB"), file=stdout)
+        last, began, steps = training["max_steps"], time.monotonic(), 0
+        bar = Bar("steps", last + 1 if last else None)
+        print(ROW.format("STEP", "SCORE", "WORDS/S", "TIME LEFT"), file=stdout)
 
         def log(info: dict[str, Any] | None) -> None:
             """Move the bar; if the step was evaluated, print a row, and add a line to each file."""
-            bar.update(1)
-            if not info or info["score"] is None:
+            nonlocal steps
+            if not info:
                 return
-            bar.n = info["step"] + 1  # a training that resumes doesn't begin at 0
+            bar.advance(1 if steps else info["step"] + 1)  # a training that resumes doesn't begin at 0
+            steps += 1
+            if info["score"] is None:
+                return
             row = {name: info[name] for name in ("step", "epoch", "words")}
             row |= {f"loss_{name}": f"{info['losses'].get(name, 0.0):.6g}" for name in losses}
             row |= {"score": f"{info['score']:.4f}"}
@@ -48,11 +54,12 @@ def make_logger(
             used = info.get("resources", {})
             if resources and used:
                 append_row(Path(resources), used)
-            speed, memory = (f"{used.get(name, 0):,.0f}" for name in ("words_per_second", "memory_mb"))
-            loss, score = f"{info['losses'].get('ner', 0.0):.1f}", f"{info['score']:.3f}"
-            tqdm.write(ROW.format(info["epoch"], info["step"], loss, score, speed, memory), file=stdout)
+            seconds = (time.monotonic() - began) / steps * (last - info["step"])
+            speed, left = f"{used.get('words_per_second', 0):,.0f}", describe_seconds(seconds) if seconds > 0 else ""
+            bar.hide()
+            print(ROW.format(info["step"], f"{info['score']:.3f}", speed, left).rstrip(), file=stdout)
 
-        return log, bar.close
+        return log, bar.hide
 
     return setup
 

@@ -12,10 +12,10 @@ HERE, THERE = (3, 4, 0), (2, 4, 0)
 @pytest.mark.parametrize(
     ("current", "proposed", "expected"),
     [
-        (None, HERE, ("'cat' may be A", "elsewhere it is (7 times)", "isn't (1 time)")),
-        (HERE, None, ("'cat' may not be A", "elsewhere it isn't (7 times)", "is (1 time)")),
-        (HERE, (3, 4, 1), ("'cat' may be B", "elsewhere it is (7 times)", "is A (1 time)")),
-        (HERE, THERE, ("'cat' may have to be 'big cat'", "elsewhere that is A (7 times)", "'cat' is (1 time)")),
+        (None, HERE, ("'cat' may be A", "elsewhere it is (7 times)", "isn't (once)")),
+        (HERE, None, ("'cat' may not be A", "elsewhere it isn't (7 times)", "is (once)")),
+        (HERE, (3, 4, 1), ("'cat' may be B", "elsewhere it is (7 times)", "is A (once)")),
+        (HERE, THERE, ("'cat' may have to be 'big cat'", "elsewhere that is A (7 times)", "'cat' is (once)")),
     ],
 )
 def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, expected):

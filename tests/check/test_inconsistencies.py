@@ -9,7 +9,11 @@ from labelwise.check.inconsistencies import Inconsistencies
 from tests.check.test_findings import LABELS, stored
 from tests.corpus.test_surface_forms import count
 
-WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (\d+) times?, outside (\d+) times?")
+WHY = re.compile(r"'(.+)' as the (\w+ word) of (\w): inside (once|\d+ times), outside (once|\d+ times)")
+
+
+def number(times: str) -> int:
+    return 1 if times == "once" else int(times.split(maxsplit=1)[0])
 
 
 def inconsistencies(tmp_path, *texts) -> dict:
@@ -21,7 +25,7 @@ def inconsistencies(tmp_path, *texts) -> dict:
     listed = {}
     for row in (row for doc in docs for row in found.find(CheckedDoc("train", doc))):
         word, what, label, inside, outside = WHY.fullmatch(row.why).groups()
-        listed.setdefault((label, what, word), (int(inside), int(outside), []))[2].append(row)
+        listed.setdefault((label, what, word), (number(inside), number(outside), []))[2].append(row)
     return listed
 
 

@@ -90,7 +90,7 @@ def write_results(
 def write_findings(path: Path) -> None:
     """Two cases of one form, one of another label, one without an answer, and one of markup."""
     answers = {
-        label: {"dataset": label, "file": f"{label}.jsonl:{n}", "answer": f"{n:012x}"}
+        label: {"dataset": label, "file": f"{label}.jsonl:{n}", "answer": f"{n:012x}", "annotator": "ann"}
         for n, label in enumerate(LABELS[1:])
     }
 

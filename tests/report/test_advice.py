@@ -45,8 +45,11 @@ def mistakes(right: int = 100, spurious: int = 0, unjudged: int = 0, taken: int 
         (mistakes(right=60, label=40), {"wrong label": 19}, "label more texts"),
         (mistakes(right=60, taken=40), {"wrong label": 21}, "fix contradictions"),
         (mistakes(right=60, taken=40), {}, "label more texts"),
-        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 25}, "decide its boundaries"),
-        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 24}, "label more texts"),
+        (mistakes(right=60, sometimes=40), {"missing": 21}, "fix contradictions"),
+        (mistakes(right=60, sometimes=40), {"missing": 19}, "label more texts"),
+        # Where the check finds a quarter of wrong boundaries, they are a question of policy.
+        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 10}, "decide its boundaries"),
+        (mistakes(right=60, boundaries=40, new=9), {"wrong boundaries": 9}, "label more texts"),
         (mistakes(right=60, boundaries=40), {"missing": 40}, "label more texts"),
         (mistakes(right=60, spurious=40, new=9), {"missing": 10}, "fix contradictions"),
         (mistakes(right=60, spurious=40, new=9), {"missing": 8}, "label more texts"),
@@ -217,7 +220,8 @@ def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, ga
     ],
 )
 def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_words(curve, found, known, longer):
-    assert bool(train_longer(make_metrics(A=mistakes(right=found, known=known)), curve)) == longer
+    metrics = make_metrics(A=mistakes(right=found, known=known, sometimes=99))  # these say nothing of the training
+    assert bool(train_longer(metrics, curve)) == longer
 
 
 def test_warnings_are_about_test_and_the_merge():

@@ -120,6 +120,15 @@ def test_questions_are_decided_one_after_the_other_by_keys(show, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_case_names_who_gave_the_answer_only_if_that_is_asked_for(named, show, tmp_path):
+    write_results(tmp_path, make_docs())
+    write_report(tmp_path, "cpu", tmp_path / "named.html", annotators=named)
+    page = show(file=tmp_path / "named.html")
+    assert "PLACE.jsonl:3" in page.inner_text(CASE)
+    assert ("(ann)" in page.inner_text(CASE), '"ann"' in page.content()) == (named, named)
+
+
 def test_exceptions_are_decided_one_by_one_and_the_last_verdict_is_repeated_on_the_rest(show, tmp_path):
     page = show()
     assert "again" not in page.inner_text(CASE)

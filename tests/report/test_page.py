@@ -71,6 +71,19 @@ def render(root: Path, pipeline: str, **options) -> str:
     return (root / "report.html").read_text(encoding="utf8")
 
 
+def test_a_curve_of_learning_is_shown_if_it_is_of_this_pipeline(own):
+    change = {"difference": 0.05, "low": 0.01, "high": 0.09, "significant": True}
+    f = {"f": {"half": 0.7, "a quarter": 0.6, "all": 0.75}, "changes": {"a quarter": change, "all": change}}
+    curve = {"pipeline_digest": "89abcdef01234567", "texts": {}, "micro": f, "labels": {"PLACE": f}}
+    for digest, said in (
+        ("other", "What twice the texts should add: weasel run train-curve"),
+        ("89abcdef01234567", "Twice the texts should add about 0.050 to F1 (+0.010 to +0.090), or less: from half of"),
+        ("89abcdef01234567", "Labels that gained more than chance: PLACE +0.050."),
+    ):
+        (own / "metrics/train_curve.json").write_text(json.dumps(curve | {"pipeline_digest": digest}))
+        assert said in Page(render(own, "cpu")).text("label")
+
+
 # By section, what tells a reader what to do next, and how.
 SECTIONS = {
     "gold": ["train marks the words"],

@@ -251,7 +251,7 @@ function showCase() {
   document.getElementById("next").textContent = `${at + 1} of ${queue.length}: ${question}. ${first.before}${first.form}${first.after}. ${first.why}`;
 }
 
-const placeOf = (one) => `${one.doc} ${Object.values(one.answers).map((answer) => answer.file).join(", ")}`;
+const placeOf = (one) => `${one.doc} ${Object.values(one.answers).map(({ file, annotator }) => (annotator ? `${file} (${annotator})` : file)).join(", ")}`;
 
 function decide(cases, key) {
   actions.push({ where: [at, inside, last], before: cases.map(({ id }) => [id, kept.get(id)]) });

@@ -1,0 +1,84 @@
+"""A curve of learning: F1 on dev of pipelines that were trained on a quarter, on half and on all of train.
+
+What twice the texts should add is what the last doubling added, with its interval, by a jackknife over texts of dev;
+nothing is fitted to three points. It is Prodigy's `train-curve`, label by label.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
+from labelwise.compare.comparison import Change, ComparedScores, count_spans, score_counts
+from labelwise.evaluate.predictions import read_predictions
+
+HALF, ALL = "half", "all"
+
+
+class TrainCurve(msgspec.Struct, kw_only=True):
+    """F1 by share of train; the differences are those to half of it.
+
+    pipeline_digest (str): of the pipeline that was trained on all of train.
+    texts (dict): of train, by share: "half", "a quarter", "all".
+    micro (ComparedScores): all spans of dev.
+    """
+
+    pipeline_digest: str
+    texts: dict[str, int]
+    micro: ComparedScores
+    labels: dict[str, ComparedScores]
+
+    @property
+    def gain(self) -> Change:
+        """What the last doubling added."""
+        return self.micro.changes[ALL]
+
+    def gains(self) -> list[tuple[str, Change]]:
+        """List the labels that the last doubling added to, by more than chance, the most first."""
+        sure = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].significant]
+        return sorted(
+            (one for one in sure if (one[1].difference or 0) > 0), key=lambda one: (-(one[1].difference or 0), one[0])
+        )
+
+    def describe(self) -> str:
+        """Describe what twice the texts should add."""
+        half, now = (self.micro.f[share] for share in (HALF, ALL))
+        gain = self.gain
+        if half is None or now is None or gain.low is None or gain.high is None:
+            return "What twice the texts would add isn't known: too few texts of dev have spans"
+        doubled = f"from half of train to all of it, F1 on dev went from {half:.3f} to {now:.3f}"
+        between = f"({gain.low:+.3f} to {gain.high:+.3f})"
+        if gain.low > 0:
+            return f"Twice the texts should add about {gain.difference:.3f} to F1 {between}, or less: {doubled}"
+        return f"Twice the texts may add nothing: {doubled}, which may be chance {between}"
+
+
+def measure_curve(
+    predicted: Mapping[str, Path], texts: Mapping[str, int], labels: Sequence[str], pipeline_digest: str
+) -> TrainCurve:
+    """Compare predictions of dev with those of the pipeline that was trained on half of train.
+
+    predicted, texts (Mapping): by share, "half" first: files of `predictions`, and the number of texts of train.
+    """
+    counts = [[count_spans(doc, doc, labels) for doc in read_predictions(file)] for file in predicted.values()]
+    scores = score_counts([*predicted], labels, np.array(counts).swapaxes(0, 1))
+    return TrainCurve(
+        pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]
+    )
+
+
+def read_train_curve(path: Path, pipeline_digest: str) -> TrainCurve | None:
+    """Read what `train-curve` has written; None if there is nothing, or if it is about another pipeline.
+
+    RAISES (InputError): the file is something else.
+    """
+    if not path.is_file():
+        return None
+    try:
+        curve = msgspec.json.decode(path.read_bytes(), type=TrainCurve)
+    except DECODE_ERRORS as error:
+        raise InputError(f"{path}: not a curve of learning ({error}); run train-curve again") from error
+    return curve if curve.pipeline_digest == pipeline_digest else None

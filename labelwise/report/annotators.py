@@ -1,0 +1,47 @@
+"""How far each person agrees with the others, by name: for a page that names people, as it is sent around."""
+
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+from typing import NamedTuple
+
+from labelwise.corpus.ledger import pairwise_f
+from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.queries import find_versions
+from labelwise.corpus.tables import read_groups
+
+
+class Agreed(NamedTuple):
+    """A person's agreement with the others.
+
+    texts (int): that others annotated, too.
+    f (float | None): F1 with them over all labels; None if nobody marked anything.
+    labels (list): each label with its F1, the lowest first.
+    """
+
+    name: str
+    texts: int
+    f: float | None
+    labels: list[tuple[str, float]]
+
+
+def read_annotators(corpus: Path) -> list[Agreed]:
+    """Compare each person's latest work with that of everybody else on the same texts; the least agreement comes first.
+
+    RAISES (InputError): the tables of the merge aren't there, or aren't what it writes.
+    """
+    texts, counts = Counter[str](), dict[str, dict[str, Counter[str]]]()
+    for group in read_groups(corpus) if is_corpus(corpus) else ():
+        for _, labels in find_versions(group):
+            texts.update({version.who for versions in labels.values() for version in versions})
+            for label, versions in labels.items():
+                for one, other in permutations(versions, 2):
+                    own = counts.setdefault(one.who, {}).setdefault(label, Counter())
+                    own.update(both=len(one.marked & other.marked), spans=len(one.marked) + len(other.marked))
+    rows = []
+    for name, by_label in counts.items():
+        total = sum(by_label.values(), Counter[str]())
+        found = ((label, pairwise_f(own["both"], own["spans"])) for label, own in sorted(by_label.items()))
+        scores = sorted(((label, f) for label, f in found if f is not None), key=lambda one: one[1])
+        rows.append(Agreed(name, texts[name], pairwise_f(total["both"], total["spans"]), scores))
+    return sorted(rows, key=lambda row: (row.f is None, row.f or 0.0, row.name))

@@ -1,0 +1,75 @@
+"""Train on a quarter and on half of train, and score dev: what should twice the texts add?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from labelwise.base.console import figure, msg, print_table, progress_texts, run, user_errors
+from labelwise.base.environment import obey
+from labelwise.base.files import atomic, beside, digest_folder, remove
+from labelwise.base.text import counted
+from labelwise.compare.train_curve import ALL, HALF, measure_curve
+from labelwise.corpus.manifest import read_manifest, read_split
+from labelwise.evaluate.predict import predict_split
+from labelwise.train.config import count_train, share_of
+from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import Recognizer, TrainingConfig
+
+Option = typer.Option
+
+
+def train_curve_cli(
+    config: Annotated[Path, typer.Argument(help="spaCy config")],
+    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    model: Annotated[Path, typer.Argument(help="Folder of the pipeline that was trained on all of train")],
+    out: Annotated[Path, typer.Argument(help="JSON file for the curve")],
+    seed: Annotated[int, Option(help="Random seed")] = 0,
+    max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
+    limit: Annotated[int, Option(help="Texts that count as all of train; 0 for all")] = 0,
+    recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
+    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one is none")] = None,
+    workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
+) -> None:
+    """Train on a quarter and on half of train, and score dev: what should twice the texts add?"""
+    with user_errors("No curve was measured"):
+        obey(config)
+        whole = TrainingConfig(
+            config,
+            corpus,
+            seed=seed,
+            max_steps=max_steps,
+            limit=limit,
+            recognizer=recognizer,
+            vectors=vectors,
+            workers=workers,
+            resume=True,
+        )
+        every = count_train(whole)
+        texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
+        with atomic(out) as path:
+            folder = beside(out, "curve")
+            folder.mkdir(exist_ok=True)
+            predicted = {share: folder / f"{share}.jsonl" for share in texts}
+            for share, file in predicted.items():
+                pipeline = model if share == ALL else folder / share
+                if share != ALL:
+                    msg.info(f"Training on {share} of train: {texts[share]:,} of {counted(every, 'text')}")
+                    train_pipeline(share_of(whole, texts[share]), pipeline, file.with_suffix(".tsv"), log=msg.info)
+                digest = digest_folder(pipeline)
+                parts = predict_split(pipeline, digest, corpus / "dev", file, workers=workers)
+                for _ in progress_texts(parts, read_split(corpus / "dev").texts):
+                    pass
+            curve = measure_curve(predicted, texts, read_manifest(corpus).labels, digest)
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(curve)) + b"\n")
+            remove(folder)
+    rows = sorted((texts[share], share, figure(f)) for share, f in curve.micro.f.items())
+    print_table(["Of train", "Texts", "F1 on dev"], [[share, f"{n:,}", f] for n, share, f in rows])
+    for label, gain in curve.gains():
+        msg.info(f"{label} gains more than chance: {gain.difference:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})")
+    msg.good(curve.describe())
+
+
+if __name__ == "__main__":
+    run(train_curve_cli)

@@ -1,0 +1,84 @@
+"""The curve of learning: what the last doubling of the texts added, against hand counts; and trainings on shares."""
+
+import json
+
+import pytest
+from msgspec.json import encode
+
+from labelwise.base.errors import InputError
+from labelwise.compare.train_curve import measure_curve, read_train_curve
+from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.train.config import read_settings, share_of
+from labelwise.train.training_config import TrainingConfig
+from tests.conftest import Merging, task
+from tests.train.training import CPU
+
+A, B = (0, 3, "A"), (4, 7, "B")
+TEXTS = {"half": 50, "a quarter": 25, "all": 100}
+
+
+def curve_of(tmp_path, docs=20, **right):
+    """The curve of pipelines that find A in so many docs, and B in all, or in none where it is negative."""
+    files = {}
+    for share, n in right.items():
+        made = [
+            PredictedDoc(f"{number:02}", "abc def", [A] * (number < n) + [B] * (n >= 0), [A, B])
+            for number in range(docs)
+        ]
+        files[share.replace("_", " ")] = tmp_path / share
+        with (tmp_path / share).open("wb") as file:
+            write_predictions(made, file)
+    return measure_curve(files, TEXTS, ["A", "B"], "of all")
+
+
+def test_the_gain_is_that_of_the_last_doubling(tmp_path):
+    curve = curve_of(tmp_path, half=5, a_quarter=0, all=15)
+    f = {
+        share: pytest.approx(2 * (20 + n) / (20 + n + 40)) for share, n in (("half", 5), ("a quarter", 0), ("all", 15))
+    }
+    assert curve.micro.f == f
+    assert curve.gain.difference == pytest.approx(70 / 75 - 50 / 65)
+    assert curve.gain.low < curve.gain.difference < curve.gain.high
+    assert [(label, round(gain.difference, 3)) for label, gain in curve.gains()] == [("A", round(30 / 35 - 10 / 25, 3))]
+    assert curve.describe().startswith("Twice the texts should add about 0.164 to F1 (+0.")
+    assert curve.describe().endswith("from half of train to all of it, F1 on dev went from 0.769 to 0.933")
+
+
+@pytest.mark.parametrize(
+    ("docs", "right", "said"),
+    [
+        (20, {"half": 10, "a_quarter": 0, "all": 11}, "Twice the texts may add nothing: "),
+        (20, {"half": 15, "a_quarter": 0, "all": 5}, "Twice the texts may add nothing: "),
+        (4, {"half": 0, "a_quarter": 0, "all": 4}, "What twice the texts would add isn't known: "),
+    ],
+)
+def test_what_may_be_chance_is_no_promise(tmp_path, docs, right, said):
+    curve = curve_of(tmp_path, docs, **right)
+    assert curve.describe().startswith(said)
+    assert curve.gains() == []
+
+
+def test_a_curve_is_of_one_pipeline(tmp_path):
+    curve = curve_of(tmp_path, half=5, a_quarter=0, all=15)
+    file = tmp_path / "curve.json"
+    assert read_train_curve(file, "of all") is None
+    file.write_bytes(encode(curve))
+    assert read_train_curve(file, "of all") == curve
+    assert read_train_curve(file, "of another") is None
+    file.write_text(json.dumps({"texts": 3}))
+    with pytest.raises(InputError, match=r"curve\.json: not a curve of learning \(.*\); run train-curve again"):
+        read_train_curve(file, "of all")
+
+
+@pytest.mark.parametrize("texts", [40, 240])
+def test_a_share_of_train_has_batches_of_the_same_size(tmp_path, texts):
+    merging = Merging(tmp_path)
+    merging.add("a", ["A"], [task(f"cat {n} sat", (0, 3)) for n in range(texts)])
+    merging.run(dev_ratio=0.1, test_ratio=0)
+    whole = TrainingConfig(CPU, tmp_path / "corpus")
+    half = share_of(whole, 20)
+    assert half.limit == 20
+    sizes = [read_settings(one)["training"]["batcher"]["size"] for one in (whole, half)]
+    assert sizes == [700, 700] if texts == 40 else [2000, 2000]
+    with pytest.raises(InputError, match="of which a share would have none"):
+        share_of(whole, 0)
