@@ -5,9 +5,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
+from labelwise.corpus.agreement import find_versions
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import is_corpus
-from labelwise.corpus.queries import find_versions
 from labelwise.corpus.tables import read_groups
 
 
