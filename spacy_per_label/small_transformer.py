@@ -1,27 +1,17 @@
 """A small transformer as the layer that gives tokens their vectors, trained and used on the CPU, without PyTorch.
 
-A word's wordpieces are those of Hugging Face's `tokenizers`; a token has the mean of its wordpieces' vectors. A text
-that is longer than a window is computed in several, of about the same length, and the tokens beside a window's own are
-given to the transformer, too, so that the first and the last ones are seen in context:
-
-    text           a b c d e f g h i j
-    windows        a b c d e[f g]           with the tokens in brackets for context
-                      [d e]f g h i j
+Texts are given to it in windows of wordpieces; see `windows`. A token has the mean of its wordpieces' vectors.
 
 The layers have rates of their own: the highest learns at a share of the optimizer's rate, each one below at a share of
-that (Howard and Ruder, Universal Language Model Fine-tuning for Text Classification, ACL 2018), the embeddings not at
-all.
+that (Howard and Ruder, Universal Language Model Fine-tuning for Text Classification, ACL 2018). The embeddings stay.
 """
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model, NumpyOps, Optimizer
@@ -30,10 +20,9 @@ from thinc.types import Floats2d
 
 from spacy_per_label.bert import WEIGHTS, drop_inplace, encode_layer, normalize
 from spacy_per_label.bert_weights import read_encoder
+from spacy_per_label.windows import Window, batch_windows, find_windows, read_tokenizer
 
-LONGEST = 24  # wordpieces of a token, the first ones
 CPU = NumpyOps()
-BATCH = 1_500  # wordpieces that are predicted at a time
 
 
 @registry.architectures("spacy-per-label.SmallTransformer.v1")
@@ -115,7 +104,9 @@ def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
 def _forward(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
     """Return the vectors of the tokens of each text."""
     sizes = [len(doc) for doc in docs]
-    windows = [window for doc in docs for window in find_windows(model, doc)]
+    tokenizer = read_tokenizer(model.attrs["tokenizer"])
+    window, context = model.attrs["window"], model.attrs["context"]
+    windows = [found for doc in docs for found in find_windows(doc, tokenizer, window, context)]
     if not windows:
         return [model.ops.alloc_f((size, model.get_dim("nO"))) for size in sizes], lambda gradients: []
     batches = [windows] if is_train else list(batch_windows(windows))
@@ -142,53 +133,6 @@ def halve(model: Any, file: Path) -> None:
     if small:
         file.unlink()  # a checkpoint may share it
         model.to_disk(file)
-
-
-class Window(NamedTuple):
-    """A part of a text that is given to the transformer at a time.
-
-    ids (np.ndarray): of its wordpieces, between those that begin and end it.
-    first (int): the wordpiece that its own tokens begin with.
-    counts (np.ndarray): how many wordpieces each of its own tokens has.
-    """
-
-    ids: np.ndarray
-    first: int
-    counts: np.ndarray
-
-
-def find_windows(model: Model, doc: Doc) -> list[Window]:
-    """Cut a text into windows; white space has no wordpiece. A text without a token has none."""
-    tokenizer = read_tokenizer(model.attrs["tokenizer"])
-    pieces = [tokenizer.split(doc.vocab.strings[orth]) for orth in doc.to_array(ORTH).tolist()]
-    if not pieces:
-        return []
-    counts = np.array([len(each) for each in pieces])
-    ends = np.cumsum(counts)
-    ids = np.array([piece for each in pieces for piece in each], int)
-    context, own = model.attrs["context"], model.attrs["window"] - 2
-    parts = 1
-    if len(ids) > own:
-        parts = math.ceil(len(ids) / (own - 2 * context))
-    cuts = np.searchsorted(ends, np.arange(1, parts) * len(ids) / parts).tolist()
-    found = []
-    for begin, end in pairwise(sorted({0, *cuts, len(pieces)})):
-        first, last = ends[begin] - counts[begin], ends[end - 1]
-        before, after = max(0, first - context), min(len(ids), last + context)
-        found.append(
-            Window(
-                np.array([tokenizer.begin, *ids[before:after], tokenizer.end]), first - before + 1, counts[begin:end]
-            )
-        )
-    return found
-
-
-def batch_windows(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
-    """Divide windows into batches of some BATCH wordpieces, in order."""
-    ends = np.cumsum([len(window.ids) for window in windows])
-    cuts = np.flatnonzero(np.diff(ends // BATCH)) + 1
-    for begin, end in pairwise([0, *cuts.tolist(), len(windows)]):
-        yield windows[begin:end]
 
 
 def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.ndarray, Callable[[np.ndarray], None]]:
@@ -238,25 +182,3 @@ def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.nd
                 model.inc_grad(f"{number}.{name}", model.ops.asarray(gradient))
 
     return Y, backprop
-
-
-class PieceTokenizer:
-    """Cuts words into a transformer's wordpieces, each form once.
-
-    written (str): what `tokenizers` makes a tokenizer of.
-    begin, end (int): the wordpieces that a text begins and ends with.
-    """
-
-    def __init__(self, written: str) -> None:
-        """Make the tokenizer."""
-        from tokenizers import Tokenizer
-
-        self.tokenizer = Tokenizer.from_str(written)
-        self.begin, self.end = self.tokenizer.encode("").ids
-        self.split = lru_cache(maxsize=2**15)(self._split)
-
-    def _split(self, form: str) -> list[int]:
-        return self.tokenizer.encode([form], is_pretokenized=True, add_special_tokens=False).ids[:LONGEST]
-
-
-read_tokenizer = lru_cache(maxsize=2)(PieceTokenizer)

@@ -12,7 +12,8 @@ from spacy.tokens import Doc
 from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
 
 from spacy_per_label.bert_weights import NoEncoderError, read_encoder
-from spacy_per_label.small_transformer import find_windows, make_small_transformer
+from spacy_per_label.small_transformer import make_small_transformer
+from spacy_per_label.windows import find_windows, read_tokenizer
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
@@ -158,10 +159,10 @@ def test_a_text_has_the_vectors_that_it_has_alone(folders):
 
 @pytest.mark.parametrize("count", [5, 40, 200])
 def test_windows_have_each_token_once_and_its_neighbours(folders, count):
-    model = make(folders["bert"], window=30, context=5)
+    tokenizer = read_tokenizer(read_encoder(str(folders["bert"])).tokenizer)
     doc = Doc(NLP.vocab, [WORDS[n % 9] for n in range(count)])
-    whole = [piece for window in find_windows(make(folders["bert"], window=5000), doc) for piece in window.ids[1:-1]]
-    windows, own = find_windows(model, doc), []
+    whole = [piece for window in find_windows(doc, tokenizer, 5000, 5) for piece in window.ids[1:-1]]
+    windows, own = find_windows(doc, tokenizer, 30, 5), []
     for window in windows:
         pieces = window.ids[window.first : window.first + window.counts.sum()]
         own += pieces.tolist()
