@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import typer
@@ -32,8 +32,8 @@ from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Metrics
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.report.advice import LABEL_MORE, Advice, advise
-from labelwise.report.deck import Deck, read_deck
+from labelwise.report.advice import LABEL_MORE, WRONG_BOUNDARIES, Advice, Shares, advise
+from labelwise.report.deck import Deck, estimate_shares, read_deck
 from labelwise.sources.brat import BratOptions
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
@@ -121,32 +121,35 @@ def run(corpus: Corpus, state: State, train: str = "train", test: str = "test", 
     return out
 
 
-def read_advice(folder: Path, share: float | None = None) -> tuple[Advice, Deck]:
+def read_advice(folder: Path, shares: Shares | None = None) -> tuple[Advice, Deck]:
     """Read what a report says of a project.
 
-    share (float | None): of the cases drawn at random in which gold is wrong; None if nobody has decided them.
+    shares (Shares | None): those of the findings that are right; None if nobody has decided cases drawn at random.
     """
     results, deck = load_results(folder, "cpu"), read_deck(folder)
     assert results.metrics
-    decided = {"sample": len(deck.sample())} if share is None else {"share": share}
+    decided: dict[str, Any] = {"shares": shares} if shares else {"sample": len(deck.sample())}
     return advise(results.metrics, results.curve, "cpu", GOAL, deck.counts, results.merge, **decided), deck
 
 
-def decide(tasks: list[Task], deck: Deck) -> float:
-    """Decide the cases drawn at random by the gold before the damage; return the share in which gold is wrong."""
+def decide(tasks: list[Task], deck: Deck) -> Shares:
+    """Decide the cases drawn at random by the gold before the damage, and estimate from them how many are right."""
     gold = {
         (text_key(task["text"]).hex(), one["start"], one["end"], one["label"])
         for task in tasks
         for one in task["spans"]
     }
-    wrong = [
-        all(
-            span is None or ((case["key"], *span) in gold) == (side == "proposed")
-            for side, span in ((side, case[side]) for side in ("current", "proposed"))
+    told = [
+        (
+            case["kind"] == WRONG_BOUNDARIES,
+            all(
+                span is None or ((case["key"], *span) in gold) == (side == "proposed")
+                for side, span in ((side, case[side]) for side in ("current", "proposed"))
+            ),
         )
         for case in deck.sample()
     ]
-    return sum(wrong) / len(wrong)
+    return estimate_shares(told)
 
 
 def score(corpus: Corpus, state: State, train: str, test: str) -> AllScores:

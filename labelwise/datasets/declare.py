@@ -8,16 +8,13 @@ A file that is named after a split is declared for it: `dev.spacy`, `food_eval.j
 of the others, as there would be no text in these, and the others only where something is left to learn from.
 """
 
-import os
 import re
-import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Problem, Reason
+from labelwise.annotations import Reason
 from labelwise.base.console import msg, print_table
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
@@ -25,34 +22,15 @@ from labelwise.base.text import counted
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
 from labelwise.datasets.brat_splits import SPLIT_FOLDERS
-from labelwise.datasets.declarations import SourceFile, find_sources
 from labelwise.datasets.entries import Entry, decode_entries, read_entries, write_entries
-from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
-from labelwise.sources.files import data_in, find_files, printable, read_file
-from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
-from labelwise.sources.prodigy import find_names
-from labelwise.sources.tags import NO_LABEL
+from labelwise.datasets.undeclared import Undeclared, find_undeclared, patterns_in
+from labelwise.sources.files import read_file
+from labelwise.sources.formats import SUFFIXES
 
 COMMENT = """\
 # Found in this folder, to be checked: list all labels that annotators were shown, as those nobody used can't be
 # inferred, and say `split: test` of a test set. docs/formats.md has all that can be declared.
 """
-# What to do with files that can't be read, by the ends of their names.
-REMEDIES = {
-    (
-        ".zip",
-        ".tar",
-        ".tgz",
-        ".tar.gz",
-        ".7z",
-        ".rar",
-        ".bz2",
-        ".xz",
-        ".zst",
-    ): "unpack it (unzip, tar -x), and delete it",
-    (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
-    (".txt",): "if its lines are tokens with tags, rename it to .conll",
-}
 
 
 # Words of a name that say which split a file is. Evaluation sets are for tests: nothing is chosen by them.
@@ -61,19 +39,6 @@ SPLIT_WORDS: Mapping[str, Split] = {
     "training": "train",
     **dict.fromkeys(("eval", "evaluation", "testing"), "test"),
 }
-
-
-class Undeclared(NamedTuple):
-    """A file that nobody had declared, or a data set of a Prodigy database.
-
-    entry (Entry): the one that it should have.
-    texts (int): tasks with a text.
-    problem (str): why it isn't declared; empty if it is now.
-    """
-
-    entry: Entry
-    texts: int = 0
-    problem: str = ""
 
 
 def declare(folder: Path) -> list[Undeclared]:
@@ -99,12 +64,14 @@ def print_undeclared(folder: Path, left: Iterable[Undeclared]) -> None:
     for one in left:
         file = folder / one.entry.paths[0]
         msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
-        if file.name.endswith(SUFFIXES):
+        patterns = patterns_in(file) if file.is_dir() else []
+        if patterns or file.name.endswith(SUFFIXES):
             msg.info(f"To leave it out for good, add an entry with `skip: true` to {folder / DATASETS}.")
             if Reason.OTHER_FORMAT in one.problem:
                 continue
             msg.info(f"To merge it, add to {folder / DATASETS}, with all labels that annotators were shown:")
-            print(write_entries([msgspec.structs.replace(one.entry, labels=one.entry.labels or ("LABEL",))]))
+            path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
+            print(write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)]))
 
 
 def declare_folder(folder: Path) -> list[Undeclared]:
@@ -119,7 +86,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     file = folder / DATASETS
     content = read_file(file).decode() if file.is_file() else ""
     entries = read_entries(file) if content else []
-    found = name_splits([*_find_undeclared(folder, entries)], entries)
+    found = name_splits([*find_undeclared(folder, entries)], entries)
     new = [one.entry for one in found if not one.problem]
     if not new:
         return found
@@ -162,108 +129,3 @@ def split_in(name: str) -> Split | None:
     words = re.split(r"[^a-z]+", name.lower())
     found = {SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS}
     return found.pop() if len(found) == 1 else None
-
-
-def _find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
-    """Yield whatever may be a data set in a folder, not below it, and that no entry names, or finds a part of."""
-    files = data_in(folder)  # raises where DVC tracks data that aren't here, which entries may name
-    names = {entry.name for entry in entries}
-    sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
-    found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
-    declared = {path for path, inside in found if not inside}
-    brats = sorted(file for file in files if file.suffix in BRAT_SUFFIXES)
-    if brats:
-        beside = {file.with_suffix(".txt") for file in brats}
-        files = [file for file in files if file not in {*brats, *beside}]
-        name = printable(Path(brats[0].name))
-        problem = f"{counted(len(brats), 'file')} of brat's: put them, with their texts, into brat_dir, assets/brat"
-        yield Undeclared(Entry(name=name, path=name), problem=problem)
-    # The names of a database's data sets are given, so they come first.
-    for file in sorted(files, key=lambda file: (file.suffix not in DATABASE.suffixes, file)):
-        name = printable(Path(file.name))
-        real = Path(os.path.realpath(file))
-        if any(path.is_relative_to(real) for path in declared):
-            yield from _find_beside(file, declared) if file.is_dir() else ()
-            continue
-        if file.suffix in DATABASE.suffixes:
-            try:
-                inside = find_names(file)
-            except (InputError, sqlite3.DatabaseError) as error:
-                problem = f"it can't be read as a Prodigy database: {error}"
-                yield Undeclared(Entry(name=name, db=name), problem=problem)
-                continue
-            new = [
-                Entry(name=f"{file.stem}-{one}", db=name, dataset=one) if one in names else Entry(name=one, db=name)
-                for one in inside
-                if (real, one) not in found
-            ]
-        else:
-            suffix = max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default="")
-            stem = name.removesuffix(suffix)
-            new = [Entry(name=name if stem in names else stem, path=name)]
-        for entry in new:
-            yield _describe(file, entry, names)
-            names.add(entry.name)
-
-
-def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
-    """Report the files of a folder that entries leave out, though they name others there."""
-    left = [file for file in find_files(folder, SUFFIXES, hidden=False) if Path(os.path.realpath(file)) not in declared]
-    if left:
-        path = printable(left[0].relative_to(folder.parent))
-        problem = f"entries name other files of its folder, and leave out {counted(len(left), 'file')}"
-        yield Undeclared(Entry(name=path, path=path), problem=problem)
-
-
-def _sources_of(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
-    """List the sources of an entry; a skipped one may name files that are gone."""
-    try:
-        return find_sources(entry, file)
-    except InputError:
-        if entry.skip:
-            return ()
-        raise
-
-
-def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
-    """Complete an entry for a file by the labels in it, or say why it can't be declared.
-
-    names (set[str]): those of other entries.
-    """
-    if file.is_dir():
-        return Undeclared(entry, problem="a folder isn't looked into; declare a pattern or a folder")
-    if entry.name in names:
-        return Undeclared(entry, problem="another data set has this name; change that one's")
-    if not file.name.endswith(SUFFIXES):
-        remedies = (remedy for ends, remedy in REMEDIES.items() if file.name.lower().endswith(ends))
-        remedy = next(remedies, f"they end with {', '.join(SUFFIXES)}")
-        return Undeclared(entry, problem=f"no format has such a name; {remedy}")
-    if printable(file) != file.as_posix():
-        return Undeclared(entry, problem="its name isn't UTF-8; rename it")
-    try:
-        return _look_into(entry, file)
-    except (InputError, OSError) as error:
-        return Undeclared(entry, problem=str(error).removeprefix(f"{printable(file)}: "))
-
-
-def _look_into(entry: Entry, file: Path) -> Undeclared:
-    """List the labels that are used in a file, or say why there is none: by the first row that can't be used.
-
-    RAISES (InputError): it can't be read.
-    """
-    labels: set[str] = set()
-    texts, problem = 0, ""
-    for found in read_items(file, entry.database):
-        if isinstance(found, Problem):
-            problem = problem or f" ({file.name}, line {found.line}: {found})"
-            continue
-        texts += 1
-        labels.update(span.label for span in found.spans)
-        if found.unusable:
-            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].detail})"
-    if NO_LABEL in labels:
-        why = "its tags, such as B and I, have no label; declare the one that they mean"
-        return Undeclared(entry, texts, why)
-    labels = {label for label in labels if label.strip()}
-    why = "" if labels else f"it has no span with a label{problem}"
-    return Undeclared(msgspec.structs.replace(entry, labels=tuple(sorted(labels))), texts, why)

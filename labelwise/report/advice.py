@@ -4,7 +4,7 @@ An undertrained pipeline is trained longer, before anything else; see `train_lon
 most labels, nothing can be said until more test texts are annotated. Otherwise each label's next step removes the most
 of its mistakes, as far as there is evidence that it does; each mistake is of one kind, and one step removes it:
 
-- missed: train hardly has such words, or marks them. Label more texts.
+- missed: train hardly has such words, or marks them. Label more texts, if these are more than a third of the mistakes.
 - missed, where train leaves the words unmarked 19 times of twenty, or marks them otherwise; nowhere in gold; wrong
   label; words that train marks less often than not. Fix annotations: as many as the check has findings for, in as many
   texts. Of the last two, the others are learnt from more texts.
@@ -33,7 +33,9 @@ from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.evaluate.undertrained import train_longer
 
-SOME = 3  # mistakes that a step removes, from which it is worth it
+SOME = 3  # mistakes that a step removes, from which it is worth it,
+TENTH = 0.1  # if they are a tenth of the label's
+TEACHABLE = 1 / 3  # of a label's mistakes: how many must be missed for want of texts for more to help
 SURE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
 CASES = 30  # of the random sample, which says how many findings are right
 RANDOM = 100  # test texts that are annotated anew
@@ -43,6 +45,8 @@ LABEL_MORE = "label more texts"
 FIX_CASES = "fix contradictions"
 BOUNDARIES = "decide its boundaries"
 SPLIT = "split its tokens"
+READ = "read its mistakes"
+WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
 MORE_TEST = "annotate more test texts"
 TEST_TEXTS = f"{command_line('export')} corpus to-annotate --splits test --format texts"  # in a random order
 # Each kind of mistake, in a legend and in a sentence.
@@ -68,6 +72,16 @@ COMMANDS = {
     BOUNDARIES: FIX,
     MORE_TEST: TEST_TEXTS,
 }
+
+
+class Shares(NamedTuple):
+    """The shares of findings that are right: of those of boundaries, and of the others; 1 if they aren't known."""
+
+    boundaries: float = 1.0
+    others: float = 1.0
+
+
+UNKNOWN = Shares()
 
 
 class Advice(NamedTuple):
@@ -98,7 +112,7 @@ def advise(
     merge: Ledger | None = None,
     *,
     sample: int = 0,
-    share: float = 1.0,
+    shares: Shares = UNKNOWN,
 ) -> Advice:
     """Decide whether a pipeline may be used, and what to do next.
 
@@ -107,10 +121,10 @@ def advise(
     found (Mapping | None): by label, how many findings of each kind the check has.
     merge (Ledger | None): what became of the annotations.
     sample (int): cases of the random sample that are to be decided yet.
-    share (float): of findings that are right, by that sample; 1 if it isn't known.
+    shares (Shares): of findings that are right, by that sample.
     """
     longer = train_longer(metrics, curve)
-    evidence = in_test(found or {}, metrics, merge, share)
+    evidence = in_test(found or {}, metrics, merge, shares)
     rows = []
     for row in rank_labels(metrics, ship_at):
         steps = removable(row, evidence.get(row.label, Counter()))
@@ -156,7 +170,7 @@ def _sentence(
     why = f"{reach}; {describe_mistakes(metrics)}"
     verdict = "Ship some" if ready else "Not yet"
     removed = {row.label: removable(row, found.get(row.label, {})).get(step, 0) for row, step in held}
-    row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != "leave it"))
+    row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != READ))
     if step in (FIX_CASES, BOUNDARIES) and decide:
         return verdict, why, decide
     command = COMMANDS.get(step, "")
@@ -203,36 +217,43 @@ def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str
         return "ready"
     if (row.scores.f or 0) >= ship_at:  # it may be good enough: the interval is too wide to tell
         return MORE_TEST
-    return max(steps, key=lambda step: steps[step]) if steps else "leave it"
+    return max(steps, key=lambda step: steps[step]) if steps else READ
 
 
 def in_test(
-    found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger | None, share: float
+    found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger | None, shares: Shares
 ) -> dict[str, Counter[str]]:
     """Scale the findings of a check, which are of train and dev, to as many texts as test has, and to those right."""
     texts = sum(n for split, n in merge.texts.items() if split != "test") if merge else 0
-    share *= metrics.texts / texts if texts else 1.0
-    return {label: Counter({kind: round(n * share) for kind, n in kinds.items()}) for label, kinds in found.items()}
+    boundaries, others = (share * metrics.texts / texts if texts else share for share in shares)
+    return {
+        label: Counter(
+            {kind: round(n * (boundaries if kind == WRONG_BOUNDARIES else others)) for kind, n in kinds.items()}
+        )
+        for label, kinds in found.items()
+    }
 
 
 def removable(row: RankedLabel, found: Mapping[str, int]) -> dict[str, int]:
     """Count how many mistakes of a label each step may remove, each mistake once; few of them may be chance.
 
     found (Mapping): findings of the check, by kind, in as many texts as test has. Each explains one mistake at most.
-        More texts may teach the other wrong labels and boundaries, but not what train contradicts, or gold hasn't.
+        More texts may teach the other wrong labels and boundaries, too, but not what train contradicts, or gold hasn't;
+        and little of a label whose mistakes are mostly others than words that train hardly has, or marks.
     """
     one, causes = row.mistakes, row.mistakes.causes
     boundaries, either = causes.get("boundaries", 0), causes.get("label", 0) + one.taken + causes.get("sometimes", 0)
     contradicted = causes.get("unmarked", 0) + causes.get("otherwise", 0) + one.spurious
-    moved = min(boundaries, found.get("wrong boundaries", 0))
+    moved = min(boundaries, found.get(WRONG_BOUNDARIES, 0))
     if moved >= SURE * boundaries:  # a check finds only the surest: what is a policy's question isn't learnt, either
         moved = boundaries
-    fixed = min(contradicted + either, sum(n for kind, n in found.items() if kind != "wrong boundaries"))
-    learnt = (
-        causes.get("known", 0) + causes.get("new", 0) + boundaries - moved + min(either, contradicted + either - fixed)
-    )
+    fixed = min(contradicted + either, sum(n for kind, n in found.items() if kind != WRONG_BOUNDARIES))
+    teachable = causes.get("known", 0) + causes.get("new", 0)
+    learnt = teachable + boundaries - moved + min(either, contradicted + either - fixed)
+    if teachable <= TEACHABLE * row.total:
+        learnt = 0
     steps = {LABEL_MORE: learnt, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes.get("tokens", 0)}
-    return {step: n for step, n in steps.items() if n >= SOME}
+    return {step: n for step, n in steps.items() if n >= max(SOME, TENTH * row.total)}
 
 
 def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:

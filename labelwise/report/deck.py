@@ -20,7 +20,7 @@ from labelwise.corpus.answers import AnswerPlace, read_answers
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.datasets.decisions import Decision, DecisionRow, decode_decisions, find_decisions, list_cases
 from labelwise.evaluate.resampling import wilson_share
-from labelwise.report.advice import CASES
+from labelwise.report.advice import CASES, Shares
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
@@ -82,12 +82,17 @@ class Deck(NamedTuple):
         """Estimate how many findings are right from those decided of a random sample; None until CASES are decided."""
         undecided = min((draw(one["key"], *_about(one)) for one in self.cases if one["answers"]), default=b"\xff")
         drawn = [one for one in self.decided if draw(one.text, one.label, one.removed or one.added) < undecided]
-        sure = [one.verdict == "gold is wrong" for one in drawn if one.verdict != "policy"]
-        if len(drawn) < CASES or not sure:
+        told = [
+            (bool(one.removed and one.added), one.verdict == "gold is wrong")
+            for one in drawn
+            if one.verdict != "policy"
+        ]
+        if len(drawn) < CASES or not told:
             return None
+        sure = [wrong for _, wrong in told]
         every = self.total + len(self.decided)
         low, high = (round(share * every) for share in wilson_share(sum(sure), len(sure)))
-        return Estimate(every, len(sure), sum(sure), low, high)
+        return Estimate(every, len(sure), sum(sure), low, high, estimate_shares(told))
 
 
 class Estimate(NamedTuple):
@@ -96,6 +101,7 @@ class Estimate(NamedTuple):
     findings (int): all that there were, decided or not.
     sample, wrong (int): those that were drawn and decided; and in how many of them gold was wrong.
     low, high (int): the ends of Wilson's interval of how many of all are right.
+    shares (Shares): by kind.
     """
 
     findings: int
@@ -103,11 +109,17 @@ class Estimate(NamedTuple):
     wrong: int
     low: int
     high: int
+    shares: Shares
 
-    @property
-    def share(self) -> float:
-        """The share of the sample in which gold was wrong."""
-        return self.wrong / self.sample
+
+def estimate_shares(told: Sequence[tuple[bool, bool]]) -> Shares:
+    """Estimate the shares of findings that are right, from decided ones; all together are a prior, worth one of a kind.
+
+    told (Sequence): of each, whether it is about boundaries, and whether gold was wrong.
+    """
+    share = sum(wrong for _, wrong in told) / len(told)
+    own = ([wrong for boundaries, wrong in told if boundaries == kind] for kind in (True, False))
+    return Shares(*((sum(wrong) + share) / (len(wrong) + 1) for wrong in own))
 
 
 def _worth(group: Sequence[Mapping[str, Any]], costs: Mapping[str, int]) -> tuple[float, float]:

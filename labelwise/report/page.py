@@ -78,7 +78,7 @@ def write_report(
         results, deck = load_results(root, pipeline), read_deck(root)
         metrics, merge = results.metrics, results.merge
         estimate, sample = deck.estimate(), deck.sample()
-        known: dict[str, Any] = {"sample": 0 if estimate else len(sample), "share": estimate.share if estimate else 1.0}
+        known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
         advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, **known) if metrics else None
         held = {row.label: row.total for row, _ in advice.rows if row.verdict != "ship"} if advice else {}
         chosen = deck.choose(held)

@@ -193,4 +193,4 @@ def test_answers_of_a_finding_are_those_that_say_something_of_the_finding(answer
     finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "", "")
     merging.run()
     locate([finding], merging.root / "corpus", {"a": ("A",)})
-    assert [answer.file for answer in finding.answers.values()] == ["a.jsonl:1 (ann)"] * found
+    assert [(one.file, one.annotator) for one in finding.answers.values()] == [("a.jsonl:1", "ann")] * found

@@ -9,8 +9,9 @@ import yaml
 
 from labelwise.base.errors import InputError
 from labelwise.datasets.declarations import load_datasets
-from labelwise.datasets.declare import Undeclared, declare_folder
+from labelwise.datasets.declare import declare_folder, print_undeclared
 from labelwise.datasets.entries import Entry, read_entries, write_entries
+from labelwise.datasets.undeclared import Undeclared, patterns_in
 from labelwise.sources.files import has_data
 from scripts.merge import merge_cli
 from tests.conftest import ROOT, call, task, write_jsonl
@@ -181,6 +182,23 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     pasted = [entry for one in entries for entry in yaml.safe_load(one)]
     assert printed.index("isn't declared") > printed.index("as entities")
     (folder / "datasets.yml").write_text(yaml.safe_dump([*yaml.safe_load(written), *pasted]))
-    names = ["drug", "none", "empty", "numbers", "person_eval", "places.dev"]
+    names = ["drug", "none", "below", "empty", "numbers", "person_eval", "places.dev"]
     assert [one["name"] for one in declared(folder)] == ["p", *names]
-    assert problems(declare_folder(folder)).keys() == {"below"}
+    assert problems(declare_folder(folder)) == {}
+
+
+def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
+    """As INCEpTION exports a project: a folder for each document, and other files beside them."""
+    for file in ("annotation/a.txt/ann.tsv", "annotation/b.txt/bob.tsv", "curation/a.txt/CURATION_USER.tsv"):
+        (tmp_path / "prodigy/export" / file).parent.mkdir(parents=True)
+        (tmp_path / "prodigy/export" / file).write_text("Ann\tB-PERSON\n")
+    (tmp_path / "prodigy/export/exportedproject.json").write_text("{}")
+    print_undeclared(tmp_path / "prodigy", declare_folder(tmp_path / "prodigy"))
+    [entry] = yaml.safe_load(capsys.readouterr().out.partition("annotators were shown:")[2])
+    assert entry == {
+        "name": "export",
+        "path": ["export/annotation/*/*.tsv", "export/curation/*/*.tsv"],
+        "labels": ["PERSON"],
+    }
+    assert patterns_in(tmp_path / "prodigy") == ["prodigy/export/*/*/*.tsv"]
+    assert patterns_in(tmp_path / "prodigy/export/annotation/a.txt") == ["a.txt/*.tsv"]

@@ -23,7 +23,7 @@ NAMES = {
 }
 LABELS = sorted(NAMES)
 # What is predicted for the n-th entity of a doc: itself, nothing, the span cut short, another label, or both.
-PREDICTED = ("right", "right", "missed", "right", "cut", "right", "other", "right", "both")
+PREDICTED = ("right", "right", "missed", "right", "cut", "right", "missed", "right", "both")
 
 
 def make_doc(number: int) -> PredictedDoc:

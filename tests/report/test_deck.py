@@ -7,7 +7,7 @@ import pytest
 from labelwise.base.errors import InputError
 from labelwise.check.run import check
 from labelwise.datasets.decisions import Decision, add_decisions
-from labelwise.report.deck import MOST, Deck, count_decided, read_deck
+from labelwise.report.deck import MOST, Deck, count_decided, estimate_shares, read_deck
 from tests.conftest import task, write_jsonl
 
 TEXTS = [f"wash the plate of {number} now" for number in range(40)]
@@ -90,6 +90,11 @@ def test_a_case_of_two_labels_counts_for_the_one_that_costs_more():
     assert [one["key"] for one in Deck([case(0), other]).choose({"A": 1, "B": 9})] == [other["key"], case(0)["key"]]
 
 
+def test_findings_of_boundaries_are_estimated_by_themselves_and_few_of_them_by_all():
+    told = [(True, True)] * 3 + [(True, False)] + [(False, False)] * 6
+    assert estimate_shares(told) == (pytest.approx(3.3 / 5), pytest.approx(0.3 / 7))
+
+
 def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_are_right():
     """Of 300 findings, 30 are drawn, and gold is wrong in the first 6 of these. Those decided elsewhere don't count."""
     every = [case(n, score=float(n)) for n in range(300)]
@@ -108,7 +113,8 @@ def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_a
     assert deck(*elsewhere).estimate() is None
     low, high = 0.0951, 0.3731  # Wilson's for 6 of 30
     estimate = deck(*first).estimate()
-    assert estimate == (300, 30, 6, round(300 * low), round(300 * high))
+    assert estimate[:5] == (300, 30, 6, round(300 * low), round(300 * high))
+    assert estimate.shares == (pytest.approx(0.2), pytest.approx(6.2 / 31)), "none is about boundaries"
     asked = [decided(n, "policy") if at >= 20 else one for at, (n, one) in enumerate(zip(sample, first, strict=True))]
     assert deck(*asked).estimate()[:3] == (300, 20, 6)
     assert Deck(every[:29]).sample() == []

@@ -210,7 +210,7 @@ def test_after_a_fix_the_page_says_what_it_was_worth(own):
     before.all_gold.f -= 0.1
     before.all_gold.labels["PLACE"].f -= 0.2
     html = render(own, "cpu", base=Base("HEAD", before, 68))
-    assert "You decided 68; F1 was\n0.4" in html
+    assert f"You decided 68; F1 was\n{before.all_gold.f:.3f} at HEAD" in html
     assert "+0.200" in Page(html).text("labels")
     assert "You decided" not in render(own, "cpu", base=Base("main", before))
     assert "F1 was" not in render(own, "cpu")

@@ -1,0 +1,186 @@
+"""Find whatever in a folder may be a data set, and isn't declared, and the entry that it should have."""
+
+import os
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from labelwise.annotations import Problem, Reason
+from labelwise.base.errors import InputError
+from labelwise.base.text import counted
+from labelwise.corpus.tasks import DATASETS
+from labelwise.datasets.declarations import SourceFile, find_sources
+from labelwise.datasets.entries import Entry
+from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
+from labelwise.sources.files import data_in, find_files, printable
+from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
+from labelwise.sources.prodigy import find_names
+from labelwise.sources.tags import NO_LABEL
+
+# What to do with files that can't be read, by the ends of their names.
+REMEDIES = {
+    (
+        ".zip",
+        ".tar",
+        ".tgz",
+        ".tar.gz",
+        ".7z",
+        ".rar",
+        ".bz2",
+        ".xz",
+        ".zst",
+    ): "unpack it (unzip, tar -x), and delete it",
+    (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
+    (".txt",): "if its lines are tokens with tags, rename it to .conll",
+}
+FEW = 50  # files, and rows of each, of a folder that is only described
+
+
+class Undeclared(NamedTuple):
+    """A file that nobody had declared, or a data set of a Prodigy database.
+
+    entry (Entry): the one that it should have.
+    texts (int): tasks with a text.
+    problem (str): why it isn't declared; empty if it is now.
+    """
+
+    entry: Entry
+    texts: int = 0
+    problem: str = ""
+
+
+def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
+    """Yield whatever may be a data set in a folder, not below it, and that no entry names, or finds a part of."""
+    files = data_in(folder)  # raises where DVC tracks data that aren't here, which entries may name
+    names = {entry.name for entry in entries}
+    sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
+    found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
+    declared = {path for path, inside in found if not inside}
+    brats = sorted(file for file in files if file.suffix in BRAT_SUFFIXES)
+    if brats:
+        beside = {file.with_suffix(".txt") for file in brats}
+        files = [file for file in files if file not in {*brats, *beside}]
+        name = printable(Path(brats[0].name))
+        problem = f"{counted(len(brats), 'file')} of brat's: put them, with their texts, into brat_dir, assets/brat"
+        yield Undeclared(Entry(name=name, path=name), problem=problem)
+    # The names of a database's data sets are given, so they come first.
+    for file in sorted(files, key=lambda file: (file.suffix not in DATABASE.suffixes, file)):
+        name = printable(Path(file.name))
+        real = Path(os.path.realpath(file))
+        if any(path.is_relative_to(real) for path in declared):
+            yield from _find_beside(file, declared) if file.is_dir() else ()
+            continue
+        if file.suffix in DATABASE.suffixes:
+            try:
+                inside = find_names(file)
+            except (InputError, sqlite3.DatabaseError) as error:
+                problem = f"it can't be read as a Prodigy database: {error}"
+                yield Undeclared(Entry(name=name, db=name), problem=problem)
+                continue
+            new = [
+                Entry(name=f"{file.stem}-{one}", db=name, dataset=one) if one in names else Entry(name=one, db=name)
+                for one in inside
+                if (real, one) not in found
+            ]
+        else:
+            suffix = max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default="")
+            stem = name.removesuffix(suffix)
+            new = [Entry(name=name if stem in names else stem, path=name)]
+        for entry in new:
+            yield _describe(file, entry, names)
+            names.add(entry.name)
+
+
+def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
+    """Report the files of a folder that entries leave out, though they name others there."""
+    left = [file for file in find_files(folder, SUFFIXES, hidden=False) if Path(os.path.realpath(file)) not in declared]
+    if left:
+        path = printable(left[0].relative_to(folder.parent))
+        problem = f"entries name other files of its folder, and leave out {counted(len(left), 'file')}"
+        yield Undeclared(Entry(name=path, path=path), problem=problem)
+
+
+def _sources_of(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
+    """List the sources of an entry; a skipped one may name files that are gone."""
+    try:
+        return find_sources(entry, file)
+    except InputError:
+        if entry.skip:
+            return ()
+        raise
+
+
+def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
+    """Complete an entry for a file by the labels in it, or say why it can't be declared.
+
+    names (set[str]): those of other entries.
+    """
+    if file.is_dir():
+        entry = msgspec.structs.replace(entry, labels=labels_in(file))
+        return Undeclared(entry, problem="a folder isn't looked into; declare a pattern or a folder")
+    if entry.name in names:
+        return Undeclared(entry, problem="another data set has this name; change that one's")
+    if not file.name.endswith(SUFFIXES):
+        remedies = (remedy for ends, remedy in REMEDIES.items() if file.name.lower().endswith(ends))
+        remedy = next(remedies, f"they end with {', '.join(SUFFIXES)}")
+        return Undeclared(entry, problem=f"no format has such a name; {remedy}")
+    if printable(file) != file.as_posix():
+        return Undeclared(entry, problem="its name isn't UTF-8; rename it")
+    try:
+        return _look_into(entry, file)
+    except (InputError, OSError) as error:
+        return Undeclared(entry, problem=str(error).removeprefix(f"{printable(file)}: "))
+
+
+def patterns_in(folder: Path) -> list[str]:
+    """Find patterns for the files of a folder that have its most frequent suffix, one for each folder in it and depth.
+
+    They are relative to the folder's own; such as `export/annotation/*/*.tsv`, of INCEpTION.
+    """
+    files = [file.relative_to(folder.parent).parts for file in find_files(folder, SUFFIXES, hidden=False)]
+    suffixes = [max((one for one in SUFFIXES if parts[-1].endswith(one)), key=len) for parts in files]
+    suffix = max(suffixes, key=suffixes.count, default="")
+    found = [
+        "/".join([*parts[:2][: len(parts) - 1], *("*" * len(parts[2:-1])), f"*{suffix}"])
+        for parts, one in zip(files, suffixes, strict=True)
+        if one == suffix
+    ]
+    return [*dict.fromkeys(found)]
+
+
+def labels_in(folder: Path) -> tuple[str, ...]:
+    """List the labels in the first rows of the first FEW files of a folder, as far as they can be read."""
+    labels: set[str] = set()
+    for file in find_files(folder, SUFFIXES, hidden=False)[:FEW]:
+        with suppress(InputError, OSError):
+            for found in islice(read_items(file, ""), FEW):
+                labels.update(span.label for span in getattr(found, "spans", ()) if span.label.strip())
+    return tuple(sorted(labels - {NO_LABEL}))
+
+
+def _look_into(entry: Entry, file: Path) -> Undeclared:
+    """List the labels that are used in a file, or say why there is none: by the first row that can't be used.
+
+    RAISES (InputError): it can't be read.
+    """
+    labels: set[str] = set()
+    texts, problem = 0, ""
+    for found in read_items(file, entry.database):
+        if isinstance(found, Problem):
+            problem = problem or f" ({file.name}, line {found.line}: {found})"
+            continue
+        texts += 1
+        labels.update(span.label for span in found.spans)
+        if found.unusable:
+            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].detail})"
+    if NO_LABEL in labels:
+        why = "its tags, such as B and I, have no label; declare the one that they mean"
+        return Undeclared(entry, texts, why)
+    labels = {label for label in labels if label.strip()}
+    why = "" if labels else f"it has no span with a label{problem}"
+    return Undeclared(msgspec.structs.replace(entry, labels=tuple(sorted(labels))), texts, why)
