@@ -24,7 +24,6 @@ def report_cli(
     root: Annotated[
         Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
     ] = Path(),
-    vectors: Annotated[str, Option(help="Vectors that the pipeline has: the report advises some otherwise")] = "",
 ) -> None:
     """Write the report of a pipeline: one HTML page that says what to do next."""
     with user_errors("No report was written"):
@@ -37,7 +36,6 @@ def report_cli(
             out,
             base=base,
             ship_at=section.ship_at,
-            vectors=vectors,
             annotators=section.annotators,
         )
     if advice:

