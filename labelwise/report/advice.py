@@ -71,6 +71,7 @@ COMMANDS = {
     FIX_CASES: FIX,
     BOUNDARIES: FIX,
     MORE_TEST: TEST_TEXTS,
+    READ: "its name in the table of labels shows them",
 }
 
 
@@ -170,7 +171,7 @@ def _sentence(
     why = f"{reach}; {describe_mistakes(metrics)}"
     verdict = "Ship some" if ready else "Not yet"
     removed = {row.label: removable(row, found.get(row.label, {})).get(step, 0) for row, step in held}
-    row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != READ))
+    row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != MORE_TEST))
     if step in (FIX_CASES, BOUNDARIES) and decide:
         return verdict, why, decide
     command = COMMANDS.get(step, "")
