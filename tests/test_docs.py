@@ -32,10 +32,6 @@ NOT_RUN = {
     ("docs/index.md", "git clone"): "the same",
     ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
     ("docs/first_steps.md", "source .venv"): "a clone's path has the environment's programs",
-    (
-        "docs/accounting.md",
-        "python -m scripts.why",
-    ): "of files that only this page has; why/test_why.py asks such questions",
     ("docs/accounting.md", "python -m scripts.export"): "docs/colleague.md has it, too",
     ("docs/merging.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
     ("docs/brat.md", "weasel run all"): "test_end_to_end.py runs it",
@@ -346,6 +342,18 @@ def test_fix_annotations(project):
     assert "all (micro)" in printed
     project.paste(block("docs/fix.md", "python -m scripts.export"))
     assert (project.root / "to-annotate/texts.jsonl").is_file()
+
+
+def test_it_is_said_where_a_span_went(project):
+    """Of the brat corpus, in the place of the demo's files."""
+    file, *_ = [path for path in sorted((project.root / "assets/brat/noisy").rglob("*.ann")) if path.read_text()]
+    name, label = file.relative_to(project.root / "assets/brat"), file.read_text().split()[1]
+    names = {"assets/demo/prodigy/TEMPERATURE.jsonl:348": f"assets/brat/{name}:1", "room temperature": "the"}
+    names["kitchen/doc-00347.txt"] = str(name.with_suffix(".txt"))
+    printed = project.paste(block("docs/why.md", "python -m scripts.why", **names))
+    assert printed.count(f"document {name.with_suffix('.txt')}, in ") >= 2
+    assert f"    {label} '" in printed
+    assert "rows or spans" in printed
 
 
 @pytest.mark.long
