@@ -17,6 +17,7 @@ import json
 import mmap
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from resource import RLIMIT_CPU, RLIMIT_DATA, setrlimit
 from typing import Any, NamedTuple
 
 import pytest
@@ -37,8 +39,9 @@ FILES = [str(path.relative_to(ROOT)) for folder in CODE for path in sorted((ROOT
 LINES = 4096  # of a file, at most
 MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 DROPPED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Delete)
-SECONDS = 40  # of tests for a mutant, as they took when they were recorded
-PATIENCE = 5  # times that a run may take of that, and a minute: then the mutant is in a loop
+SECONDS = 40  # of computing, for the tests of a mutant
+LOOP = 2 * SECONDS  # of computing, after which a mutant is in a loop; ten times as many of waiting
+MEMORY = 8 << 30  # a loop may fill it
 OWN = {"scripts": "tests/test_wires.py"}
 SEEN = """
 import builtins
@@ -131,6 +134,11 @@ def instrument(file: str, seen: Path) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
+def cpu_seconds() -> float:
+    """Return what this process and those that it waited for have computed: other work on the machine counts little."""
+    return sum(os.times()[:4])
+
+
 class Recorder:
     """A plugin of pytest that writes down what each test that passes takes, and which statements it runs."""
 
@@ -141,7 +149,7 @@ class Recorder:
         self.shared, self.own = dict[str, set[int]](), set[int]()
 
     def take(self) -> set[int]:
-        found = {place for place, value in enumerate(self.seen[:]) if value} if self.seen.find(b"\1") >= 0 else set()
+        found = {hit.start() for hit in re.finditer(b"\1", self.seen)}
         self.seen[:] = bytes(len(self.seen))
         return found
 
@@ -159,14 +167,14 @@ class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
         self.shared[""] = self.take() | self.shared.get("", set())  # by imports, or for another test
-        self.own, start = set(), time.monotonic()
+        self.own, start = set(), cpu_seconds()
         done = yield
         if item.nodeid in self.passed:
             lines = self.own.union(self.take(), *(self.shared.get(name, ()) for name in ["", *item.fixturenames]))
             found: dict[str, list[int]] = {}
             for line in sorted(lines):
                 found.setdefault(FILES[line // LINES], []).append(line % LINES)
-            self.tests[item.nodeid] = [round(time.monotonic() - start, 2), found]
+            self.tests[item.nodeid] = [round(cpu_seconds() - start, 2), found]
         return done
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -192,13 +200,15 @@ class Chosen:
             self.failed.write_text(report.nodeid)
 
 
-def run(root: Path, files: Iterable[str], plugin: object, seconds: float, *options: str) -> int:
-    """Run files of tests in a process of its own; returns its status, that of a failure if it takes too long."""
+def run(root: Path, files: Iterable[str], plugin: object, limit: int, *options: str) -> int:
+    """Run files of tests in a process of its own; returns its status, that of a failure if it doesn't end."""
     start = time.monotonic()
     child = os.fork()
     if not child:
         os.setpgid(0, 0)
         os.chdir(root)
+        setrlimit(RLIMIT_CPU, (limit, limit))
+        setrlimit(RLIMIT_DATA, (MEMORY, MEMORY))
         for stream in (1, 2):
             os.dup2(os.open(root / "run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
         sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(ROOT)))]
@@ -207,7 +217,7 @@ def run(root: Path, files: Iterable[str], plugin: object, seconds: float, *optio
         given = ["-q", "-p", "no:cacheprovider", "--basetemp", f"/tmp/{root.name}", "--tb=short", *options]
         os._exit(int(pytest.main([*given, "-m", "not long and not nightly", *files], [plugin])))
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() - start > seconds:
+        if time.monotonic() - start > 10 * limit:
             os.killpg(child, 9)
         time.sleep(0.02)
     return os.waitstatus_to_exitcode(ended[1])
@@ -248,7 +258,8 @@ def record(copy: Path, folders: list[str]) -> Record:
         tests = json.loads(recorder.record.read_text())
         run_by = {name for _, lines in tests.values() for name in lines}
         found[file] = {"of": [[name, digest(name)] for name in sorted({file, *run_by})], "tests": tests}
-        RECORD.write_text(json.dumps(found))
+        (copy / "all.json").write_text(json.dumps(found))
+        (copy / "all.json").replace(RECORD)
         print(f"{time.monotonic() - start:6.1f} s  {file}: {len(tests)} tests pass", flush=True)
     return {name: test for file in files for name, test in found[file]["tests"].items()}
 
@@ -279,11 +290,10 @@ def main(folder: str, count: int = 100, seed: int = 0, *folders: str) -> None:
     killed: Counter[str] = Counter()
     for one in sorted(sample := mutants[:count]):
         chosen = tests_of(one, tests, own)
-        seconds = PATIENCE * sum(tests[name][0] for name in chosen) + 60
         (copy / one.file).write_text(one.code, encoding="utf8")
         plugin = Chosen(chosen, copy / "failed")
         plugin.failed.write_text("")
-        status = run(copy, {name.partition("::")[0] for name in chosen}, plugin, seconds, "-x") if chosen else 0
+        status = run(copy, {name.partition("::")[0] for name in chosen}, plugin, LOOP, "-x") if chosen else 0
         killed[one.kind] += bool(status)
         told = f"killed by {plugin.failed.read_text() or status}" if status else f"SURVIVES {len(chosen)} tests"
         print(f"{one.file}:{one.line}: {one.kind}: {one.was}: {told}", flush=True)
