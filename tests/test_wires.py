@@ -25,9 +25,11 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import load_config
 from thinc.api import fix_random_seed
+from tqdm import tqdm
 from typer.testing import CliRunner
 
 from labelwise.annotations import answer_digest
+from labelwise.base import console
 from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.text import text_key
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
@@ -326,6 +328,41 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     },
     ("package", "report"): {"ship_at": (0.8, 0.1, metadata)},
 }
+# What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
+SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
+    ("check_labels", [r"\d+ findings in \d+ texts; the report shows them", "bar compare"], {}, {}),
+    (
+        "convert_brat",
+        [r"Annotations \(T lines\): 2 \w+", r"2 can't be converted\n.*problems", "2 labels", "bar convert"],
+        {},
+        {},
+    ),
+    ("convert_brat", ["Converted, with a change: 1 "], {}, {"brat": {"shifted": "nearest"}}),
+    ("decide", ["Rows: 1 new", "`weasel run all` merges them"], {}, {}),
+    (
+        "evaluate",
+        [r"Scores on \d+ texts of \d+ words are in metrics.json; \d.* words per second", "bar evaluate"],
+        {},
+        {},
+    ),
+    ("evaluate", ["run the command by itself"], {"model": "@/portable"}, {}),
+    ("export", [r"\d+ texts with \d+ spans: out"], {}, {}),
+    ("init", ["one is a project: put your data into one/assets", "cd one && weasel run all"], {}, {}),
+    ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
+    ("make_demo", ["brat has data of your own: demo is left empty"], {"unless_brat": "@/brat"}, {}),
+    ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
+    ("package", ["No licence is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
+    ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar parts"], {}, {}),
+    ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
+    ("predict", ["run the command by itself"], {"model": "@/portable"}, {}),
+    ("train", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
+    ("train", [r"Texts of an epoch: \d+ texts", r"words in \d\d:\d\d: \d.* per second"], {}, {}),
+    ("train", [r"error on dev: 0\.\d+ \(0", "The best pipeline is in out/model, its curve in curve.tsv"], {}, {}),
+    ("update_dvc", ["dvc.yaml matches project.yml"], {}, {}),
+    ("vectors", [r"table.npz has 4 words and pieces of words; it makes a pipeline 0\.0 MB"], {}, {}),
+    ("vectors", ["No vectors are used; to use some, set `vectors`"], {"name": ""}, {}),
+    ("why", ["There are more than 20 texts"], {"corpus": "@/corpus", "asked": ["the"], "datasets": "@/converted"}, {}),
+]
 # Settings of the recognizer in a config: two values, and what differs of a pipeline that has learnt a text.
 RECOGNIZER: dict[str, tuple] = {
     "model": ({"hidden_width": 8}, {"hidden_width": 16}, lambda nlp: nlp.get_pipe("per_label").model.to_bytes()),
@@ -511,6 +548,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for name, width in (("tiny", 32), ("wide", 40)):
         overrides = steps | {"components.tok2vec.model.encode.width": width}
         load_config(CPU, overrides=overrides, interpolate=False).to_disk(root / f"{name}.cfg")
+    write_text(root / "portable/config.cfg", "[system]\nportable = true\n")
     shutil.copy(GPU, root / "gpu.cfg")
     for name, words in (("transformer", 4), ("other_transformer", 3)):
         write_transformer(root / name, WORDPIECE | {"vocab": dict(list(WORDPIECE["vocab"].items())[:words])})
@@ -545,6 +583,12 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
         Path("settings").write_text(read_settings(recipe).to_str())
 
     patched.setattr("scripts.train.train_pipeline", train)
+
+
+def shown(*items: Any, desc: str, **given: Any) -> Any:
+    """Say that there is a progress bar."""
+    print("bar", desc)
+    return tqdm(*items, desc=desc, **given)
 
 
 class Runner:
@@ -605,6 +649,7 @@ class Runner:
                 patched.chdir(here)
                 patched.setattr(new, "CLONES", self.inputs / "clones")
                 patched.setattr(new, "version", lambda name: "1.0")
+                patched.setattr(console, "tqdm", shown)
                 if "gpu_id" in given:
                     pretend_gpu(patched)
                 result = CliRunner().invoke(COMMANDS[command], self.arguments(command, given), env={"COLUMNS": "400"})
@@ -649,3 +694,9 @@ def test_an_option_changes_what_it_is_for(command, name, one, other, seen, given
 def test_a_setting_changes_what_it_is_for(command, section, name, one, other, seen, keys, given, runner):
     sections = ({section: keys | {name: value}} for value in (one, other))
     assert differ(seen, (runner.run(command, GIVEN[command] | given, own) for own in sections))
+
+
+@pytest.mark.parametrize(("command", "said", "given", "section"), SAID)
+def test_a_command_says_what_it_did(command, said, given, section, runner):
+    printed = runner.run(command, GIVEN[command] | given, section).printed
+    assert not [one for one in said if not re.search(one, printed)], printed

@@ -8,11 +8,12 @@ and the fastest of them first, for at most `SECONDS`, until one fails: it is kil
 not.
 
 Which statements a test runs, in its process or another, is recorded once, in `build/mutants.json`, and again for a file
-of tests when it or code that it runs has changed.
+of tests when it or code that it runs has changed. The tests are imported once; each mutant runs in a fork, in which the
+functions of its file have its code. So what only imports run isn't mutated.
 """
 
 import ast
-import importlib
+import gc
 import json
 import mmap
 import os
@@ -23,11 +24,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from resource import RLIMIT_CPU, RLIMIT_DATA, setrlimit
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import pytest
@@ -39,10 +43,11 @@ FILES = [str(path.relative_to(ROOT)) for folder in CODE for path in sorted((ROOT
 LINES = 4096  # of a file, at most
 MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 DROPPED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Delete)
-SECONDS = 40  # of computing, for the tests of a mutant
-LOOP = 2 * SECONDS  # of computing, after which a mutant is in a loop; ten times as many of waiting
+SECONDS = 10  # of computing, for the tests of a mutant
+LOOP = 6 * SECONDS  # of computing, after which a mutant is in a loop; ten times as many of waiting
 MEMORY = 8 << 30  # a loop may fill it
 OWN = {"scripts": "tests/test_wires.py"}
+TOLD = os.fdopen(os.dup(1), "w", buffering=1)  # pytest captures what else is printed
 SEEN = """
 import builtins
 if not hasattr(builtins, "seen_"):
@@ -61,19 +66,11 @@ class Mutant(NamedTuple):
     kind: str
     was: str
     statement: int  # its first line
-    code: str
+    number: int
 
 
 def parse(file: str) -> ast.Module:
     return ast.parse((ROOT / file).read_text(encoding="utf8"))
-
-
-def imports_of(file: str) -> Iterator[str]:
-    """Yield the modules of others that a file imports first of all."""
-    for node in parse(file).body:
-        names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        yield from (name for name in names if name.partition(".")[0] not in CODE)
 
 
 def blocks_of(tree: ast.Module) -> list[list[ast.stmt]]:
@@ -96,14 +93,14 @@ def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:
         stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
 
 
-def mutants_of(file: str) -> Iterator[Mutant]:
-    """Yield each mutant of the functions of a file; the tree is changed and changed back."""
-    tree = parse(file)
+def mutants_of(file: str, tree: ast.Module) -> Iterator[Mutant]:
+    """Yield each mutant of the functions of a file, while its tree is changed; then it is changed back."""
+    numbers = count()
     for block in blocks_of(tree):
         for place, statement in enumerate(block):
 
             def mutant(node: Any, kind: str, was: str, statement: ast.stmt = statement) -> Mutant:
-                return Mutant(file, node.lineno, kind, was, statement.lineno, ast.unparse(tree))
+                return Mutant(file, node.lineno, kind, was, statement.lineno, next(numbers))
 
             for node in parts_of(statement):
                 for keyword in list(node.keywords) if isinstance(node, ast.Call) else ():
@@ -166,61 +163,75 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
-        self.shared[""] = self.take() | self.shared.get("", set())  # by imports, or for another test
-        self.own, start = set(), cpu_seconds()
+        self.own, start = self.take() and set(), cpu_seconds()
         done = yield
         if item.nodeid in self.passed:
-            lines = self.own.union(self.take(), *(self.shared.get(name, ()) for name in ["", *item.fixturenames]))
+            lines = self.own.union(self.take(), *(self.shared.get(name, ()) for name in item.fixturenames))
             found: dict[str, list[int]] = {}
             for line in sorted(lines):
                 found.setdefault(FILES[line // LINES], []).append(line % LINES)
             self.tests[item.nodeid] = [round(cpu_seconds() - start, 2), found]
+            self.record.write_text(json.dumps(self.tests))
         return done
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self.passed.add(report.nodeid)
 
-    def pytest_sessionfinish(self) -> None:
-        self.record.write_text(json.dumps(self.tests))
 
+class Forks:
+    """A plugin of pytest that has collected tests, and lets others run some, each time in a fork."""
 
-class Chosen:
-    """A plugin of pytest that runs some tests, in their order, and writes down which one failed."""
+    def __init__(self, root: Path, work: Callable[["Forks"], None]) -> None:
+        self.failed, self.work = root.with_suffix(".failed"), work
+        self.items: dict[str, pytest.Item] = {}
 
-    def __init__(self, names: list[str], failed: Path) -> None:
-        self.order, self.failed = {name: place for place, name in enumerate(names)}, failed
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((one for one in items if one.nodeid in self.order), key=lambda one: self.order[one.nodeid])
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.items = {item.nodeid: item for item in session.items}
+        self.work(self)
+        return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.failed.write_text(report.nodeid)
 
+    def run(
+        self, names: list[str], limit: int, prepare: Callable[[], None] = lambda: None, *, go_on: bool = False
+    ) -> str:
+        """Run tests; returns the one that failed, by which the others aren't run, or empty text."""
+        self.failed.write_text("")
+        start, items = time.monotonic(), [self.items[name] for name in names]
+        if not (child := os.fork()):
+            os.setpgid(0, 0)
+            setrlimit(RLIMIT_CPU, (limit, limit))
+            setrlimit(RLIMIT_DATA, (MEMORY, MEMORY))
+            prepare()
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if not go_on and self.failed.read_text():
+                    break
+            os._exit(0)
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            if time.monotonic() - start > 10 * limit:
+                os.killpg(child, 9)
+            time.sleep(0.02)
+        return self.failed.read_text() or ("a loop" if ended[1] else "")
 
-def run(root: Path, files: Iterable[str], plugin: object, limit: int, *options: str) -> int:
-    """Run files of tests in a process of its own; returns its status, that of a failure if it doesn't end."""
-    start = time.monotonic()
-    child = os.fork()
-    if not child:
-        os.setpgid(0, 0)
-        os.chdir(root)
-        setrlimit(RLIMIT_CPU, (limit, limit))
-        setrlimit(RLIMIT_DATA, (MEMORY, MEMORY))
-        for stream in (1, 2):
-            os.dup2(os.open(root / "run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
-        sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(ROOT)))]
-        for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", *CODE)]:
-            del sys.modules[name]
-        given = ["-q", "-p", "no:cacheprovider", "--basetemp", f"/tmp/{root.name}", "--tb=short", *options]
-        os._exit(int(pytest.main([*given, "-m", "not long and not nightly", *files], [plugin])))
-    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() - start > 10 * limit:
-            os.killpg(child, 9)
-        time.sleep(0.02)
-    return os.waitstatus_to_exitcode(ended[1])
+
+def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plugins: object) -> None:
+    """Collect tests in a process of its own, for some work with them."""
+    if child := os.fork():
+        assert not os.waitpid(child, 0)[1], f"see {root / 'run.log'}"
+        return
+    os.chdir(root)
+    sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
+    for stream in (1, 2):
+        os.dup2(os.open(root.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+    sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(ROOT)))]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]
+    given = ["-q", "-p", "no:cacheprovider", "--basetemp", f"/tmp/{root.name}", "--tb=short"]
+    os._exit(int(pytest.main([*given, "-m", "not long and not nightly", *files], [Forks(root, work), *plugins])))
 
 
 def copy_repository(folder: Path) -> None:
@@ -244,23 +255,27 @@ def record(copy: Path, folders: list[str]) -> Record:
     listed = {path for one in paths for path in ([one] if one.is_file() else one.rglob("test_*.py"))}
     files = sorted(str(path.relative_to(ROOT)) for path in listed if "mutations" not in path.parts)
     missing = [one for one in files if one not in found or any(digest(name) != was for name, was in found[one]["of"])]
-    seen = copy / "seen"
     if missing:
         copy_repository(copy)
-        seen.write_bytes(bytes(len(FILES) * LINES))
+        (seen := copy.with_suffix(".seen")).write_bytes(bytes(len(FILES) * LINES))
         for name in FILES:
             (copy / name).write_text(instrument(name, seen), encoding="utf8")
-    for file in missing:
-        start = time.monotonic()
-        recorder = Recorder(seen, copy / "record.json")
-        recorder.record.write_text("{}")
-        run(copy, [file], recorder, 3600)
-        tests = json.loads(recorder.record.read_text())
-        run_by = {name for _, lines in tests.values() for name in lines}
-        found[file] = {"of": [[name, digest(name)] for name in sorted({file, *run_by})], "tests": tests}
-        (copy / "all.json").write_text(json.dumps(found))
-        (copy / "all.json").replace(RECORD)
-        print(f"{time.monotonic() - start:6.1f} s  {file}: {len(tests)} tests pass", flush=True)
+        recorder = Recorder(seen, copy.with_suffix(".json"))
+
+        def work(forks: Forks) -> None:
+            for file in missing:
+                start = time.monotonic()
+                recorder.record.write_text("{}")
+                forks.run([name for name in forks.items if name.startswith(f"{file}::")], 3600, go_on=True)
+                tests = json.loads(recorder.record.read_text())
+                run_by = {name for _, lines in tests.values() for name in lines}
+                found[file] = {"of": [[name, digest(name)] for name in sorted({file, *run_by})], "tests": tests}
+                RECORD.with_suffix(".new").write_text(json.dumps(found))
+                RECORD.with_suffix(".new").replace(RECORD)
+                print(f"{time.monotonic() - start:6.1f} s  {file}: {len(tests)} tests pass", file=TOLD)
+
+        with_tests(copy, missing, work, recorder)
+        found = json.loads(RECORD.read_text())
     return {name: test for file in files for name, test in found[file]["tests"].items()}
 
 
@@ -276,31 +291,51 @@ def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
     return chosen
 
 
-def main(folder: str, count: int = 100, seed: int = 0, *folders: str) -> None:
+def give_code(code: CodeType, file: str) -> None:
+    """Give the functions that were imported from a file those of other code; not lambdas that can't be told apart."""
+    found: dict[tuple[str, int], CodeType | None] = {}
+    codes = [code]
+    for one in codes:
+        key = one.co_qualname, one.co_firstlineno
+        found[key] = None if key in found else one
+        codes += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
+    for function in [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == file]:
+        was = function.__code__
+        with suppress(ValueError):  # a closure that was made has other variables
+            function.__code__ = found.get((was.co_qualname, was.co_firstlineno)) or was
+
+
+def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
     """Sample mutants of a folder, and run the tests of some folders or files, or of all, against them."""
-    for name in {name for file in FILES for name in imports_of(file)}:
-        with suppress(ImportError):
-            importlib.import_module(name)  # once, not in each run, which is forked
     copy = ROOT / "build" / f"mutants-{folder.replace('/', '-')}"
     tests = record(copy, [*folders] or ["tests"])
     copy_repository(copy)
-    mutants = [one for file in FILES if file.startswith(f"{folder}/") for one in mutants_of(file)]
-    own = OWN.get(folder, f"tests/{folder.removeprefix('labelwise/')}/")
+    files = [file for file in FILES if file.startswith(f"{folder}/")]
+    mutants = [one for file in files for one in mutants_of(file, parse(file))]
     random.Random(seed).shuffle(mutants)
+    sample = mutants[:number]
+    own = OWN.get(folder, f"tests/{folder.removeprefix('labelwise/')}/")
+    chosen = {one: tests_of(one, tests, own) for one in sample}
     killed: Counter[str] = Counter()
-    for one in sorted(sample := mutants[:count]):
-        chosen = tests_of(one, tests, own)
-        (copy / one.file).write_text(one.code, encoding="utf8")
-        plugin = Chosen(chosen, copy / "failed")
-        plugin.failed.write_text("")
-        status = run(copy, {name.partition("::")[0] for name in chosen}, plugin, LOOP, "-x") if chosen else 0
-        killed[one.kind] += bool(status)
-        told = f"killed by {plugin.failed.read_text() or status}" if status else f"SURVIVES {len(chosen)} tests"
-        print(f"{one.file}:{one.line}: {one.kind}: {one.was}: {told}", flush=True)
-        shutil.copy(ROOT / one.file, copy / one.file)
-    kinds = Counter(one.kind for one in sample)
-    shares = ", ".join(f"{killed[kind]} of {n} of kind {kind}" for kind, n in sorted(kinds.items()))
-    print(f"{folder}: {sum(killed.values())} of {len(sample)} mutants are killed, of {len(mutants)}: {shares}")
+
+    def work(forks: Forks) -> None:
+        for file in files:
+            tree = parse(file)
+            for one in mutants_of(file, tree):
+                if one not in chosen:
+                    continue
+                (copy / file).write_text(ast.unparse(tree), encoding="utf8")  # for other processes, and later imports
+                code = compile(ast.fix_missing_locations(tree), str(copy / file), "exec")
+                failed = forks.run(chosen[one], LOOP, partial(give_code, code, str(copy / file)))
+                killed[one.kind] += bool(failed)
+                told = f"killed by {failed}" if failed else f"SURVIVES {len(chosen[one])} tests"
+                print(f"{file}:{one.line}: {one.kind}: {one.was}: {told}", file=TOLD)
+            shutil.copy(ROOT / file, copy / file)
+        kinds = Counter(one.kind for one in sample)
+        shares = ", ".join(f"{killed[kind]} of {n} of kind {kind}" for kind, n in sorted(kinds.items()))
+        print(f"{folder}: {sum(killed.values())} of {len(sample)} mutants are killed: {shares}", file=TOLD)
+
+    with_tests(copy, sorted({name.partition("::")[0] for own in chosen.values() for name in own}), work)
 
 
 if __name__ == "__main__":
