@@ -205,17 +205,19 @@ class Forks:
             os.setpgid(0, 0)
             setrlimit(RLIMIT_CPU, (limit, limit))
             setrlimit(RLIMIT_DATA, (MEMORY, MEMORY))
-            prepare()
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                if not go_on and self.failed.read_text():
-                    break
-            os._exit(0)
+            try:
+                prepare()
+                for place, item in enumerate(items, 1):
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=(*items, None)[place])
+                    if not go_on and self.failed.read_text():
+                        break
+            finally:
+                os._exit(0)
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
             if time.monotonic() - start > 10 * limit:
                 os.killpg(child, 9)
             time.sleep(0.02)
-        return self.failed.read_text() or ("a loop" if ended[1] else "")
+        return self.failed.read_text() or ("being stopped" if ended[1] else "")
 
 
 def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plugins: object) -> None:
@@ -228,7 +230,7 @@ def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plu
     for stream in (1, 2):
         os.dup2(os.open(root.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
     sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(ROOT)))]
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", *CODE)]:
         del sys.modules[name]
     given = ["-q", "-p", "no:cacheprovider", "--basetemp", f"/tmp/{root.name}", "--tb=short"]
     os._exit(int(pytest.main([*given, "-m", "not long and not nightly", *files], [Forks(root, work), *plugins])))
