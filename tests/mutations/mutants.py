@@ -3,9 +3,9 @@
     make mutants FOLDER=labelwise/report
 
 A mutant drops a keyword argument, drops a statement, or moves the edge of a comparison. A sample of a folder's is made,
-from a seed, each in a copy of the repository. Each runs against tests that run its statement, the folder's own first
-and the fastest of them first, for at most `SECONDS`, until one fails: it is killed. Kill those that survive, or say why
-not.
+from a seed, each in a copy of the repository. Each runs against tests that run its statement, the fastest first, those
+of other folders as if they were ten times as slow, for at most `SECONDS`, until one fails: it is killed. Kill those
+that survive, or say why not.
 
 Which statements a test runs, in its process or another, is recorded once, in `build/mutants.json`, and again for a file
 of tests when it or code that it runs has changed. The tests are imported once; each mutant runs in a fork, in which the
@@ -284,7 +284,7 @@ def record(copy: Path, folders: list[str]) -> Record:
 def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
     """Return the tests that run a mutant's statement, in their order, that take at most `SECONDS` together, or one."""
     covering = [name for name, (_, lines) in record.items() if mutant.statement in lines.get(mutant.file, ())]
-    covering.sort(key=lambda name: (not name.startswith(own), record[name][0]))
+    covering.sort(key=lambda name: record[name][0] * (1 if name.startswith(own) else 10))
     total, chosen = 0.0, list[str]()
     for name in covering:
         if not chosen or total + record[name][0] <= SECONDS:
@@ -293,15 +293,20 @@ def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
     return chosen
 
 
-def give_code(code: CodeType, file: str) -> None:
-    """Give the functions that were imported from a file those of other code; not lambdas that can't be told apart."""
+def functions_of(file: str) -> list[FunctionType]:
+    """Return the functions that were imported from a file."""
+    return [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == file]
+
+
+def give_code(code: CodeType, functions: list[FunctionType]) -> None:
+    """Give functions the code of the same ones in other code; not lambdas of a line, which can't be told apart."""
     found: dict[tuple[str, int], CodeType | None] = {}
     codes = [code]
     for one in codes:
         key = one.co_qualname, one.co_firstlineno
         found[key] = None if key in found else one
         codes += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
-    for function in [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == file]:
+    for function in functions:
         was = function.__code__
         with suppress(ValueError):  # a closure that was made has other variables
             function.__code__ = found.get((was.co_qualname, was.co_firstlineno)) or was
@@ -321,6 +326,8 @@ def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
     killed: Counter[str] = Counter()
 
     def work(forks: Forks) -> None:
+        functions = {file: functions_of(str(copy / file)) for file in files}
+        gc.freeze()  # forks share what was imported
         for file in files:
             tree = parse(file)
             for one in mutants_of(file, tree):
@@ -328,7 +335,7 @@ def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
                     continue
                 (copy / file).write_text(ast.unparse(tree), encoding="utf8")  # for other processes, and later imports
                 code = compile(ast.fix_missing_locations(tree), str(copy / file), "exec")
-                failed = forks.run(chosen[one], LOOP, partial(give_code, code, str(copy / file)))
+                failed = forks.run(chosen[one], LOOP, partial(give_code, code, functions[file]))
                 killed[one.kind] += bool(failed)
                 told = f"killed by {failed}" if failed else f"SURVIVES {len(chosen[one])} tests"
                 print(f"{file}:{one.line}: {one.kind}: {one.was}: {told}", file=TOLD)
