@@ -510,7 +510,11 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     animals.add("toad", ["D"], [task("a toad", answer="ignore"), task("a frog"), BAD])
     animals.run()
     add_brat(root)
-    for path, text in (("other_brat/c.txt", "Eve left"), ("other_brat/c.ann", "T1\tA 0 3\tEve\n")):
+    for path, text in (
+        ("other_brat/c.txt", "Eve left"),
+        ("other_brat/c.ann", "T1\tA 0 3\tEve\n"),
+        ("portable/config.cfg", "[system]\nportable = true\n"),
+    ):
         write_text(root / path, text)
     (root / "nothing").mkdir()
     (root / "converted").symlink_to(demo_corpus.parent / "tasks")
@@ -548,7 +552,6 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for name, width in (("tiny", 32), ("wide", 40)):
         overrides = steps | {"components.tok2vec.model.encode.width": width}
         load_config(CPU, overrides=overrides, interpolate=False).to_disk(root / f"{name}.cfg")
-    write_text(root / "portable/config.cfg", "[system]\nportable = true\n")
     shutil.copy(GPU, root / "gpu.cfg")
     for name, words in (("transformer", 4), ("other_transformer", 3)):
         write_transformer(root / name, WORDPIECE | {"vocab": dict(list(WORDPIECE["vocab"].items())[:words])})
