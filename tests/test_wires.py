@@ -331,6 +331,8 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("check_labels", [r"\d+ findings in \d+ texts; the report shows them", "bar compare"], {}, {}),
+    ("check_labels", ["Training 2 pipelines"], FOLDS | {"seed": 0, "workers": 1}, {}),
+    ("check_labels", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
     (
         "convert_brat",
         [r"Annotations \(T lines\): 2 \w+", r"2 can't be converted\n.*problems", "2 labels", "bar convert"],
