@@ -28,6 +28,7 @@ from thinc.api import fix_random_seed
 from typer.testing import CliRunner
 
 from labelwise.annotations import answer_digest
+from labelwise.base import console
 from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.text import text_key
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
@@ -342,6 +343,43 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("package", "report"): {"ship_at": (0.8, 0.1, metadata)},
     ("update_dvc", "dvc"): {"stages": ("all", "all package", files("dvc.yaml"))},
 }
+# What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
+SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
+    ("check_labels", [r"\d+ findings in \d+ texts; the report shows them", "bar compare"], {}, {}),
+    ("check_labels", ["Training 2 pipelines"], FOLDS | {"seed": 0, "workers": 1}, {}),
+    ("check_labels", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
+    (
+        "convert_brat",
+        [r"Annotations \(T lines\): 2 \w+", r"2 can't be converted\n.*problems", "2 labels", "bar convert"],
+        {},
+        {},
+    ),
+    ("convert_brat", ["Converted, with a change: 1 "], {}, {"brat": {"shifted": "nearest"}}),
+    ("decide", ["Rows: 1 new", "`weasel run all` merges them"], {}, {}),
+    (
+        "evaluate",
+        [r"Scores on \d+ texts of \d+ words are in metrics.json; \d.* words per second", "bar evaluate"],
+        {},
+        {},
+    ),
+    ("evaluate", ["run the command by itself"], {"model": "@/portable"}, {}),
+    ("export", [r"\d+ texts with \d+ spans: out"], {}, {}),
+    ("init", ["one is a project: put your data into one/assets", "cd one && weasel run all"], {}, {}),
+    ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
+    ("make_demo", ["brat has data of your own: demo is left empty"], {"unless_brat": "@/brat"}, {}),
+    ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
+    ("package", ["No licence is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
+    ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar parts"], {}, {}),
+    ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
+    ("predict", ["run the command by itself"], {"model": "@/portable"}, {}),
+    ("train", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
+    ("train", [r"Texts of an epoch: \d+ texts", r"words in \d\d:\d\d: \d.* per second"], {}, {}),
+    ("train", [r"error on dev: 0\.\d+ \(0", "The best pipeline is in out/model, its curve in curve.tsv"], {}, {}),
+    ("update_dvc", ["dvc.yaml matches project.yml"], {}, {}),
+    ("vectors", [r"table.npz has 4 words and pieces of words; it makes a pipeline 0\.0 MB"], {}, {}),
+    ("vectors", ["No vectors are used; to use some, set `vectors`"], {"name": ""}, {}),
+    ("why", ["There are more than 20 texts"], {"corpus": "@/corpus", "asked": ["the"], "datasets": "@/converted"}, {}),
+]
 # Settings of the recognizer in a config: two values, and what differs of a pipeline that has learnt a text.
 RECOGNIZER: dict[str, tuple] = {
     "model": ({"hidden_width": 8}, {"hidden_width": 16}, lambda nlp: nlp.get_pipe("per_label").model.to_bytes()),
@@ -504,7 +542,11 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     animals.add("toad", ["D"], [task("a toad", answer="ignore"), task("a frog"), BAD])
     animals.run()
     add_brat(root)
-    for path, text in (("other_brat/c.txt", "Eve left"), ("other_brat/c.ann", "T1\tA 0 3\tEve\n")):
+    for path, text in (
+        ("other_brat/c.txt", "Eve left"),
+        ("other_brat/c.ann", "T1\tA 0 3\tEve\n"),
+        ("portable/config.cfg", "[system]\nportable = true\n"),
+    ):
         write_text(root / path, text)
     (root / "nothing").mkdir()
     (root / "converted").symlink_to(demo_corpus.parent / "tasks")
@@ -588,6 +630,14 @@ def pretend_training(patched: pytest.MonkeyPatch) -> None:
     patched.setattr("scripts.train_curve.train_pipeline", train)
 
 
+class ShownBar(console.Bar):
+    """Says that there is a progress bar, and how much it is of."""
+
+    def __init__(self, name: str, total: float | None) -> None:
+        print("bar", name, total)
+        super().__init__(name, total)
+
+
 class Runner:
     """Runs commands in new folders; what was made before by the very same call is remembered."""
 
@@ -649,6 +699,7 @@ class Runner:
                 patched.chdir(here)
                 patched.setattr(new, "CLONES", self.inputs / "clones")
                 patched.setattr(new, "version", lambda name: "1.0")
+                patched.setattr(console, "Bar", ShownBar)
                 if "gpu_id" in given:
                     pretend_gpu(patched)
                 if command == "train_curve":
@@ -695,3 +746,9 @@ def test_an_option_changes_what_it_is_for(command, name, one, other, seen, given
 def test_a_setting_changes_what_it_is_for(command, section, name, one, other, seen, keys, given, runner):
     sections = ({section: keys | {name: value}} for value in (one, other))
     assert differ(seen, (runner.run(command, GIVEN[command] | given, own) for own in sections))
+
+
+@pytest.mark.parametrize(("command", "said", "given", "section"), SAID)
+def test_a_command_says_what_it_did(command, said, given, section, runner):
+    printed = runner.run(command, GIVEN[command] | given, section).printed
+    assert not [one for one in said if not re.search(one, printed)], printed

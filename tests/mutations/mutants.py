@@ -3,36 +3,61 @@
     make mutants FOLDER=labelwise/report
 
 A mutant drops a keyword argument, drops a statement, or moves the edge of a comparison. A sample of a folder's is made,
-from a seed, each in a copy of the repository. Each runs against the files of tests that run its line, the fastest
-first, until one fails: it is killed. Those that survive are printed, with their lines: kill them, or say why not.
+from a seed, each in a copy of the repository. Each runs against tests that run its statement, the fastest first, those
+of other folders as if they were ten times as slow, for at most `SECONDS`, until one fails: it is killed. Kill those
+that survive, or say why not.
 
-Which lines a file of tests runs is recorded once, in `build/lines.json`; delete it to record anew. Lines that only
-other processes run aren't seen.
+Which statements a test runs, in its process or another, is recorded once, in `build/mutants.json`, and again for a file
+of tests when it or code that it runs has changed. The tests are imported once; each mutant runs in a fork, in which the
+functions of its file have its code. So what only imports run isn't mutated.
 """
 
 import ast
+import gc
 import json
+import mmap
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+from itertools import count
 from pathlib import Path
+from resource import RLIMIT_CPU, RLIMIT_DATA, setrlimit
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-import numpy  # noqa: F401  what is loaded here isn't loaded by each run, which is forked
 import pytest
-import spacy  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
-LINES = ROOT / "build" / "lines.json"
-CODE = ("labelwise/", "scripts/", "spacy_per_label/")
+RECORD = ROOT / "build" / "mutants.json"
+CODE = ("labelwise", "scripts", "spacy_per_label")
+FILES = [str(path.relative_to(ROOT)) for folder in CODE for path in sorted((ROOT / folder).rglob("*.py"))]
+LINES = 4096  # of a file, at most
 MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 DROPPED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Delete)
-PATIENCE = 5  # times that a run may take of what it took when it was recorded, and a minute
+SECONDS = 10  # of computing, for the tests of a mutant
+LOOP = 6 * SECONDS  # of computing, after which a mutant is in a loop; ten times as many of waiting
+MEMORY = 8 << 30  # a loop may fill it
+OWN = {"scripts": "tests/test_wires.py"}
+TOLD = os.fdopen(os.dup(1), "w", buffering=1)  # pytest captures what else is printed
+SEEN = """
+import builtins
+if not hasattr(builtins, "seen_"):
+    from mmap import mmap
+    with open({!r}, "r+b") as file:
+        builtins.seen_ = mmap(file.fileno(), 0)
+"""  # all processes share it
+
+
+Record = dict[str, tuple[float, dict[str, list[int]]]]
 
 
 class Mutant(NamedTuple):
@@ -40,83 +65,175 @@ class Mutant(NamedTuple):
     line: int
     kind: str
     was: str
-    code: str
+    statement: int  # its first line
+    number: int
 
 
-def mutants_of(file: Path) -> Iterator[Mutant]:
-    """Yield each mutant of the functions of a file; the tree is changed and changed back."""
-    tree = ast.parse(file.read_text(encoding="utf8"))
+def parse(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text(encoding="utf8"))
+
+
+def blocks_of(tree: ast.Module) -> list[list[ast.stmt]]:
+    """Return the lists of statements within functions, a text that describes a function left in its place."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    nodes = {id(node): node for function in functions for one in function.body for node in ast.walk(one)}
+    owners = {id(node): node for function in functions for node in ast.walk(function)}.values()
+    found = [getattr(owner, name, None) for owner in owners for name in ("body", "orelse", "finalbody")]
+    return [block for block in found if isinstance(block, list) and block]
 
-    def mutant(node: ast.AST, kind: str, was: ast.AST) -> Mutant:
-        return Mutant(str(file.relative_to(ROOT)), node.lineno, kind, ast.unparse(was), ast.unparse(tree))
 
-    for node in nodes.values():
-        for keyword in list(node.keywords) if isinstance(node, ast.Call) else ():
-            place = node.keywords.index(keyword)
-            node.keywords.remove(keyword)
-            yield mutant(keyword, "argument", keyword)
-            node.keywords.insert(place, keyword)
-        for place, edge in enumerate(node.ops) if isinstance(node, ast.Compare) else ():
-            if type(edge) in MOVED:
-                node.ops[place], before = MOVED[type(edge)](), ast.unparse(node)
-                yield mutant(node, "edge", ast.parse(before))
-                node.ops[place] = edge
-    for owner in {id(node): node for node in [*functions, *nodes.values()]}.values():
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(owner, name, None)
-            for place, node in enumerate(block) if isinstance(block, list) else ():
-                is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-                if isinstance(node, DROPPED) and not is_text:
-                    block[place] = ast.Pass()
-                    yield mutant(node, "statement", node)
-                    block[place] = node
+def is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement, without those of statements within."""
+    stack: list[ast.AST] = [statement]
+    while stack:
+        yield (node := stack.pop())
+        stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
+
+def mutants_of(file: str, tree: ast.Module) -> Iterator[Mutant]:
+    """Yield each mutant of the functions of a file, while its tree is changed; then it is changed back."""
+    numbers = count()
+    for block in blocks_of(tree):
+        for place, statement in enumerate(block):
+
+            def mutant(node: Any, kind: str, was: str, statement: ast.stmt = statement) -> Mutant:
+                return Mutant(file, node.lineno, kind, was, statement.lineno, next(numbers))
+
+            for node in parts_of(statement):
+                for keyword in list(node.keywords) if isinstance(node, ast.Call) else ():
+                    where = node.keywords.index(keyword)
+                    node.keywords.remove(keyword)
+                    yield mutant(keyword, "argument", ast.unparse(keyword))
+                    node.keywords.insert(where, keyword)
+                for where, edge in enumerate(node.ops) if isinstance(node, ast.Compare) else ():
+                    if type(edge) in MOVED:
+                        was, node.ops[where] = ast.unparse(node), MOVED[type(edge)]()
+                        yield mutant(node, "edge", was)
+                        node.ops[where] = edge
+            if isinstance(statement, DROPPED) and not is_text(statement):
+                block[place] = ast.Pass()
+                yield mutant(statement, "statement", ast.unparse(statement))
+                block[place] = statement
+
+
+def instrument(file: str, seen: Path) -> str:
+    """Return the code of a file, which marks in another file that a statement of a function is run."""
+    tree = parse(file)
+    for block in blocks_of(tree):
+        for statement in reversed([one for one in block if not is_text(one)]):
+            number = FILES.index(file) * LINES + statement.lineno
+            block.insert(block.index(statement), ast.parse(f"seen_[{number}] = 1").body[0])
+    first = next(place for place, one in enumerate([*tree.body, ast.Pass()]) if not is_text(one))
+    tree.body[first:first] = ast.parse(SEEN.format(str(seen))).body
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def cpu_seconds() -> float:
+    """Return what this process and those that it waited for have computed: other work on the machine counts little."""
+    return sum(os.times()[:4])
 
 
 class Recorder:
-    """A plugin of pytest that writes down which lines of the code are run."""
+    """A plugin of pytest that writes down what each test that passes takes, and which statements it runs."""
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.lines = str(root) + "/", dict[str, set[int]]()
+    def __init__(self, seen: Path, record: Path) -> None:
+        with seen.open("r+b") as file:
+            self.seen = mmap.mmap(file.fileno(), 0)
+        self.record, self.tests, self.passed = record, dict[str, Any](), set[str]()
+        self.shared, self.own = dict[str, set[int]](), set[int]()
 
-    def trace(self, frame: Any, event: str, argument: Any) -> Any:
-        path = frame.f_code.co_filename
-        return self.own if path.startswith(self.root) and path[len(self.root) :].startswith(CODE) else None
+    def take(self) -> set[int]:
+        found = {hit.start() for hit in re.finditer(b"\1", self.seen)}
+        self.seen[:] = bytes(len(self.seen))
+        return found
 
-    def own(self, frame: Any, event: str, argument: Any) -> Any:
-        if event == "line":
-            self.lines.setdefault(frame.f_code.co_filename[len(self.root) :], set()).add(frame.f_lineno)
-        return self.own
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        """What a fixture of several tests runs is run by each of them."""
+        if fixturedef.scope == "function":
+            return (yield)
+        self.own |= self.take()
+        try:
+            return (yield)
+        finally:
+            self.shared[fixturedef.argname] = self.take() | self.shared.get(fixturedef.argname, set())
 
-    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        sys.settrace(self.trace)
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
+        self.own, start = self.take() and set(), cpu_seconds()
+        done = yield
+        if item.nodeid in self.passed:
+            lines = self.own.union(self.take(), *(self.shared.get(name, ()) for name in item.fixturenames))
+            found: dict[str, list[int]] = {}
+            for line in sorted(lines):
+                found.setdefault(FILES[line // LINES], []).append(line % LINES)
+            self.tests[item.nodeid] = [round(cpu_seconds() - start, 2), found]
+            self.record.write_text(json.dumps(self.tests))
+        return done
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.passed.add(report.nodeid)
 
 
-def run(root: Path, file: str, seconds: float, lines: Path | None = None) -> tuple[int, float]:
-    """Run a file of tests in a process of its own; returns its status, that of a failure if it takes too long."""
-    start = time.monotonic()
-    child = os.fork()
-    if not child:
-        os.setpgid(0, 0)
-        os.chdir(root)
-        for stream in (1, 2):
-            os.dup2(os.open(root / "run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
-        sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(ROOT)))]
-        for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "labelwise", "scripts")]:
-            del sys.modules[name]
-        recorder = Recorder(root)
-        quiet = ["-x", "-q", "-p", "no:cacheprovider", "--basetemp", str(root / "temporary"), "--tb=no"]
-        status = pytest.main([*quiet, "-m", "not long and not nightly", file], [recorder] if lines else [])
-        sys.settrace(None)
-        if lines:
-            lines.write_text(json.dumps({name: sorted(found) for name, found in recorder.lines.items()}))
-        os._exit(int(status))
-    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() - start > seconds:
-            os.killpg(child, 9)
-        time.sleep(0.05)
-    return os.waitstatus_to_exitcode(ended[1]), time.monotonic() - start
+class Forks:
+    """A plugin of pytest that has collected tests, and lets others run some, each time in a fork."""
+
+    def __init__(self, root: Path, work: Callable[["Forks"], None]) -> None:
+        self.failed, self.work = root.with_suffix(".failed"), work
+        self.items: dict[str, pytest.Item] = {}
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.items = {item.nodeid: item for item in session.items}
+        self.work(self)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.write_text(report.nodeid)
+
+    def run(
+        self, names: list[str], limit: int, prepare: Callable[[], None] = lambda: None, *, go_on: bool = False
+    ) -> str:
+        """Run tests; returns the one that failed, by which the others aren't run, or empty text."""
+        self.failed.write_text("")
+        start, items = time.monotonic(), [self.items[name] for name in names]
+        if not (child := os.fork()):
+            os.setpgid(0, 0)
+            setrlimit(RLIMIT_CPU, (limit, limit))
+            setrlimit(RLIMIT_DATA, (MEMORY, MEMORY))
+            try:
+                prepare()
+                for place, item in enumerate(items, 1):
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=(*items, None)[place])
+                    if not go_on and self.failed.read_text():
+                        break
+            finally:
+                os._exit(0)
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            if time.monotonic() - start > 10 * limit:
+                os.killpg(child, 9)
+            time.sleep(0.02)
+        return self.failed.read_text() or ("being stopped" if ended[1] else "")
+
+
+def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plugins: object) -> None:
+    """Collect tests in a process of its own, for some work with them."""
+    if child := os.fork():
+        assert not os.waitpid(child, 0)[1], f"see {root / 'run.log'}"
+        return
+    os.chdir(root)
+    sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
+    for stream in (1, 2):
+        os.dup2(os.open(root.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+    sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(ROOT)))]
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", *CODE)]:
+        del sys.modules[name]
+    given = ["-q", "-p", "no:cacheprovider", "--basetemp", f"/tmp/{root.name}", "--tb=short"]
+    os._exit(int(pytest.main([*given, "-m", "not long and not nightly", *files], [Forks(root, work), *plugins])))
 
 
 def copy_repository(folder: Path) -> None:
@@ -129,42 +246,105 @@ def copy_repository(folder: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
 
 
-def record(copy: Path, folders: list[str]) -> dict[str, Any]:
-    """Record the seconds and the lines of each file of tests that passes, those that aren't recorded yet."""
-    found = json.loads(LINES.read_text()) if LINES.is_file() else {}
-    given = [copy / folder for folder in folders]
-    paths = sorted(path for one in given for path in ([one] if one.is_file() else one.rglob("test_*.py")))
-    for file in (str(path.relative_to(copy)) for path in paths if "mutations" not in path.parts):
-        if file not in found:
-            status, seconds = run(copy, file, 3600, copy / "lines.json")
-            print(f"{seconds:6.1f} s  {file}{'' if status in (0, 5) else ': it fails, and is left out'}", flush=True)
-            lines = json.loads((copy / "lines.json").read_text()) if not status else {}
-            found[file] = {"seconds": seconds, "lines": lines}
-            LINES.write_text(json.dumps(found))
-    return found
+def digest(file: str) -> str:
+    return blake2b((ROOT / file).read_bytes(), digest_size=8).hexdigest() if (ROOT / file).is_file() else ""
 
 
-def main(folder: str, count: int = 100, seed: int = 0, *folders: str) -> None:
+def record(copy: Path, folders: list[str]) -> Record:
+    """Return the seconds and the statements of each test of some folders; record those that aren't, or were others."""
+    found = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
+    paths = [ROOT / folder for folder in folders]
+    listed = {path for one in paths for path in ([one] if one.is_file() else one.rglob("test_*.py"))}
+    files = sorted(str(path.relative_to(ROOT)) for path in listed if "mutations" not in path.parts)
+    missing = [one for one in files if one not in found or any(digest(name) != was for name, was in found[one]["of"])]
+    if missing:
+        copy_repository(copy)
+        (seen := copy.with_suffix(".seen")).write_bytes(bytes(len(FILES) * LINES))
+        for name in FILES:
+            (copy / name).write_text(instrument(name, seen), encoding="utf8")
+        recorder = Recorder(seen, copy.with_suffix(".json"))
+
+        def work(forks: Forks) -> None:
+            for file in missing:
+                start = time.monotonic()
+                recorder.record.write_text("{}")
+                forks.run([name for name in forks.items if name.startswith(f"{file}::")], 3600, go_on=True)
+                tests = json.loads(recorder.record.read_text())
+                run_by = {name for _, lines in tests.values() for name in lines}
+                found[file] = {"of": [[name, digest(name)] for name in sorted({file, *run_by})], "tests": tests}
+                RECORD.with_suffix(".new").write_text(json.dumps(found))
+                RECORD.with_suffix(".new").replace(RECORD)
+                print(f"{time.monotonic() - start:6.1f} s  {file}: {len(tests)} tests pass", file=TOLD)
+
+        with_tests(copy, missing, work, recorder)
+        found = json.loads(RECORD.read_text())
+    return {name: test for file in files for name, test in found[file]["tests"].items()}
+
+
+def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
+    """Return the tests that run a mutant's statement, in their order, that take at most `SECONDS` together, or one."""
+    covering = [name for name, (_, lines) in record.items() if mutant.statement in lines.get(mutant.file, ())]
+    covering.sort(key=lambda name: record[name][0] * (1 if name.startswith(own) else 10))
+    total, chosen = 0.0, list[str]()
+    for name in covering:
+        if not chosen or total + record[name][0] <= SECONDS:
+            total += record[name][0]
+            chosen.append(name)
+    return chosen
+
+
+def functions_of(file: str) -> list[FunctionType]:
+    """Return the functions that were imported from a file."""
+    return [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == file]
+
+
+def give_code(code: CodeType, functions: list[FunctionType]) -> None:
+    """Give functions the code of the same ones in other code; not lambdas of a line, which can't be told apart."""
+    found: dict[tuple[str, int], CodeType | None] = {}
+    codes = [code]
+    for one in codes:
+        key = one.co_qualname, one.co_firstlineno
+        found[key] = None if key in found else one
+        codes += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
+    for function in functions:
+        was = function.__code__
+        with suppress(ValueError):  # a closure that was made has other variables
+            function.__code__ = found.get((was.co_qualname, was.co_firstlineno)) or was
+
+
+def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
     """Sample mutants of a folder, and run the tests of some folders or files, or of all, against them."""
     copy = ROOT / "build" / f"mutants-{folder.replace('/', '-')}"
-    copy_repository(copy)
     tests = record(copy, [*folders] or ["tests"])
-    mutants = [one for file in sorted((ROOT / folder).rglob("*.py")) for one in mutants_of(file)]
+    copy_repository(copy)
+    files = [file for file in FILES if file.startswith(f"{folder}/")]
+    mutants = [one for file in files for one in mutants_of(file, parse(file))]
+    random.Random(seed).shuffle(mutants)
+    sample = mutants[:number]
+    own = OWN.get(folder, f"tests/{folder.removeprefix('labelwise/')}/")
+    chosen = {one: tests_of(one, tests, own) for one in sample}
     killed: Counter[str] = Counter()
-    sample = random.Random(seed).sample(mutants, min(count, len(mutants)))
-    for one in sorted(sample):
-        (copy / one.file).write_text(one.code, encoding="utf8")
-        own = [name for name in tests if one.line in tests[name]["lines"].get(one.file, ())]
-        for name in sorted(own, key=lambda name: tests[name]["seconds"]):
-            if run(copy, name, PATIENCE * tests[name]["seconds"] + 60)[0]:
-                killed[one.kind] += 1
-                break
-        else:
-            print(f"{one.file}:{one.line}: {one.kind}: {one.was}  ({len(own)} files of tests)", flush=True)
-        shutil.copy(ROOT / one.file, copy / one.file)
-    kinds = Counter(one.kind for one in sample)
-    shares = ", ".join(f"{killed[kind]} of {n} of kind {kind}" for kind, n in sorted(kinds.items()))
-    print(f"{folder}: {sum(killed.values())} of {len(sample)} mutants are killed, of {len(mutants)}: {shares}")
+
+    def work(forks: Forks) -> None:
+        functions = {file: functions_of(str(copy / file)) for file in files}
+        gc.freeze()  # forks share what was imported
+        for file in files:
+            tree = parse(file)
+            for one in mutants_of(file, tree):
+                if one not in chosen:
+                    continue
+                (copy / file).write_text(ast.unparse(tree), encoding="utf8")  # for other processes, and later imports
+                code = compile(ast.fix_missing_locations(tree), str(copy / file), "exec")
+                failed = forks.run(chosen[one], LOOP, partial(give_code, code, functions[file]))
+                killed[one.kind] += bool(failed)
+                told = f"killed by {failed}" if failed else f"SURVIVES {len(chosen[one])} tests"
+                print(f"{file}:{one.line}: {one.kind}: {one.was}: {told}", file=TOLD)
+            shutil.copy(ROOT / file, copy / file)
+        kinds = Counter(one.kind for one in sample)
+        shares = ", ".join(f"{killed[kind]} of {n} of kind {kind}" for kind, n in sorted(kinds.items()))
+        print(f"{folder}: {sum(killed.values())} of {len(sample)} mutants are killed: {shares}", file=TOLD)
+
+    with_tests(copy, sorted({name.partition("::")[0] for own in chosen.values() for name in own}), work)
 
 
 if __name__ == "__main__":
