@@ -352,7 +352,7 @@ def test_it_is_said_where_a_span_went(project):
     names["kitchen/doc-00347.txt"] = str(name.with_suffix(".txt"))
     printed = project.paste(block("docs/why.md", "python -m scripts.why", **names))
     assert printed.count(f"document {name.with_suffix('.txt')}, in ") >= 2
-    assert f"    {label} '" in printed
+    assert f"{name}:1, {label} '" in printed
     assert "rows or spans" in printed
 
 
