@@ -106,7 +106,7 @@ TWICE = r"tasks/a\.jsonl:2, \S+/a\.jsonl:4: data set 'a' answers a text more tha
         (
             Policies(alignment="error"),
             "complete",
-            r"a\.jsonl:2: 'big cat at 60degC': '60' \(A, 11 to 13\) isn't made of whole tokens",
+            r"a\.jsonl:2: 'big cat at 60degC': '60' \(A, 11 to 13\) isn't made of whole tokens: \['60degC'\]",
         ),
         (Policies(overlap="error"), "complete", r"a\.jsonl:2: 'big cat at 60degC': .* overlap"),
         (Policies(duplicates="error"), "complete", TWICE),

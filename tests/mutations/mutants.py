@@ -162,8 +162,9 @@ class Recorder:
             self.shared[fixturedef.argname] = self.take() | self.shared.get(fixturedef.argname, set())
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
-        self.own, start = self.take() and set(), cpu_seconds()
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> Iterator[None]:
+        self.take()
+        self.own, start = set(), cpu_seconds()
         done = yield
         if item.nodeid in self.passed:
             lines = self.own.union(self.take(), *(self.shared.get(name, ()) for name in item.fixturenames))
@@ -171,6 +172,7 @@ class Recorder:
             for line in sorted(lines):
                 found.setdefault(FILES[line // LINES], []).append(line % LINES)
             self.tests[item.nodeid] = [round(cpu_seconds() - start, 2), found]
+        if not nextitem:
             self.record.write_text(json.dumps(self.tests))
         return done
 
@@ -223,7 +225,7 @@ class Forks:
 def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plugins: object) -> None:
     """Collect tests in a process of its own, for some work with them."""
     if child := os.fork():
-        assert not os.waitpid(child, 0)[1], f"see {root / 'run.log'}"
+        assert not os.waitpid(child, 0)[1], f"see {root}.log"
         return
     os.chdir(root)
     sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"

@@ -36,6 +36,13 @@ def test_what_an_export_of_an_earlier_merge_did_not_cover_stays_uncovered(mergin
     assert (annotation_of(doc).accepted, annotation_of(doc).uncovered) == ({JORDAN}, uncovered)
 
 
+def test_tokens_that_a_span_without_boundaries_touches_are_not_known_to_be_outside(merging):
+    merging.add("a", ["A"], [task("big cat at 60degC", (0, 3), (11, 13))])
+    merging.run()
+    ((_, doc),) = merging.docs().values()
+    assert [token.ent_iob_ for token in doc] == ["B", "O", "O", ""]
+
+
 def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merging):
     merging.add("train", ["Amount"], [task(TEXT, AMOUNT)], split="train")
     merging.add("own", ["Reagent"], [task(TEXT, WATER)], split="test")
