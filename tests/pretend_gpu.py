@@ -8,7 +8,7 @@ kernel that is given something not contiguous. It can't tell what a kernel compu
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,10 @@ from thinc.api import NumpyOps
 from thinc.backends import context_ops
 from thinc.backends.cupy_ops import CupyOps
 
-import spacy_per_label.transformer  # noqa: F401  what is loaded later would keep what is pretended
+import spacy_per_label.transformer
+
+with suppress(ImportError):  # it needs PyTorch
+    import spacy_per_label.shim  # noqa: F401
 
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")  # these copy numpy's arrays to the device
 KERNELS = "maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"

@@ -50,7 +50,7 @@ def test_what_is_public_can_be_had_and_is_documented():
             lambda: labelwise.TrainingConfig("a", "b", recognizer="perlabel"),
             "recognizer 'perlabel': give per-label or ner",
         ),
-        (lambda: default_config("tpu"), "config 'tpu': give cpu or gpu"),
+        (lambda: default_config("tpu"), "config 'tpu': give cpu or small or gpu"),
         (lambda: labelwise.Settings(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
         (lambda: labelwise.Settings(coverage="all"), "coverage 'all': give by-label or drop or outside"),
         (lambda: labelwise.Settings(near_duplicates="no"), "near_duplicates 'no': give report or group or off"),

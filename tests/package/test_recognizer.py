@@ -79,4 +79,4 @@ def test_the_wheel_can_be_built_again_where_it_is_installed(wheel, tmp_path, mon
     assert wheel.name == f"spacy_per_label-{spacy_per_label.__version__}-py3-none-any.whl"
     assert names == {path.name for path in FOLDER.iterdir() if path.is_file()}
     required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["dependencies"]
-    assert f"spacy-per-label>={spacy_per_label.__version__}" in required
+    assert f"spacy-per-label[small]>={spacy_per_label.__version__}" in required

@@ -310,8 +310,11 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
             r"recognizer per-label: the config has no \[components\.per_label\]",
         ),
         ((("[corpora.train]\n@readers", READER),), r"corpora\.train: its reader must be labelwise\.PartitionedCorpus"),
-        ((("portable = false", "portable = yes"),), r"\[system\] portable is false or true"),
-        ((("small_batch = 700", "small_batch = few"),), r"\[system\] portable is false or true, small_batch a number"),
+        (
+            (("portable = false", "portable = yes"),),
+            r"\[system\] portable, half_weights and keep_untaught are false or true",
+        ),
+        ((("small_batch = 700", "small_batch = few"),), r"small_batch is a number of words, or 0"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):

@@ -24,7 +24,7 @@ from tests.train.test_vectors import WORDPIECE, write_transformer
 from tests.train.training import STEPS, train_in
 
 STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "training.optimizer.learn_rate": 0.005}
-SHIFTS = (0.0, -0.5, -1.0, -1.5, -2.0)
+SHIFTS = (0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -4.0, -5.0, -6.0)
 
 
 @pytest.fixture(scope="module")
