@@ -14,7 +14,7 @@ PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadf
 quick: .venv-dev/.ready ## Pass the tests that take less than two seconds each, while you edit.
 	$(PYTEST) -m "not heavy and not long and not nightly" $(ARGS)
 
-test: .venv-dev/.ready .venv/.ready ## Pass the tests, but for the long ones: five minutes on two quiet cores.
+test: .venv-dev/.ready .venv/.ready ## Pass the tests, but for the long ones: six minutes on two quiet cores.
 	$(PYTEST) -m "not long and not nightly" $(ARGS)
 
 test-all: .venv-dev/.ready .venv/.ready ## Pass the long tests, too: 15 minutes.
