@@ -492,5 +492,3 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     assert 0 < int(decided) <= len(cases)
     assert f"F1 {was} " in first
     assert float(was) < float(now)
-    share = re.search(r"errors of test itself, by your \d+ decisions: (\d+)%", html).group(1)
-    assert 0 < int(share) <= 100 * noise  # what the check doesn't find isn't in it
