@@ -130,11 +130,8 @@ def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str]) -> dict[
 
     def get(module: str, kind: str) -> np.ndarray:
         """Get a module's weight or bias; a normalization's may have its old name."""
-        old = {"weight": "gamma", "bias": "beta"}[kind]
-        key = f"{prefix}{module}.{kind}"
-        return tensors[
-            key if key in tensors else f"{prefix}{module}.{old}" if f"{prefix}{module}.{old}" in tensors else key
-        ]
+        old = f"{prefix}{module}.{'gamma' if kind == 'weight' else 'beta'}"
+        return tensors[old] if old in tensors else tensors[f"{prefix}{module}.{kind}"]
 
     def norm(name: str, module: str) -> dict[str, np.ndarray]:
         """Get a normalization's scales and shifts."""

@@ -5,8 +5,7 @@ PyTorch and spacy-transformers when it is imported, and pipelines without a tran
 """
 
 import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
@@ -15,6 +14,8 @@ import torch
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, torch2xp, xp2torch
 from torch.optim.adamw import adamw
+
+from spacy_per_label.layer_rates import layer_rates
 
 HALF = ("cuda",)  # the devices that compute in half precision
 
@@ -93,14 +94,14 @@ class TransformerShim(HFShim):
 
     def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
         """Update parameters as the optimizer does."""
-        rates = layer_rates([name for name, _ in self._model.named_parameters()], self.rate, self.decay)
+        rates = layer_rates(dict(self._model.named_parameters()), self.rate, self.decay)
         for name, one in trained:
             array, gradient = (torch2xp(each) for each in (one.data, one.grad))  # type: Any, Any
             array[...], _ = optimizer((self.id, name), array, gradient, lr_scale=rates[name])
 
     def _adamw(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
         """Update parameters as thinc's Adam does: it clips each tensor, and doesn't correct the bias for eps."""
-        rates = layer_rates([name for name, _ in self._model.named_parameters()], self.rate, self.decay)
+        rates = layer_rates(dict(self._model.named_parameters()), self.rate, self.decay)
         groups: dict[tuple[int, float], list[tuple[str, Any]]] = {}
         for name, one in trained:
             groups.setdefault((optimizer.nr_update[self.id, name] + 1, rates[name]), []).append((name, one))
@@ -149,19 +150,6 @@ class TransformerShim(HFShim):
             tensors = (xp2torch(array, device=parameter.device).reshape(parameter.shape) for array in arrays)
             known = self._states[name] = (arrays, (step, *tensors))
         return known[1]
-
-
-def layer_rates(names: Sequence[str], rate: float, decay: float) -> dict[str, float]:
-    """Give each parameter of a transformer its rate, by the number of its layer: "encoder.layer.3.output.dense.bias".
-
-    What is above the layers has the rate of the highest, and the embeddings have a lower one than the lowest.
-    """
-    found = {name: re.search(r"\.(\d+)\.", name) for name in names}
-    numbers = {name: int(match[1]) for name, match in found.items() if match}
-    last = max(numbers.values(), default=-1)
-    for name in names:
-        numbers.setdefault(name, -1 if "embeddings" in name else last)
-    return {name: rate * decay ** (last - number) for name, number in numbers.items()}
 
 
 def is_adamw(optimizer: Optimizer) -> bool:

@@ -2,8 +2,7 @@
 
 Texts are given to it in windows of wordpieces; see `windows`. A token has the mean of its wordpieces' vectors.
 
-The layers have rates of their own: the highest learns at a share of the optimizer's rate, each one below at a share of
-that (Howard and Ruder, Universal Language Model Fine-tuning for Text Classification, ACL 2018). The embeddings stay.
+The layers have rates of their own; see `layer_rates`. The embeddings stay.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from thinc.types import Floats2d
 
 from spacy_per_label.bert import WEIGHTS, drop_inplace, encode_layer, normalize
 from spacy_per_label.bert_weights import read_encoder
+from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.windows import Window, batch_windows, find_windows, read_tokenizer
 
 CPU = NumpyOps()
@@ -27,7 +27,7 @@ CPU = NumpyOps()
 
 @registry.architectures("spacy-per-label.SmallTransformer.v1")
 def make_small_transformer(
-    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.9, frozen: int = 0
+    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.9
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a layer that gives each token the mean of its wordpieces' vectors.
 
@@ -36,7 +36,6 @@ def make_small_transformer(
     context (int): of these, those before and after a window's own, in texts that are longer.
     rate (float): the rate at which the highest layer learns, as a share of the optimizer's.
     decay (float): the rate of each layer, as a share of that above it.
-    frozen (int): the number of layers, the lowest ones, that don't learn.
     """
     model: Model[list[Doc], list[Floats2d]] = Model(
         "small_transformer",
@@ -46,7 +45,6 @@ def make_small_transformer(
         attrs={
             "window": window,
             "context": context,
-            "frozen": frozen,
             "tokenizer": "",
             "layers": 0,
             "heads": 1,
@@ -70,15 +68,10 @@ class LayerRates(Shim):
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters that have gradients, and forget these, or thinc would update with them, too."""
         model = self._model
-        for name in model.param_names:
+        for name, rate in layer_rates(model.param_names, self.rate, self.decay).items():
             if model.has_grad(name):
-                depth = model.attrs["layers"] - 1 - int(name.split(".")[0])
-                array, _ = optimizer(
-                    (model.id, name),
-                    model.get_param(name),
-                    model.get_grad(name),
-                    lr_scale=self.rate * self.decay**depth,
-                )
+                given = (model.id, name), model.get_param(name), model.get_grad(name)
+                array, _ = optimizer(*given, lr_scale=rate)
                 model.set_param(name, array)
                 del model._params._grads[model.id, name]
 
@@ -152,14 +145,11 @@ def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.nd
     X = W["word"][np.concatenate([window.ids for window in windows])] + W["position"][places]
     X, _ = normalize(X, W["norm_g"], W["norm_b"], attrs["eps"], False)
     drop_inplace(X, drop)
-    backprops = []
+    backprops: list[Any] = []
     for number in range(attrs["layers"]):
-        learns = is_train and number >= attrs["frozen"]
         layer = {name: W[f"{number}.{name}"] for name in WEIGHTS}
-        X, backprop_layer = encode_layer(
-            layer, X, ends.tolist(), attrs["heads"], attrs["eps"], drop if learns else None
-        )
-        backprops.append((number, backprop_layer))
+        X, backprop_layer = encode_layer(layer, X, ends.tolist(), attrs["heads"], attrs["eps"], drop)
+        backprops.append(backprop_layer)
     counts = np.concatenate([window.counts for window in windows])
     firsts = [window.first + np.cumsum(window.counts) - window.counts for window in windows]
     starts = np.concatenate(firsts) + np.repeat(ends - lengths, [len(window.counts) for window in windows])
@@ -174,9 +164,7 @@ def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.nd
         """Add up the gradients of the layers that learn."""
         dX = np.zeros(shape, "float32")
         dX[pieces] = (dY * shares)[tokens]
-        for number, backprop_layer in reversed(backprops):
-            if backprop_layer is None:
-                break
+        for number, backprop_layer in reversed([*enumerate(backprops)]):
             dX, gradients = backprop_layer(dX)
             for name, gradient in gradients.items():
                 model.inc_grad(f"{number}.{name}", model.ops.asarray(gradient))

@@ -35,7 +35,6 @@ from labelwise.corpus.tokenizer import packages_of
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
-from spacy_per_label import PerLabelRecognizer
 
 CARD = "README.md"
 WHEEL = "Wheel-Version: 1.0\nGenerator: labelwise\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -126,7 +125,7 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
         requirements.append(f"spacy-transformers>={installed('spacy-transformers')}")
     if "spacy-per-label.SmallTransformer.v1" in architectures:
         extra = "[small]"  # Hugging Face's tokenizers
-    if "spacy-per-label" in architectures or isinstance(nlp.get_pipe("ner"), PerLabelRecognizer):
+    if "spacy-per-label" in architectures:
         requirements.append(f"spacy-per-label{extra}>={spacy_per_label.__version__}")
     performance = {"ents_p": scores.p, "ents_r": scores.r, "ents_f": scores.f, "ents_per_type": by_label}
     own = {"performance": performance, "requirements": requirements}
