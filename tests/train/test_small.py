@@ -16,7 +16,7 @@ from labelwise.train.registry import make_warmup_linear
 from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT
-from tests.train.training import SMALL, files, losses, train_in
+from tests.train.training import GPU, SMALL, files, losses, train_in
 
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 
@@ -75,16 +75,18 @@ def test_half_weights_take_half_the_space(trained, given, demo_corpus, tmp_path)
     assert not np.array_equal(*vectors)
 
 
-def test_steps_follow_the_words_of_train_within_limits(given, demo_corpus):
+@pytest.mark.parametrize("config", [SMALL, GPU])
+def test_steps_follow_the_words_of_train_within_limits(config, demo_corpus):
     train = read_manifest(demo_corpus).splits["train"]
     for overrides, limit, expected in (
         ({"system.epochs": 50, "training.batcher.size": 100}, 0, train.words // 2),
         ({"system.epochs": 50, "training.batcher.size": 100}, train.texts // 2, train.words // 4),
+        ({"system.epochs": 100}, 99, train.words * 99 / train.texts * 100 / 512),
         ({"system.epochs": 1, "system.least_steps": 77}, 0, 77),
         ({"system.epochs": 10_000, "system.most_steps": 444}, 0, 444),
         ({"training.max_steps": 5}, 0, 5),
     ):
-        wanted = TrainingConfig(SMALL, demo_corpus, limit=limit, overrides=overrides)
+        wanted = TrainingConfig(config, demo_corpus, limit=limit, overrides=overrides)
         training = read_settings(wanted)["training"]
         assert training["max_steps"] == pytest.approx(expected, rel=0.06)
         assert training["optimizer"]["learn_rate"]["total_steps"] == training["max_steps"]
