@@ -1,7 +1,7 @@
 """Choose the CPU or a GPU, and on the CPU what multiplies matrices.
 
-On the CPU nearly all time goes into products of matrices. thinc has them done by BLIS, whose wheels carry generic
-kernels; numpy's OpenBLAS chooses kernels for the processor that it finds. For Apple's processors thinc has its own.
+On the CPU much of the time goes into products of matrices. thinc has them done by BLIS, whose wheels are slow on some
+processors; numpy's OpenBLAS has kernels for most. For Apple's processors thinc has its own.
 """
 
 import math
