@@ -157,7 +157,8 @@ def main(
     columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
     columns["words predicted per second"] = ",.0f"
     rows: list[list[Cell]] = []
-    root = str(find_root(transformer))
+    config = next(find_root(transformer).rglob("config.json"), None)  # of a package, or a folder
+    model = str(config.parent) if config else transformer
     for place in corpus:
         for kept in annotated:
             for each in method:
@@ -165,9 +166,9 @@ def main(
                     merged = merge(place, kept, Path(folder), outside=each in ("crf", "ner"))
                     there = len(texts_of(merged / "train"))
                     for texts in sorted({most if 0 < most < there else there for most in size}):
-                        taken, model = (transformer_steps, root) if each in TRANSFORMERS else (steps, "")
+                        taken, name_of = (transformer_steps, model) if each in TRANSFORMERS else (steps, "")
                         recipe = TrainingConfig(
-                            default_config("cpu"), merged, max_steps=taken, limit=texts, transformer_name=model
+                            default_config("cpu"), merged, max_steps=taken, limit=texts, transformer_name=name_of
                         )
                         scores = [
                             measure(merged, trainer_of(each, replace(recipe, seed=seed), vectors))
