@@ -38,10 +38,9 @@ def report_cli(
             ship_at=section.ship_at,
             annotators=section.annotators,
         )
-    if advice:
-        print_warnings(advice.warnings)
-        msg.info(f"F1 {advice.f}. {advice.verdict}: {advice.why}")
-        print(f"First: {advice.do}")  # in one line, as its command is copied
+    print_warnings(advice.warnings)
+    msg.info(f"F1 {advice.f}. {advice.verdict}: {advice.why}")
+    print(f"First: {advice.do}")  # in one line, as its command is copied
     print(out.resolve().as_uri())
 
 

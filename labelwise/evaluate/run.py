@@ -1,4 +1,4 @@
-"""Evaluate a pipeline: let it predict a split, and score what it predicted."""
+"""Evaluate a pipeline: predict a split, and score the predictions."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +13,7 @@ from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic_together, digest_listed, list_digests
 from labelwise.base.parallel import check_workers
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
@@ -30,10 +31,10 @@ REMEDY = "train it again; score a pipeline that isn't from this corpus with --ot
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation found.
+    """The scores of an evaluation, and how they were made.
 
-    seconds (float): how long predicting took, reading and writing included.
-    edited (list[str]): the pipeline's files that aren't as its training left them.
+    seconds (float): how long predicting took, with reading and writing.
+    edited (list[str]): the pipeline's files that were changed after the training.
     """
 
     metrics: Metrics
@@ -55,26 +56,26 @@ def evaluate_pipeline(
     other_tokens: bool = False,
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
-    """Let a pipeline predict a split, and score its predictions; memory doesn't grow with the number of texts.
+    """Predict a split, and score the predictions; memory doesn't grow with the number of texts.
 
-    metrics (Path | str | None): the JSON file to keep the scores in, if any.
-    tables (Path | str | None): the folder to keep texts.parquet and pairs.parquet in, if any.
-    predictions (Path | str | None): the file to keep the predictions in, if any.
+    metrics (Path | str | None): the JSON file to write the scores to, if any.
+    tables (Path | str | None): the folder to write texts.parquet and pairs.parquet to, if any.
+    predictions (Path | str | None): the JSONL file to write the predictions to, if any.
     merge_metrics (Path | str | None): the counts of the merge, for the agreement of annotators.
     workers (int): processes that predict.
-    other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
+    other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
-        workers on a GPU; there are no metrics of a merge, or a folder where a file is to be kept; the pipeline's
+        workers on a GPU; there are no counts of a merge, or a folder is where a file is to be written; the pipeline's
         digests can't be read.
     """
     model, split = Path(model), Path(split)
-    counts = read_merge_counts(Path(merge_metrics)) if merge_metrics else None
-    if merge_metrics and counts is None:
+    counts = read_merge_counts(Path(merge_metrics)) if merge_metrics else Ledger()
+    if counts is None:
         raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
         with atomic_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
-            file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # where a cluster's workers see it
+            file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # on a disk that a cluster sees
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
             listed = read_split(split)
@@ -95,8 +96,7 @@ def evaluate_pipeline(
             found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
-            for label, agreed in (counts.agreement if counts else {}).items():
-                if "f" in agreed:
-                    found.agreement[label] = Agreement(agreed["f"], int(agreed["texts"]))
+            agreed = {label: both for label, both in counts.agreement.items() if "f" in both}
+            found.agreement = {label: Agreement(both["f"], both["texts"]) for label, both in agreed.items()}
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests))

@@ -101,7 +101,7 @@ def write_findings(path: Path) -> None:
         rest = {"better": words if proposed else "", "split": "train", "doc": "a/b & c.txt", "key": f"{n:024x}"}
         text = {"before": "They saw ", "after": " there.", "why": f"{words!r} may be wrong"}
         about = {
-            "group": "",
+            "group": f"{words!r} as {label}",
             "others": [],
             "score": (9.0, 9.0, 0.0, -1.0, -3.0)[n - 1],
             "kind": kind,
@@ -112,8 +112,8 @@ def write_findings(path: Path) -> None:
         return {**about, "current": current, "proposed": proposed, **rest, **text, **fields}
 
     rows = [
-        finding(1, None, (9, 14, "PLACE"), "Paris", group="'Paris' as PLACE", others=[(-9, -5, "PERSON")]),
-        finding(2, None, (9, 14, "PLACE"), "Paris", group="'Paris' as PLACE"),
+        finding(1, None, (9, 14, "PLACE"), "Paris", others=[(-9, -5, "PERSON")]),
+        finding(2, None, (9, 14, "PLACE"), "Paris"),
         finding(3, (9, 16, "DRUG"), (9, 16, "PERSON"), "Lithium"),
         finding(4, (9, 12, "PERSON"), None, "Ada", answers={}),
         finding(5, (9, 34, HOSTILE), None, HOSTILE),
