@@ -21,7 +21,7 @@ def print_scores(metrics: Metrics, more: str) -> None:
     ]
     print_table(header, rows, more)
     if without := [label for label in metrics.all_gold.labels if label not in labels]:
-        msg.info(f"{counted(len(without), 'label')} without gold, of which no F1 is known: {', '.join(without)}")
+        msg.info(f"{counted(len(without), 'label')} without gold, so without F1: {', '.join(without)}")
 
 
 def _cells(row: Scores, *all_spans: Scores) -> list[str]:

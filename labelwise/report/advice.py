@@ -170,7 +170,7 @@ def _sentence(
     row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != MORE_TEST))
     if step in (FIX_CASES, BOUNDARIES) and sample:
         cases = counted(sample, "case")
-        return verdict, why, f"decide the {cases} drawn at random on the card Fix: they say how many of all are right"
+        return verdict, why, f"decide the {cases} drawn at random on the card Fix: they show how many of all are right"
     command = COMMANDS.get(step, "")
     return verdict, why, f"{row.label}: {step}{': ' if command else ''}{command}"
 

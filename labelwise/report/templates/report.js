@@ -92,7 +92,7 @@ function showLabel() {
   const row = [...document.querySelectorAll(".sortable tbody tr")].find((one) => one.cells[0].textContent === label);
   const own = mistakes.filter(({ labels }) => labels.includes(label)).slice(0, OF_LABEL);
   if (!row) return;
-  const title = own.length ? `Mistakes of ${label} on test, those made most often first` : `No mistakes of ${label} on test`;
+  const title = own.length ? `Mistakes of ${label} on test, the most frequent first` : `No mistakes of ${label} on test`;
   const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...own.map((one) => one.make()));
   row.after(make("tr", {}, make("td", { colSpan: row.cells.length }, card)));
   card.focus({ preventScroll: true });
@@ -106,7 +106,7 @@ function search() {
   const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
   const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
   const shown = some.slice(0, SHOWN);
-  document.getElementById("found").textContent = `${shown.length.toLocaleString("en")} of ${some.length.toLocaleString("en")}, those made most often first`;
+  document.getElementById("found").textContent = `${shown.length.toLocaleString("en")} of ${some.length.toLocaleString("en")}, the most frequent first`;
   document.getElementById("list").replaceChildren(...shown.map((one) => one.make()));
 }
 document.getElementById("search")?.addEventListener("input", search);
@@ -234,7 +234,7 @@ function showCase() {
   showStatus();
   const group = queue[at];
   if (!group) {
-    shown.replaceChildren(make("p", {}, "These were all."));
+    shown.replaceChildren(make("p", {}, "No more cases."));
     return;
   }
   const [one, rest, cases] = [single(), open(group), asked()];
