@@ -54,17 +54,9 @@ def load_results(root: Path, pipeline: str) -> Results:
     pulled = all(file.is_file() for file in tables)
     if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
-    merge = read_merge_counts(root / "metrics" / "merge.json") or Ledger()
+    merge = _read_json(root / "metrics" / "merge.json", Ledger, "run merge again") or Ledger()
     curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")
     return Results(metrics, merge, tables if pulled else None, curve)
-
-
-def read_merge_counts(path: Path) -> Ledger | None:
-    """Read the counts of a merge; None if there is no such file.
-
-    RAISES (InputError): it isn't what a merge writes.
-    """
-    return _read_json(path, Ledger, "run merge again")
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:

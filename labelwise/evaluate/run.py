@@ -10,17 +10,14 @@ import msgspec
 
 from labelwise import __version__
 from labelwise.base.device import use_gpu
-from labelwise.base.errors import InputError
 from labelwise.base.files import atomic_together, digest_listed, list_digests
 from labelwise.base.parallel import check_workers
-from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import read_seen
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
-from labelwise.evaluate.results import read_merge_counts
-from labelwise.evaluate.scores import Agreement, Metrics
+from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
 
@@ -50,7 +47,6 @@ def evaluate_pipeline(
     *,
     tables: Path | str | None = None,
     predictions: Path | str | None = None,
-    merge_metrics: Path | str | None = None,
     gpu_id: int = -1,
     workers: int = 1,
     other_tokens: bool = False,
@@ -61,17 +57,12 @@ def evaluate_pipeline(
     metrics (Path | str | None): the JSON file to write the scores to, if any.
     tables (Path | str | None): the folder to write texts.parquet and pairs.parquet to, if any.
     predictions (Path | str | None): the JSONL file to write the predictions to, if any.
-    merge_metrics (Path | str | None): the counts of the merge, for the agreement of annotators.
     workers (int): processes that predict.
     other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
-        workers on a GPU; there are no counts of a merge, or a folder is where a file is to be written; the pipeline's
-        digests can't be read.
+        workers on a GPU; a folder is where a file is to be written; the pipeline's digests can't be read.
     """
     model, split = Path(model), Path(split)
-    counts = read_merge_counts(Path(merge_metrics)) if merge_metrics else Ledger()
-    if counts is None:
-        raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
         with atomic_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
@@ -96,7 +87,5 @@ def evaluate_pipeline(
             found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
-            agreed = {label: both for label, both in counts.agreement.items() if "f" in both}
-            found.agreement = {label: Agreement(both["f"], both["texts"]) for label, both in agreed.items()}
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests))

@@ -11,13 +11,6 @@ Score = float | None  # None where there is nothing to score
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
 
 
-class Agreement(msgspec.Struct):
-    """F1 of one annotator against another, and the texts that both annotated."""
-
-    f: float | None
-    texts: int = 0
-
-
 class Scores(msgspec.Struct, omit_defaults=True):
     """Precision, recall and F1, 0 to 1.
 
@@ -103,7 +96,6 @@ class Metrics(msgspec.Struct):
     unscored (int): predictions that can't be judged.
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     mistakes (dict): of each label.
-    agreement (dict): of annotators, by label.
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): equal for equal texts, and for equal tables of pairs.
     pipeline_digest (str): of the pipeline's files.
@@ -117,7 +109,6 @@ class Metrics(msgspec.Struct):
     unscored: int = 0
     untaught: list[str] = []
     mistakes: dict[str, Mistakes] = {}
-    agreement: dict[str, Agreement] = {}
     seen: Seen | None = None
     texts_digest: str = ""
     predictions_digest: str = ""

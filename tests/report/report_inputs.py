@@ -9,7 +9,6 @@ import msgspec
 
 from labelwise.base.text import SpanKey
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.scores import Agreement
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import InTrain, Tables, write_rows
 
@@ -68,7 +67,6 @@ def write_results(
     tables.texts.parent.mkdir(parents=True, exist_ok=True)
     write_rows(((doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in docs), "test", labels, tables)
     metrics = measure(tables, [*labels, "NEVER_SEEN"], seen_known=True)
-    metrics.agreement = {"PERSON": Agreement(0.93, 12)}
     metrics.pipeline_digest = "89abcdef01234567"
     metrics.predictions_digest = tables.digest()
     write_json(root / "metrics" / f"{pipeline}.json", msgspec.to_builtins(metrics))
@@ -77,6 +75,7 @@ def write_results(
         "spans": {"entity": 1680, "no token boundary": 5},
         "texts": {"train": 320, "dev": 40, "test": 40},
         "gold": {"train": {"PERSON": 700, "PLACE": 410}, "test": {"PERSON": 60}},
+        "agreement": {"PERSON": {"texts": 12, "both": 40, "spans": 86, "f": 0.93}},
         "digest": "0123456789abcdef",
         "labels": {label: {"complete": 400, "entity": 31, "gold": 31} for label in LABELS},
     }

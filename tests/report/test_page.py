@@ -90,7 +90,12 @@ SECTIONS = {
     "ship": ["No label reaches the goal"],
     "label": ["No label misses spans because train lacks their words", "weasel run predict", "--format brat"],
     "fix": ["Save, then python -m scripts.decide"],
-    "labels": ["1 label without test gold, so without F1: NEVER_SEEN.", "label more texts"],
+    "labels": [
+        "1 label without test gold, so without F1: NEVER_SEEN.",
+        "label more texts",
+        "Annotators agree",
+        "0.93 12 texts",
+    ],
     "mistakes": [],
     "trust": ["No gold of label NEVER_SEEN in test"],
 }
