@@ -82,9 +82,10 @@ def evaluate_pipeline(
             seconds = time.perf_counter() - start
             untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
             labels = [label for label in every if label not in untaught]
-            write_tables(file, split, labels, Tables(*kept), seen)
-            found = measure(Tables(*kept), labels, seen_known=seen is not None)
-            found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
+            written = Tables(*kept)
+            write_tables(file, split, labels, written, seen)
+            found = measure(written, labels, seen_known=seen is not None)
+            found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")

@@ -49,7 +49,7 @@ class Deck(NamedTuple):
         return counts
 
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
-        """Choose the cases of a page: whole groups, the best first, until there are MOST; and what the sample lacks.
+        """Choose the cases of a page: whole groups, the most worthwhile first, until there are MOST; and the sample.
 
         costs (Mapping): the mistakes of each label to improve; others come last. A case of two labels counts for the
             one with more mistakes.

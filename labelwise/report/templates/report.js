@@ -36,7 +36,7 @@ function sortBy(table, headers, column) {
   table.tBodies[0].append(...rows);
 }
 
-// A sentence as it is written, with its other spans. Offsets are those of characters, from the beginning of the span.
+// A sentence as it is written, with its other spans. Offsets count characters, from the start of the span.
 function sentence(one, [from, to]) {
   const [before, form] = [[...one.before], [...one.form]];
   const text = [...before, ...form, ...one.after];
@@ -81,7 +81,7 @@ for (const one of cards.changed) {
   mistakes.push(entry(place, [], `${one.change} since ${cards.base}; ${cards.kinds[one.mistake][0]}; ${one.label}; ${one.text}`));
 }
 
-// The mistakes of a label beside its row, where the address ends with #label=NAME.
+// Show the mistakes of a label below its row, if the address ends with #label=NAME.
 function closeCard() {
   document.getElementById("card")?.closest("tr").remove();
 }
@@ -101,7 +101,7 @@ function showLabel() {
 addEventListener("hashchange", showLabel);
 showLabel();
 
-// All mistakes, of which somebody searches some.
+// Show the mistakes that a search finds.
 function search() {
   const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
   const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
@@ -112,8 +112,8 @@ function search() {
 document.getElementById("search")?.addEventListener("input", search);
 if (document.getElementById("search")) search();
 
-// Triage: one question at a time. This browser keeps each decision, an entry by its rows, until it is saved as decisions.jsonl: the tabs and
-// the later reports in a folder share them.
+// Triage, one question at a time. This browser keeps each decision until it is saved as decisions.jsonl; tabs, and later reports in the same
+// folder, share it.
 const KEPT = `labelwise decision ${location.pathname.replace(/[^/]*$/, "")} `;
 const SAMPLES = 3; // cases of a group that are shown
 const VERDICTS = { r: "gold is right", w: "gold is wrong", p: "policy" };
@@ -160,7 +160,7 @@ function put(id, entry) {
   tryToKeep(() => (entry ? localStorage.setItem(KEPT + id, JSON.stringify(entry)) : localStorage.removeItem(KEPT + id)));
 }
 
-// What was saved, and isn't asked here, is forgotten.
+// Load the decisions, and forget those that were saved, and aren't asked about here.
 function load() {
   for (const key of Object.keys(localStorage).filter((name) => name.startsWith(KEPT))) {
     const id = key.slice(KEPT.length);
@@ -170,7 +170,7 @@ function load() {
   }
 }
 
-// The cases that are asked about, by what somebody wants to see.
+// Queue the cases that the fields of the card select, in groups.
 function fill() {
   const words = (document.getElementById("find")?.value ?? "").toLowerCase().split(/\s+/);
   const sampled = document.getElementById("queue")?.value === "sample";
@@ -307,8 +307,8 @@ function download() {
   saved.forEach((id) => put(id, { ...kept.get(id), saved: true }));
 }
 
-if (shown) tryToKeep(load);
-if (shown && (cards.cases.length || kept.size)) {
+tryToKeep(load);
+if (cards.cases.length || kept.size) {
   shown.hidden = false;
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
