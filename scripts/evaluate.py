@@ -25,7 +25,7 @@ def evaluate_cli(
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     other_tokens: Annotated[
-        bool, Option("--other-tokens", help="Score a pipeline whose tokens aren't the corpus's, too")
+        bool, Option("--other-tokens", help="Accept a pipeline whose tokens aren't the corpus's")
     ] = False,
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""

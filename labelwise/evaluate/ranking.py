@@ -24,7 +24,7 @@ class RankedLabel(NamedTuple):
     mistakes: Mistakes
     few: bool
     verdict: Verdict
-    close: bool = False
+    close: bool
 
     @property
     def total(self) -> int:
