@@ -142,6 +142,7 @@ def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marke
 def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it_is_an_error(own):
     (own / "training/check/findings.jsonl").unlink()
     (own / "training/cpu/pairs.parquet").unlink()
+    (own / "metrics/merge.json").unlink()
     page = Page(render(own, "cpu"))
     assert "No annotation contradicts the others" in page.text("fix")
     assert "PERSON" in page.text("labels")
