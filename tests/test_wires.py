@@ -329,7 +329,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
     ("report", "report"): {
-        "base": ("of-main", "of-better", page(r"at ([\w-]+), is"), {}, {"root": "@/start/compare"}),
+        "base": ("of-main", "of-better", page(r"at ([\w-]+) and is"), {}, {"root": "@/start/compare"}),
         "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
         "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "@/new"}),
     },
