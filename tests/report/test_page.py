@@ -118,7 +118,10 @@ def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, tm
     """The other pipelines have a transformer."""
     write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
     shown = Page(render(tmp_path, pipeline)).text("label")
-    assert "test spans are missed, and train hardly has their words; for 100 more, annotate about 100 texts." in shown
+    assert (
+        "test spans are missed, and train hardly has their words; for 100 more spans, annotate about 100 texts."
+        in shown
+    )
     assert ("weasel run small" in shown) == (pipeline == "cpu")
 
 
@@ -136,7 +139,7 @@ def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marke
     write_results(tmp_path, docs, in_train=(0, 0))
     page = Page(render(tmp_path, "cpu")).text("label")
     assert " train hardly has their words" in page
-    assert ("for 100 more, annotate about 100 texts." in page) == ("for 100 more" in page) == said
+    assert ("for 100 more spans, annotate about 100 texts." in page) == ("for 100 more spans" in page) == said
 
 
 def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it_is_an_error(own):
