@@ -127,7 +127,6 @@ def read_advice(folder: Path, shares: Shares | None = None) -> tuple[Advice, Dec
     shares (Shares | None): those of the findings that are right; None if nobody has decided cases drawn at random.
     """
     results, deck = load_results(folder, "cpu"), read_deck(folder)
-    assert results.metrics
     decided: dict[str, Any] = {"shares": shares} if shares else {"sample": len(deck.sample())}
     return advise(results.metrics, results.curve, "cpu", GOAL, deck.counts, results.merge, **decided), deck
 

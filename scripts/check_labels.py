@@ -21,11 +21,12 @@ def check_labels_cli(
     corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
     out: Annotated[Path, Option(help="Folder for the findings")],
     config: Annotated[
-        Path | None, Option(help="spaCy config of pipelines that give their opinion; without one, forms are counted")
+        Path | None,
+        Option(help="spaCy config of the pipelines to train; without one, only words are counted"),
     ] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
-    workers: Annotated[int, Option(help="Processes that each train a pipeline")] = 1,
+    workers: Annotated[int, Option(help="Pipelines to train at the same time")] = 1,
 ) -> None:
     """Find annotations that contradict the others: the cases that a report's page shows."""
     with user_errors("Nothing was checked"):

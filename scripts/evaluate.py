@@ -22,11 +22,10 @@ def evaluate_cli(
     metrics: Annotated[Path, typer.Argument(help="JSON file for the scores")],
     tables: Annotated[Path | None, Option(help="Folder for texts.parquet and pairs.parquet")] = None,
     predictions: Annotated[Path | None, Option(help="JSONL file for predictions, with the gold, to export")] = None,
-    merge_metrics: Annotated[Path | None, Option(help="The merge's ledger, for the agreement of annotators")] = None,
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     other_tokens: Annotated[
-        bool, Option("--other-tokens", help="Score a pipeline whose tokens aren't the corpus's, too")
+        bool, Option("--other-tokens", help="Accept a pipeline whose tokens aren't the corpus's")
     ] = False,
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
@@ -38,7 +37,6 @@ def evaluate_cli(
             metrics,
             tables=tables,
             predictions=predictions,
-            merge_metrics=merge_metrics,
             gpu_id=gpu_id,
             workers=workers,
             other_tokens=other_tokens,

@@ -1,4 +1,4 @@
-"""Let a pipeline predict raw texts, any number of them."""
+"""Predict raw texts with a trained pipeline, any number of them."""
 
 from collections import Counter
 from pathlib import Path
@@ -22,12 +22,13 @@ def predict_cli(
     model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
     inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, the latter also .gz")],
     out: Annotated[
-        Path, Option(help="JSONL file, such as raw.jsonl; or a folder, a file for each input, to stop and begin again")
+        Path,
+        Option(help="JSONL file, such as raw.jsonl; or a folder, with a file for each input, to stop and resume"),
     ],
     gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
-    """Let a pipeline predict raw texts, any number of them."""
+    """Predict raw texts with a trained pipeline, any number of them."""
     problems: Counter[str] = Counter()
     texts = words = 0
     with user_errors("Nothing was predicted"):

@@ -38,15 +38,14 @@ def report_cli(
             ship_at=section.ship_at,
             annotators=section.annotators,
         )
-    if advice:
-        print_warnings(advice.warnings)
-        msg.info(f"F1 {advice.f}. {advice.verdict}: {advice.why}")
-        print(f"First: {advice.do}")  # in one line, as its command is copied
+    print_warnings(advice.warnings)
+    msg.info(f"F1 {advice.f}. {advice.verdict}: {advice.why}")
+    print(f"First: {advice.do}")  # in one line, as its command is copied
     print(out.resolve().as_uri())
 
 
 def read_base(name: str, pipeline: str, root: Path) -> Base | None:
-    """Read the scores to tell the difference to: those of a revision, or else the last ones committed that differ.
+    """Read the scores that the report compares with: those of a revision, or else the last committed ones that differ.
 
     RAISES (InputError): a revision is named, and has no scores.
     """
@@ -64,7 +63,7 @@ def read_base(name: str, pipeline: str, root: Path) -> Base | None:
 
 
 def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
-    """List the mistakes that are gone or new since a revision; none if DVC hasn't its tables."""
+    """List the mistakes that are gone or new since a revision; none if DVC doesn't have its tables."""
     try:
         with TemporaryDirectory() as folder:
             before = read_revision(revision, pipeline, Path(folder, "before"), root)

@@ -488,7 +488,7 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     clone.paste(block("docs/first_steps.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")
-    decided, was, now = re.search(r"You decided (\d+); F1 was\s+(0\.\d+) at \w+, is (0\.\d+)", html).groups()
+    decided, was, now = re.search(r"You decided (\d+) cases?\. F1 was\s+(0\.\d+) at \w+ and is (0\.\d+)", html).groups()
     assert 0 < int(decided) <= len(cases)
     assert f"F1 {was} " in first
     assert float(was) < float(now)

@@ -74,10 +74,7 @@ def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     recipe = TrainingConfig(str(default_config("cpu")), str(root / "corpus"), overrides=TINY | steps)
     model = str(root / "training/cpu/model-best")
     train_pipeline(recipe, model, str(root / "plots/cpu.tsv"), resources=str(root / "training/cpu/resources.tsv"))
-    metrics = str(root / "metrics/merge.json")
-    found = evaluate_pipeline(
-        model, str(root / "corpus/test"), tables=str(root / "training/cpu"), merge_metrics=metrics
-    )
+    found = evaluate_pipeline(model, str(root / "corpus/test"), tables=str(root / "training/cpu"))
     (root / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
     write_report(str(root), "cpu", str(root / "cpu.html"))
     assert found.metrics.all_gold.f > 0.8

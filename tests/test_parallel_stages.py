@@ -169,8 +169,8 @@ KILLED = [
     ("merge", "labelwise.corpus.docbin_writer:DocWriter.write"),
     ("merge", "labelwise.merge.partition:merge_range"),
     ("evaluate", "labelwise.evaluate.predict:predict_part"),
-    ("predict", "labelwise.evaluate.predict:write_predictions"),
-    ("predict-files", "labelwise.evaluate.predict:write_predictions"),
+    ("predict", "labelwise.evaluate.predict:all_found"),
+    ("predict-files", "labelwise.evaluate.predict:all_found"),
     ("predict-files", "labelwise.evaluate.predict_files:predict_file"),
     ("check", "labelwise.check.folds:train_fold"),
 ]

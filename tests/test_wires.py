@@ -189,7 +189,6 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "metrics": ("metrics.json", "else.json", names),
         "tables": (None, "tables", names),
         "predictions": (None, "predictions.jsonl", names),
-        "merge_metrics": (None, "@/project/metrics/merge.json", field("metrics.json", "agreement")),
         "gpu_id": (-1, 0, files("device")),
         "workers": (1, 2, forks),
         "other_tokens": (True, False, status, {"model": "@/other_tokens"}),
@@ -330,7 +329,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
     ("report", "report"): {
-        "base": ("of-main", "of-better", page(r"at ([\w-]+), is"), {}, {"root": "@/start/compare"}),
+        "base": ("of-main", "of-better", page(r"at ([\w-]+) and is"), {}, {"root": "@/start/compare"}),
         "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
         "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "@/new"}),
     },
@@ -523,8 +522,7 @@ def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, b
     """A project with an evaluated pipeline that finds something, `cpu`, and one that finds nothing, `gpu`."""
     (root / "training").mkdir(parents=True)
     (root / "corpus").symlink_to(corpus)
-    agreement = {"PERSON": {"both": 3, "f": 0.75, "spans": 8, "texts": 2}}
-    write_json(root / "metrics/merge.json", ledger | {"agreement": agreement})
+    write_json(root / "metrics/merge.json", ledger)
     for name, source in (("cpu", ruler), ("gpu", blank)):
         model = Path(shutil.copytree(source, root / f"training/{name}/model-best"))
         kept = {"tables": root / "training" / name, "predictions": root / f"{name}.jsonl"}

@@ -30,7 +30,7 @@ class ReportSection(msgspec.Struct, frozen=True):
     base (str): a git revision, such as main, to tell the difference to; empty for the last commit
         with other scores.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    annotators (bool): name those who annotated on the page.
+    annotators (bool): name the people who annotated.
     """
 
     base: str = ""

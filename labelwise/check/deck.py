@@ -8,15 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import answer_digest
 from labelwise.base.text import SpanKey, sentence_around, text_key, times
 from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.answers import AnswerPlace, read_answers
 
 LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
-SLIPS = 0.01  # of the spans of a label, which are wrong in the same way
-NOTHING = answer_digest(())
+SLIPS = 0.01  # of a label's spans: above this share, findings of one kind count for less
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -24,8 +22,8 @@ class Answered(msgspec.Struct):
     """The answer of a data set that a finding is about.
 
     file (str): its file, with the line if there is one.
-    answer (str): its digest for the label; see `answers.answer_digest`.
-    annotator (str): who gave it; empty if nobody is named.
+    answer (str): its digest for the label; see `annotations.answer_digest`.
+    annotator (str): empty if nobody is named.
     """
 
     dataset: str
@@ -37,18 +35,17 @@ class Answered(msgspec.Struct):
 class Finding(msgspec.Struct):
     """An annotation that contradicts the others; offsets are characters.
 
-    score (float): how much speaks for it, in log-odds.
-    kind (str): "missing", "spurious", "wrong label" or "wrong boundaries".
-    label, form: of the span that is there, or, if none is, of the one that is proposed.
-    current (list | None): start, end and label of what is there; None if nothing is.
-    proposed (list | None): start, end and label of what may rather be there; None if nothing should.
-    better (str): the words of the proposed span; empty if nothing is proposed.
-    split, doc, key: where the text is: its split, the document's name, and the digest.
+    score (float): the evidence for it, in log-odds.
+    label, form (str): of the annotated span, or, if there is none, of the proposed one.
+    current (tuple | None): start, end and label of the annotated span; None if a span is missing.
+    proposed (tuple | None): those of its correction; None if there should be no span.
+    better (str): the words of the proposed span.
+    split, doc, key (str): where the text is: its split, the document's name, and the digest.
     before, after (str): the rest of its sentence.
-    why (str): what may rather be there, and what speaks for it, in words.
-    group (str): the question that it asks; one answer decides all that ask the same.
+    why (str): the correction and its evidence, in words.
+    group (str): the question that it asks; one answer decides all findings that ask it.
     answers (dict): by label, the answer that a decision about it changes.
-    others (list): the other spans of the sentence; their offsets are from the beginning of the span.
+    others (list): the other spans of the sentence, with offsets from the start of this one.
     """
 
     score: float
@@ -70,20 +67,20 @@ class Finding(msgspec.Struct):
 
     @property
     def spans(self) -> list[SpanKey]:
-        """The spans that it is about."""
+        """The annotated span and the proposed one."""
         return [span for span in (self.current, self.proposed) if span]
 
 
 def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *, why: str = "") -> Finding:
-    """Put a correction into characters, with the text around it.
+    """Convert a correction from tokens to characters, with the sentence around it.
 
-    why (str): what speaks for it, in words; empty for what the correction itself says.
+    why (str): its evidence, in words; by default, that of the correction.
     """
     text = doc.stored.text
     starts, ends = doc.stored.offsets()
 
     def in_characters(place: Place | None) -> SpanKey | None:
-        """Turn a place in tokens into one in characters."""
+        """Convert a place from tokens to characters."""
         return (int(starts[place[0]]), int(ends[place[1] - 1]), labels[place[2]]) if place else None
 
     current, proposed = in_characters(correction.current), in_characters(correction.proposed)
@@ -114,7 +111,7 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
 
 
 def ask(text: str, current: SpanKey | None, proposed: SpanKey | None) -> str:
-    """Write the question that a case asks: of boundaries, whether the words at an edge belong to the span.
+    """Write the question that a case asks; of boundaries: do the words at an edge belong to the span?
 
     >>> ask("the mouse .", (4, 11, "ORG"), (4, 9, "ORG")), ask("the mouse .", (4, 11, "ORG"), (0, 11, "ORG"))
     ("ORG without '.' at the end", "ORG with 'the' at the start")
@@ -139,15 +136,15 @@ def ask(text: str, current: SpanKey | None, proposed: SpanKey | None) -> str:
 
 
 def generalize(words: str) -> str:
-    """Write words so that they are the same in upper case, whatever numbers are among them, and however spaced."""
+    """Normalize words: small letters, single spaces, and 0 for any number."""
     return DIGITS.sub("0", " ".join(words.lower().split()))
 
 
 def say_why(correction: Correction, form: str, label: str, better: str, proposed: str) -> str:
-    """Describe what may rather be there, and what speaks for it: the form elsewhere, and the pipeline, if they do.
+    """Describe a correction and its evidence: how the form is annotated elsewhere, and whether the pipeline agrees.
 
-    form, label: of the span that is there; if none is, of the one that is proposed.
-    better, proposed: form and label of what is proposed; if nothing is, of the span that is there.
+    form, label: of the annotated span; if there is none, of the proposed one.
+    better, proposed: form and label of the proposed span; if there is none, of the annotated one.
 
     >>> say_why(Correction(None, (0, 1, 0), 1.5, 7, 0, True), "Rome", "CITY", "Rome", "CITY")
     "'Rome' may be CITY: elsewhere it is (7 times), and a pipeline that wasn't trained on this agrees"
@@ -167,10 +164,10 @@ def say_why(correction: Correction, form: str, label: str, better: str, proposed
 
 
 def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
-    """Sort findings, the surest first; where those of a kind are many, each of them says less.
+    """Sort findings, the surest first; where a label has many of a kind, each counts for less.
 
-    A pipeline that can't tell a label from another one disagrees with gold of it everywhere, and isn't right each time:
-    of 30 in 100 spans, a few may be slips; of 1 in 100, it may be that one.
+    A pipeline that can't separate two labels disagrees with gold everywhere, and is wrong most of the time: of 30
+    suspects in 100 spans, a few are slips; a single suspect probably is one.
 
     gold (Mapping[str, int]): the spans of each label.
     """
@@ -182,7 +179,7 @@ def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
 
 
 def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Sequence[str]]) -> None:
-    """Look up the answers that findings are about: a complete one is about all of its text, a binary one about spans.
+    """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans.
 
     declared (Mapping): the labels of each data set.
     """
@@ -194,8 +191,8 @@ def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Seq
             for answer in answers:
                 for label in sorted({span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}):
                     if label not in one.answers and _is_about(answer, one):
-                        file, digest = answer.of(one.current and one.current[:2]), answer.digests.get(label, NOTHING)
-                        one.answers[label] = Answered(answer.dataset, file, digest, answer.annotator)
+                        file = answer.of(one.current and one.current[:2])
+                        one.answers[label] = Answered(answer.dataset, file, answer.digest(label), answer.annotator)
 
 
 def _is_about(answer: AnswerPlace, finding: Finding) -> bool:

@@ -1,11 +1,11 @@
-"""What seems wrong in the annotation of a text, and how much speaks for it.
+"""Candidate annotation errors in a text, each scored in log-odds.
 
-Two things speak for or against a span: how often its form is marked with its label elsewhere, and how often it isn't
-(`forms`); and how probable a pipeline finds it that was trained without the text. A score is the sum of both, in
-log-odds: how much more likely what is proposed is than what is there. What is ambiguous by nature has a score near 0.
+Two kinds of evidence add up: how often the span's form is marked with its label elsewhere, and how often it isn't
+(`surface_forms`); and how probable the span is to a pipeline that was trained without the text. The score says how much
+more likely the correction is than the annotation. Words that are ambiguous by nature score near 0.
 
-Of confident learning (Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels", JAIR
-2021) it has the idea: predictions out of sample, compared with what was annotated.
+Comparing out-of-sample predictions with annotations is the idea of confident learning (Northcutt, Jiang and Chuang,
+"Confident Learning: Estimating Uncertainty in Dataset Labels", JAIR 2021).
 """
 
 from collections import Counter
@@ -21,20 +21,20 @@ from spacy_per_label.decode import FoundSpans, forward_backward
 from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
-LEAST = 1.0  # log-odds of the forms from which they make a correction by themselves
-ENOUGH = 3  # times that a form must be marked, or free, for that
-MOST_FORM = 3.0  # log-odds that the forms may add at most, as texts repeat themselves
+LEAST = 1.0  # log-odds of its counts from which a form is proposed
+ENOUGH = 3  # times that it must be marked
+MOST_FORM = 3.0  # log-odds that forms add at most, because texts repeat themselves
 TINY = 1e-4
 
 Place = tuple[int, int, int]  # start and end in tokens, number of the label
 
 
 class Correction(NamedTuple):
-    """A span that is there, one that may rather be, or both.
+    """An annotated span and the one proposed in its place; one of them may be None.
 
-    score (float): how much speaks for it, in log-odds.
-    times, against (int): how often its form is annotated as proposed elsewhere, and how often as it is here.
-    agrees (bool): the pipeline that was asked annotates as proposed.
+    score (float): the evidence for it, in log-odds.
+    times, against (int): how often the form is annotated as proposed elsewhere, and how often as it is here.
+    agrees (bool): the pipeline that was asked predicts what is proposed.
     """
 
     current: Place | None
@@ -46,7 +46,7 @@ class Correction(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What is wrong."""
+        """The kind of error."""
         if self.current is None:
             return "missing"
         if self.proposed is None:
@@ -55,16 +55,16 @@ class Correction(NamedTuple):
 
 
 class OutOfFold:
-    """What a pipeline that wasn't trained on a text thinks of it.
+    """What a pipeline predicts for a text that it wasn't trained on.
 
     found (set[Place]): the spans that it finds.
     """
 
     def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int | None]) -> None:
-        """Take the logarithms of the tags' probabilities, and what was decoded of them.
+        """Take the log probabilities of tags, and the spans decoded from them.
 
         log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
-        numbers (Sequence[int | None]): of the pipeline's labels, among all; None for one that isn't among them.
+        numbers (Sequence[int | None]): the corpus's number of each of the pipeline's labels; None if it has none.
         """
         self._log_p, self._ways = log_p, forward_backward(log_p)
         self._column = {number: column for column, number in enumerate(numbers)}
@@ -73,7 +73,7 @@ class OutOfFold:
         self.found: set[Place] = {(start, end, number) for start, end, number in places if number is not None}
 
     def log_odds(self, span: Place | None, against: Place | None) -> float:
-        """Compute how much more probable a span is than another one; None stands for there being none."""
+        """Compute how much more probable a span is than another one; None stands for no span."""
         one, other = self.probability(span), self.probability(against)
         if one is None and other is None:
             return 0.0
@@ -82,12 +82,12 @@ class OutOfFold:
         return log(max(one, TINY)) - log(max(other, TINY))
 
     def agrees(self, correction: Correction) -> bool:
-        """Return whether the pipeline finds what is proposed; or, where that is nothing, doesn't find what is there."""
+        """Return whether the pipeline finds the proposed span; or, if there is none, doesn't find the annotated one."""
         about: Any = correction.proposed or correction.current
         return about[2] in self._column and (about in self.found) == (correction.proposed is not None)
 
     def probability(self, span: Place | None) -> float | None:
-        """Compute a span's probability, its share of all ways to tag the text; see `spacy_per_label.decode`."""
+        """Compute a span's marginal probability over all ways to tag the text; see `spacy_per_label.decode`."""
         if span is None or span[2] not in self._column:
             return None
         start, end, number = span
@@ -99,12 +99,12 @@ class OutOfFold:
 
 
 class Evidence:
-    """What speaks for and against changes of one text.
+    """The evidence for and against changes to the annotation of one text.
 
-    gold (set[Place]): the spans that are there.
-    unknown (set[int]): the labels that the text isn't complete for, of which nothing is proposed.
+    gold (set[Place]): the annotated spans.
+    unknown (set[int]): the labels that the text isn't complete for: no span of them is proposed.
     proposed (set[Place]): spans that the forms or the pipeline would add.
-    others (set[Place]): these, and spans that are there with another label.
+    others (set[Place]): these, and annotated spans with another label.
     """
 
     def __init__(self, doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | None) -> None:
@@ -124,7 +124,7 @@ class Evidence:
         self._alike = Counter((self._forms[span[:2]], span[2]) for span in spans)
 
     def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
-        """Count how often the forms are elsewhere as a change would have them, and how often as they are here."""
+        """Count how often the form is annotated elsewhere as a change would have it, and how often as it is here."""
         marked, free = self._counts[better] if better else (0, 0)
         if current is None:
             return marked, max(free - 1, 0)
@@ -132,15 +132,15 @@ class Evidence:
         return marked if better else elsewhere, here - 1
 
     def score(self, current: Place | None, better: Place | None) -> float:
-        """Add up what speaks for a change, in log-odds: the pipeline's, and those of counts of the form elsewhere.
+        """Add up the evidence for a change, in log-odds: the pipeline's, and that of the form's counts elsewhere.
 
             change      counts for it                      counts against it
             add         times the form is marked so        times it is unmarked
             remove      times the form is unmarked         times it is marked so
             replace     times the new form is marked so    times the old one is marked so
 
-        Two terms are special. Where a removed form is marked here alone, its counts are left out, if a pipeline was
-        asked: it may be a rare sense. What is marked n times in a text was hardly marked by mistake: log n is
+        If a pipeline was asked, there are two exceptions. The counts of a removed form that is marked nowhere else are
+        left out: it may be a rare sense. For a form that is marked n times in the text, hardly by mistake, log n is
         subtracted.
         """
         so, against = self.times(current, better)
@@ -153,9 +153,9 @@ class Evidence:
 
 
 def find_corrections(doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | None) -> Iterator[Correction]:
-    """Yield what seems wrong in a text, each span at most once, the surest first.
+    """Yield the corrections of a text, each span at most once, the surest first.
 
-    Of labels that the text isn't complete for, nothing is proposed.
+    No span is proposed of a label that the text isn't complete for.
 
     opinion (OutOfFold | None): None if no pipeline was asked.
     """
@@ -163,11 +163,10 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | N
     taken: set[Place] = set()
     found = sorted(_candidates(evidence), key=lambda one: (-one[0], one[1].proposed is None, str(one[1])))
     for _, correction in found:
-        # Where a span is there already under another label, that is what is inconsistent.
         involved = {span for span in (correction.current, correction.proposed) if span}
-        # A span that is missing, and would overlap one of its label, would be another's boundaries.
-        better = correction.proposed if correction.current is None else None
-        settled = better and any(_clash(better, span) for span in evidence.gold)
+        # A missing span that overlaps one of its label is a question of that one's boundaries.
+        missing = correction.proposed if correction.current is None else None
+        settled = missing and any(_clash(missing, span) for span in evidence.gold)
         if correction.score > 0 and taken.isdisjoint(involved) and not settled:
             taken |= involved
             so, against = evidence.times(correction.current, correction.proposed)
@@ -176,7 +175,7 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | N
 
 
 def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
-    """Yield every change, with what speaks for it among those of its spans."""
+    """Yield every change, with the score by which changes that share a span compete."""
     missing = {place: evidence.score(None, place) for place in evidence.proposed}
     for place, score in missing.items():
         yield score, Correction(None, place, score)
@@ -187,12 +186,12 @@ def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
             change = evidence.score(span, place) if place[2] not in evidence.unknown else 0.0
             halves = wrong, missing.get(place, 0.0)
             if place[:2] == span[:2] and min(halves) > 0:
-                # Heads of two labels know nothing of each other: what speaks for both halves adds up; both must hold.
+                # Heads of two labels are independent: the evidence for both halves adds up, but both must hold.
                 yield sum(halves), Correction(span, place, min(halves))
             elif place[:2] == span[:2]:
                 yield change, Correction(span, place, change)
             elif _clash(place, span) and change > 0:
-                # Of one label's boundaries, only one can be right: that the span is wrong says no more.
+                # Only one of two spans of a label that overlap can be right: that this one is wrong adds nothing.
                 yield max(change, wrong), Correction(span, place, max(change, wrong))
 
 
@@ -206,7 +205,7 @@ def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
 
 
 def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Count how often the forms of spans are marked with each label; only those of ENOUGH times are listed."""
+    """Count how often the forms of spans are marked with each label, if ENOUGH times."""
     marked = forms.marked_as(doc, spans)
     often = zip(*(array.tolist() for array in np.nonzero(marked >= ENOUGH)), strict=True)
     return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}

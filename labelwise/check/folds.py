@@ -1,6 +1,6 @@
-"""Pipelines that weren't trained on the texts that they give an opinion on: one for each fold of train, and dev.
+"""Out-of-fold predictions: of each fold of train, by a pipeline that was trained without it; of dev, by the first.
 
-Test isn't looked at: whoever corrected it where a pipeline errs would move it towards the pipeline.
+Test is left alone: if you corrected it where a pipeline disagrees, it would move towards that pipeline.
 """
 
 import sys
@@ -32,7 +32,7 @@ LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
 
 class CheckedDoc(NamedTuple):
-    """A text of a corpus, and the opinion of a pipeline that wasn't trained on it, if there is one."""
+    """A text of a corpus, and the opinion of a pipeline that wasn't trained on it, if one was asked."""
 
     split: Split
     stored: StoredDoc
@@ -40,12 +40,7 @@ class CheckedDoc(NamedTuple):
 
 
 class Folds(NamedTuple):
-    """Pipelines that give their opinion on texts that they weren't trained on.
-
-    recipe (TrainingConfig): of the pipelines of the folds.
-    number (int): of folds.
-    workers (int): trainings side by side, at most.
-    """
+    """How to train the pipelines: by which recipe, how many, and how many of them at the same time."""
 
     recipe: TrainingConfig
     number: int = 3
@@ -57,7 +52,7 @@ def ask_folds(
 ) -> Iterator[CheckedDoc]:
     """Yield the texts of train and dev, with the opinions of pipelines that weren't trained on them.
 
-    out (Path): beside it is the folder of these pipelines, until all is done.
+    out (Path): the pipelines are in a folder beside it, until all texts are read.
     """
     if folds.number < 2:
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
@@ -77,31 +72,27 @@ def ask_folds(
 
 
 def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number: int) -> Path:
-    """Train by one of the recipes, in a process; the first shows its progress for all.
+    """Train by one of the recipes; only the first training shows its progress.
 
-    apart (bool): in a new folder, because a worker that was believed dead may still be training; else a training that
-        was killed resumes.
-    RETURNS (Path): the folder of the pipeline. Beside it is its curve, `.tsv`.
+    apart (bool): in a new folder, because a worker that was believed dead may still be training. Otherwise, a training
+        that was killed resumes.
+    RETURNS (Path): the pipeline's folder.
     """
-    folder = out / uuid4().hex if apart else out
-    model, unseen = folder / f"pipeline-{number}", StringIO()
+    model, unseen = (out / uuid4().hex if apart else out) / f"pipeline-{number}", StringIO()
     with redirect_stdout(unseen if number else sys.stdout), redirect_stderr(unseen if number else sys.stderr):
         train_pipeline(recipes[number], model, model.with_suffix(".tsv"))
     return model
 
 
 def fold_recipes(folds: Folds) -> list[TrainingConfig]:
-    """Describe the trainings without each fold of train."""
-    recipe = folds.recipe
-    overrides = (
-        {**recipe.overrides, "corpora.train.leave_out": fold, "corpora.train.folds": folds.number}
-        for fold in range(folds.number)
-    )
-    return [replace(recipe, recognizer="per-label", overrides=own) for own in overrides]
+    """List the recipe of each fold, to train without it."""
+    recipe = replace(folds.recipe, recognizer="per-label")
+    leave_out = ({"corpora.train.leave_out": fold, "corpora.train.folds": folds.number} for fold in range(folds.number))
+    return [replace(recipe, overrides={**recipe.overrides, **own}) for own in leave_out]
 
 
 def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
-    """Yield the texts of some splits; of train, those of a fold."""
+    """Yield the texts of some splits; of train, only those of a fold."""
     for split in splits:
         for file in partitions_of(corpus, split):
             for doc in read_stored_docs(file):
@@ -110,9 +101,9 @@ def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) ->
 
 
 def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:
-    """Yield texts with the opinion of a per-label pipeline; without, if it makes other tokens of a text.
+    """Yield texts with the opinion of a per-label pipeline; without it where its tokens differ from the corpus's.
 
-    labels (Sequence[str]): all labels, as opinions number them; the pipeline may have others.
+    labels (Sequence[str]): the labels of the corpus, which opinions number; the pipeline may have others.
     """
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]

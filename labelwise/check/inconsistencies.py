@@ -1,9 +1,9 @@
-"""Where annotation doesn't agree on what belongs to a span: the words at its edges.
+"""Find boundaries that are drawn in two ways: with a word at the edge of a span, and without it.
 
-Some spans of a label begin (or end) with a word that others with the same head stop short of: a determiner, a number, a
-unit, punctuation, the part before a hyphen. All numbers count as one word, "0". None of that is wrong by itself: a
-policy decides, and the rarer way is what there is to change. The word itself counts most: all words with a hyphen, or
-all numbers, are a prior of each, worth PRIOR times.
+Some spans of a label begin (or end) with a word that others with the same head leave out: a determiner, a number, a
+unit, punctuation, the part before a hyphen. All numbers count as one word, "0". Neither way is wrong by itself: you
+need a policy, and the findings are the spans drawn in the rarer way. The counts of the word itself decide; those of its
+kind, such as all words with a hyphen, are a prior that is worth PRIOR occurrences.
 """
 
 from collections import Counter
@@ -19,16 +19,17 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.surface_forms import SurfaceForms
 
 What = Literal["first word", "last word"]
-FEWEST = 3  # times that each way must have been taken
-MOST = 1000  # findings of an inconsistency
+FEWEST = 3  # times that each way must occur
+MOST = 1000  # findings of one label, edge and kind of word
 PRIOR = 1.0
 HYPHENS = frozenset("-‐‑–")
 
 
 class Edge(NamedTuple):
-    """A word at a span's edge, inside or just outside, and where the span would be the other way.
+    """A word at a span's edge, inside or just outside.
 
-    word, kind (str): the word in lower case, and the kind of words that it is one of.
+    word, kind (str): the word in small letters, and the kind of word that it is.
+    other (tuple): start and end of the span without the word, or with it.
     """
 
     what: What
@@ -39,7 +40,7 @@ class Edge(NamedTuple):
 
 
 class Inconsistencies:
-    """Finds ways that don't agree, in two passes: edges to count, and what to list."""
+    """Finds boundaries that are drawn in two ways, in two passes: one counts the edges, and one lists the rarer way."""
 
     def __init__(self, forms: SurfaceForms) -> None:
         """Take what counts forms."""
@@ -48,38 +49,36 @@ class Inconsistencies:
         self._listed: Counter[tuple[int, What, str]] = Counter()
 
     def count(self, doc: StoredDoc) -> None:
-        """Count a text's edges, once it is known how often forms are marked."""
+        """Count the edges of a text's spans; all forms must have been marked."""
         for place, edge in self._edges(doc):
             for name in {edge.word, edge.kind}:
                 self._counts[place[2], edge.what, name, edge.inside] += 1
 
     def find(self, checked: CheckedDoc) -> Iterator[Finding]:
-        """Yield what went the rarer way in a text, once everything is counted."""
+        """Yield the spans of a text that are drawn in the rarer way; all texts must have been counted."""
         for place, edge in self._edges(checked.stored):
-            name = (place[2], edge.what, edge.kind)
-            taken_in, left_out = (self._counts[*name, way] for way in (True, False))
-            rarer, more = sorted((taken_in, left_out))
-            if rarer < FEWEST or edge.inside != (taken_in <= left_out) or self._listed[name] >= MOST:
+            label, ways, name = place[2], (edge.inside, not edge.inside), (place[2], edge.what, edge.kind)
+            so, otherwise = (self._counts[*name, way] for way in ways)
+            rarer = so < otherwise or (so == otherwise and edge.inside)
+            if not rarer or so < FEWEST or self._listed[name] >= MOST:
                 continue
-            here, there = (self._counts[place[2], edge.what, edge.word, way] for way in (edge.inside, not edge.inside))
-            prior = [PRIOR * (n + 0.5) / (rarer + more + 1) for n in (more, rarer)]
-            score, word = log((there + prior[0]) / (here - 1 + prior[1])), edge.kind
+            here, there = (self._counts[label, edge.what, edge.word, way] for way in ways)
+            prior = [PRIOR * (n + 0.5) / (so + otherwise + 1) for n in (otherwise, so)]
+            score = log((there + prior[0]) / (here - 1 + prior[1]))
             if score <= 0:
                 continue
-            if here + there >= 2 * FEWEST:
-                word, (taken_in, left_out) = edge.word, (here, there) if edge.inside else (there, here)
             self._listed[name] += 1
-            why = (
-                f"{word!r} as the {edge.what} of {self.forms.labels[place[2]]}: inside "
-                f"{times(taken_in)}, outside {times(left_out)}"
-            )
-            correction = Correction(place, (*edge.other, place[2]), score)
+            often = here + there >= 2 * FEWEST
+            word, counts = (edge.word, (here, there)) if often else (edge.kind, (so, otherwise))
+            inside, outside = map(times, counts if edge.inside else counts[::-1])
+            why = f"{word!r} as the {edge.what} of {self.forms.labels[label]}: inside {inside}, outside {outside}"
+            correction = Correction(place, (*edge.other, label), score)
             yield finding_of(checked, correction, self.forms.labels, why=why)
 
     def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
-        """List the edges of a text's spans, where what the span would be the other way is marked elsewhere.
+        """List the edges of a text's spans, where the span drawn in the other way is marked elsewhere.
 
-        Where it is a span of the text itself, one is nested in the other: the annotator means both.
+        If both are spans of this text, one is nested in the other, and the annotator means both.
         """
         words = [doc.strings[word] for word in doc.words.tolist()]
         spans = set(self.forms.spans(doc))
@@ -90,9 +89,9 @@ class Inconsistencies:
 
 
 def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:
-    """Yield the words at a span's edges: the first and the last one inside, and its neighbours outside.
+    """Yield the words at a span's edges: the first and the last one inside, and the neighbours outside.
 
-    Where a hyphen joins the word to the rest, both are taken in or left out.
+    A hyphen that joins the word to the rest goes with it.
     """
     if end - start > 1:
         hyphen = end - start > 2 and words[start + 1] in HYPHENS

@@ -1,12 +1,12 @@
 """Check a corpus: find annotations that contradict the others, and list the surest first.
 
-1. Count how often each form is marked with each label, and how often it isn't (`forms`): two passes over train and dev.
+1. Count how often each form is marked with each label, and how often it isn't: two passes over train and dev.
 2. If asked, train a pipeline for each fold of train, without the fold (`folds`).
-3. Find what contradicts the others, text by text (`findings`), and ways to annotate that don't agree
+3. Find annotations that contradict the others, text by text (`findings`), and boundaries that are drawn in two ways
    (`inconsistencies`).
-4. Look up where they are in the sources, which the tables of the merge say.
+4. Look up their data set, file and line in the tables of the merge (`deck`).
 
-Test isn't looked at.
+Test is left alone.
 """
 
 from collections import Counter
@@ -30,11 +30,7 @@ FINDINGS = "findings.jsonl"
 
 
 class Checked(NamedTuple):
-    """What a check found.
-
-    texts (int): those looked at, of train and dev.
-    findings (list[Finding]): the surest first.
-    """
+    """The number of texts of train and dev, and the findings in them, the surest first."""
 
     texts: int
     findings: list[Finding]
@@ -51,8 +47,6 @@ def check(
     """Check the annotation of a corpus, and write the findings to a folder, which is replaced as a whole.
 
     folds (Folds | None): None for counts alone, which take seconds, and find less.
-    tell (Callable): is told what is going on.
-    progress (Progress): shows how far it is.
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
         `train_pipeline` raises.
     """
@@ -64,7 +58,7 @@ def check(
         folder.mkdir()
         total = sum(manifest.splits[split].texts for split in LOOKED_AT if split in manifest.splits)
         forms, spans, inconsistencies = count_corpus(corpus, labels, progress, total)
-        next(read_groups(corpus), None)  # if the tables aren't there, say so before anything is trained
+        next(read_groups(corpus), None)  # an error if the tables are missing, before anything is trained
         texts, found, ways = 0, list[Finding](), list[Finding]()
         docs = ask_folds(folds, out, corpus, labels, tell) if folds else read_checked(corpus, *LOOKED_AT)
         for doc in docs if folds else progress(docs, "compare", total):
@@ -81,12 +75,9 @@ def check(
 
 
 def count_corpus(
-    corpus: Path, labels: Sequence[str], progress: Progress = no_progress, total: int = 0
+    corpus: Path, labels: Sequence[str], progress: Progress, total: int
 ) -> tuple[SurfaceForms, Counter[str], Inconsistencies]:
-    """Count forms and spans, in two passes: what is marked, then what of that is free.
-
-    total (int): the number of texts.
-    """
+    """Count forms, the spans of each label, and edges, in two passes over a number of texts."""
     forms, spans = SurfaceForms(labels), Counter[str]()
     inconsistencies = Inconsistencies(forms)
     for doc in progress(read_checked(corpus, *LOOKED_AT), "count spans", total):

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from labelwise.annotations import Reason, answer_digest
 from labelwise.corpus.tables import read_groups
 
+NOTHING = answer_digest(())
+
 
 class AnswerPlace(msgspec.Struct):
     """Where an answer that counts is.
@@ -29,6 +31,10 @@ class AnswerPlace(msgspec.Struct):
     judged: list[tuple[int, int]] | None = None
     lines: list[tuple[int, int, str, int]] = []
     digests: dict[str, str] = {}
+
+    def digest(self, label: str) -> str:
+        """Return the digest of what it says of a label, by which a decision knows whether it has changed."""
+        return self.digests.get(label, NOTHING)
 
     def of(self, span: tuple[int, int] | None) -> str:
         """Name file and line: of a span that has a line of its own, or else of the answer; a document has no line."""

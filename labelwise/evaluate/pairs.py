@@ -1,14 +1,14 @@
 """Pairs of gold and predicted spans of a text.
 
-Each span is in at most one pair, and pairs are made in this order:
+Each span is in at most one pair. Pairs are made in this order:
 
-1. the same span with the same label, which is right;
+1. the same span with the same label: right;
 2. the same span with another label;
-3. spans that overlap, with the same label: its boundaries are wrong;
-4. spans that overlap, with two labels.
+3. overlapping spans with the same label: wrong boundaries;
+4. overlapping spans with two labels.
 
-Of spans that overlap, those that share the most characters come first. Gold that is left is missed, and
-predictions that are left are spurious.
+Of overlapping spans, those that share the most characters are paired first. Gold without a partner is missed, and
+predictions without one are spurious.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class SpanPair(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """Name what is wrong, if anything is."""
+        """Name the mistake, if it is one."""
         if self.gold is None:
             return "spurious"
         if self.predicted is None:
@@ -43,7 +43,7 @@ class SpanPair(NamedTuple):
 
 
 def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[SpanPair]:
-    """Pair the spans of a text, in its order."""
+    """Pair the spans of a text, in text order."""
     gold, predicted = set(gold), set(predicted)
     pairs = [SpanPair(span, span) for span in gold & predicted]
     free, unused = gold - predicted, predicted - gold

@@ -1,8 +1,8 @@
-"""Let a pipeline predict the texts of a split, or raw ones, part by part, in a fixed amount of memory.
+"""Predict the texts of a split, or raw ones, part by part, in a fixed amount of memory.
 
-A part is a partition, or some hundred raw texts; several processes predict parts side by side. A pipeline gets nothing
-but the text, in batches of a few thousand words, and nothing of a Doc is kept but its spans: what a transformer
-computed is freed with its batch. Batches end with their part, so that results don't depend on the number of workers.
+A part is a partition, or some hundred raw texts; several processes predict parts side by side. The pipeline gets only
+the text, in batches of a few thousand words, and only the spans of a Doc are kept: what a transformer computed is freed
+with its batch. A batch ends with its part, so that results don't depend on the number of workers.
 """
 
 import shutil
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -31,9 +31,7 @@ from labelwise.sources.raw_texts import RawText, read_raw_texts
 from spacy_per_label import PerLabelRecognizer
 
 PART = 500  # raw texts
-WORD = 5  # characters
-
-
+WORD = 5  # characters, on average
 Part = Partition | list[RawText]
 
 
@@ -53,7 +51,7 @@ class PredictJob(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a part has: predicted texts, their tokens, and texts that can't be used, by reason."""
+    """Counts of a part: predicted texts, their tokens, and, by reason, texts that can't be used."""
 
     texts: int
     words: int
@@ -64,8 +62,8 @@ class Done(NamedTuple):
 def hold_pipeline(model: Path, digest: str) -> Language:
     """Load a pipeline once; workers that are forked afterwards share it.
 
-    digest (str): of its files: a worker may have loaded an earlier one from the same folder.
-    RAISES (InputError): there is none.
+    digest (str): of its files, because a worker may have loaded an earlier pipeline from the same folder.
+    RAISES (InputError): there is no pipeline.
     """
     return load_pipeline(model)
 
@@ -73,12 +71,12 @@ def hold_pipeline(model: Path, digest: str) -> Language:
 def predict_split(
     model: Path, digest: str, split: Path, out: Path, *, workers: int = 1, gpu_id: int = -1
 ) -> Iterator[Done]:
-    """Write the predictions of a pipeline for a split of a merged corpus.
+    """Write the predictions of a pipeline for a split of a merged corpus, once all that is yielded has been read.
 
     digest (str): of the pipeline's files.
     workers (int): processes that predict.
-    gpu_id (int): of the GPU that is used, which no cluster's worker has; see `open_workers`.
-    YIELDS (Done): what was done for each partition; the file is there at the end.
+    gpu_id (int): number of the GPU, which a cluster's workers don't use; -1 for the CPU.
+    YIELDS (Done): the counts of each partition.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
     """
     partitions = find_partitions(split.absolute())
@@ -88,14 +86,13 @@ def predict_split(
 def predict_texts(
     model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, gpu_id: int = -1
 ) -> Iterator[Done]:
-    """Write the predictions of a pipeline for raw texts, in their order. No label is known of any of them.
+    """Write the predictions of a pipeline for raw texts, in their order, once all that is yielded has been read.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
-    out (Path): the JSONL file.
     workers, gpu_id (int): see `predict_split`.
-    YIELDS (Done): what was done for each part; the file is there at the end.
-    RAISES (InputError): there is no pipeline, an input isn't there, can't be read, or has no text that can be used, or
-        a worker was killed.
+    YIELDS (Done): the counts of each part.
+    RAISES (InputError): there is no pipeline; an input is missing, can't be read, or has no text that can be used; a
+        worker was killed.
     """
     check_kind(out, folder=False)
     texts = read_raw_texts(inputs)
@@ -106,7 +103,7 @@ def predict_texts(
 def _predict(
     model: Path, digest: str, parts: Iterable[Part], out: Path, workers: int, gpu_id: int, inputs: Sequence[Path]
 ) -> Iterator[Done]:
-    """Predict all parts, and put their lines together, in order."""
+    """Predict all parts, and concatenate their files, in order."""
     model, out = model.absolute(), out.absolute()
     hold_pipeline(model, digest)
     texts = 0
@@ -134,44 +131,37 @@ def part_name(number: int) -> str:
 
 
 def predict_part(job: PredictJob, folder: Path) -> Done:
-    """Predict the texts of a part.
-
-    folder (Path): for the file, with a line for each text.
-    """
-    nlp = hold_pipeline(job.model, job.digest)
-    file = folder / part_name(job.number)
+    """Predict the texts of a part, and write them to a file in a folder, a line for each."""
+    nlp, file = hold_pipeline(job.model, job.digest), folder / part_name(job.number)
     if not isinstance(job.part, Partition):
         return predict_raw(nlp, job.part, file)
-    with file.open("wb") as lines:
-        return Done(*_write_each(nlp, map(gold_of, read_stored_docs(job.part)), lines), Counter())
+    docs = map(gold_of, read_stored_docs(job.part))
+    return Done(*write_predictions(predict_docs(nlp, docs), file), Counter())
 
 
 def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
     """Predict raw texts, and write them to a file, a line for each."""
     problems: Counter[str] = Counter()
-    with file.open("wb") as lines:
-        return Done(*_write_each(nlp, read_raws(raws, problems), lines, entity_labels(nlp)), problems)
+    docs = predict_docs(nlp, read_raws(raws, problems), entity_labels(nlp))
+    return Done(*write_predictions(docs, file), problems)
 
 
-def _write_each(
-    nlp: Language, docs: Iterator[PredictedDoc], lines: BinaryIO, unknown: set[str] | None = None
-) -> tuple[int, int]:
-    """Predict texts, and write a line for each; return how many texts and words they are.
+def predict_docs(
+    nlp: Language, docs: Iterator[PredictedDoc], unknown: set[str] | None = None
+) -> Iterator[PredictedDoc]:
+    """Yield docs with what a pipeline predicts for their texts.
 
     unknown (set[str] | None): the labels of raw texts, for which nobody has annotated them.
     """
-    texts = words = 0
     for doc, found in predict_each(nlp, docs, lambda doc: len(doc.text) // WORD):
         doc.predicted, doc.found, doc.words = sorted(entities(found)), all_found(nlp, found), len(found)
         if unknown is not None:
             doc.uncovered = dict.fromkeys(sorted(unknown.union(label for *_, label in doc.predicted)), "none")
-        write_predictions([doc], lines)
-        texts, words = texts + 1, words + len(found)
-    return texts, words
+        yield doc
 
 
 def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[PredictedDoc]:
-    """Yield raw texts, without predictions; count those that can't be used in `problems`, by reason."""
+    """Yield raw texts, without predictions; add those that can't be used to `problems`, by reason."""
     for raw in raws:
         if raw.text is None:
             problems[raw.problem.partition(":")[0]] += 1
@@ -181,7 +171,7 @@ def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[Predi
 
 
 def gold_of(stored: StoredDoc) -> PredictedDoc:
-    """Take what a corpus has about a text."""
+    """Return a text of a corpus with its gold, without predictions."""
     merged = stored.annotation
     return PredictedDoc(
         key=text_key(stored.text).hex(),
@@ -205,6 +195,6 @@ def all_found(nlp: Language, doc: Doc) -> list[tuple[int, int, str, float]]:
 
 
 def entity_labels(nlp: Language) -> set[str]:
-    """List the labels that a pipeline's components give entities: a recognizer, or rules; some don't say theirs."""
+    """List the labels that a pipeline's recognizers and rules declare for entities; some components declare none."""
     finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
     return {label for name in finders for label in nlp.pipe_labels.get(name, ())}

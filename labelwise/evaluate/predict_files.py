@@ -1,11 +1,11 @@
-"""Let a pipeline predict files of raw texts, a file of predictions for each, so that it can be stopped and begun again.
+"""Let a pipeline predict files of raw texts, with a file of predictions for each, so that you can stop and resume it.
 
     texts/a.jsonl.gz     ->  out/a.jsonl.gz.jsonl, and out/a.jsonl.gz.jsonl.done, which says what it was made of
     texts/news/1.txt     ->  out/news/1.txt.jsonl, with some hundred of the .txt files that follow in the folder
     texts/news/2.txt
                              out/predicted.json names the pipeline
 
-A file whose mark says that its inputs are as they were is skipped. Workers read the texts themselves.
+A file is skipped if, by its mark, its inputs haven't changed. Workers read the texts themselves.
 """
 
 from collections import Counter
@@ -28,10 +28,7 @@ from labelwise.sources.raw_texts import TEXTS, RawFile, find_raw_files, read_raw
 
 
 class Mark(msgspec.Struct):
-    """What a file of predictions was made of, and what it has.
-
-    inputs (list): name, size and time of modification of each.
-    """
+    """The inputs of a file of predictions, as name, size and time of modification, and the counts of their texts."""
 
     inputs: list[tuple[str, int, int]]
     texts: int = 0
@@ -56,15 +53,26 @@ class FileJob(NamedTuple):
         stats = ((file.name, file.path.stat()) for file in self.files)
         return Mark([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
 
+    def finished(self, out: Path) -> Mark | None:
+        """Read the mark of its predictions in a folder; None if they aren't finished, or the files have changed."""
+        mark = out / f"{self.name}.done"
+        if not mark.is_file() or not (out / self.name).is_file():
+            return None
+        try:
+            found = msgspec.json.decode(mark.read_bytes(), type=Mark)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return found if found.inputs == self.mark().inputs else None
+
 
 def predict_files(
     model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, gpu_id: int = -1
 ) -> Iterator[Done]:
-    """Write the predictions of a pipeline for files of raw texts to a folder, but for those that it has.
+    """Write the predictions of a pipeline for files of raw texts to a folder; those that it has are skipped.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
     workers, gpu_id (int): see `predict.predict_split`.
-    YIELDS (Done): what was done for each file of predictions; at first, for all that were skipped.
+    YIELDS (Done): the totals of what was skipped, then of each file of predictions.
     RAISES (InputError): `out` is something else, or of another pipeline; another process writes there; two inputs have
         one name; what `predict.predict_texts` raises.
     """
@@ -84,24 +92,20 @@ def predict_files(
                 f"{out}: its predictions are of another pipeline, or version; write elsewhere, or delete it"
             )
         remove(parts)
-        left, skipped = [], Done(0, 0, Counter())
-        for job in jobs:
-            mark = read_mark(out, job.name)
-            if mark and mark.inputs == job.mark().inputs:
-                skipped.problems.update(mark.problems)
-                skipped = Done(skipped.texts + mark.texts, skipped.words + mark.words, skipped.problems)
-            else:
-                left.append(job)
-        yield skipped
+        finished = {job.name: mark for job in jobs if (mark := job.finished(out))}
+        marks = finished.values()
+        problems = sum((Counter(mark.problems) for mark in marks), Counter[str]())
+        yield Done(sum(mark.texts for mark in marks), sum(mark.words for mark in marks), problems)
+        left = [job for job in jobs if job.name not in finished]
         with open_workers(max(1, workers), out if gpu_id < 0 else None) as map_jobs:
             yield from map_apart(map_jobs, predict_file, left, out, parts)
         remove(parts)
 
 
 def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]:
-    """Plan the jobs: a file of many texts is one, and some hundred .txt files that follow each other in a folder.
+    """Plan the jobs: one for each file of many texts, and one for some hundred .txt files in a row of a folder.
 
-    RAISES (InputError): an input isn't there, two have one name, or there is none.
+    RAISES (InputError): an input is missing, two have the same name, or there is none.
     """
     jobs: dict[str, FileJob] = {}
     last = FileJob(model, digest, [], "")
@@ -121,21 +125,9 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
     return [*jobs.values()]
 
 
-def read_mark(out: Path, name: str) -> Mark | None:
-    """Read the mark of a file of predictions; None if it isn't finished."""
-    mark = out / f"{name}.done"
-    if not mark.is_file() or not (out / name).is_file():
-        return None
-    try:
-        return msgspec.json.decode(mark.read_bytes(), type=Mark)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-
-
 def predict_file(job: FileJob, folder: Path) -> Done:
-    """Predict the texts of a job's files.
+    """Predict the texts of a job's files; write the file of predictions and its mark to a folder.
 
-    folder (Path): for the file of predictions and its mark.
     RAISES (InputError): a file changed in the meantime, or can't be read.
     """
     nlp, file, before = hold_pipeline(job.model, job.digest), folder / job.name, job.mark()

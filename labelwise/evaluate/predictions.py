@@ -1,6 +1,6 @@
-"""What a pipeline predicted, doc by doc, with all that scoring needs: scores and comparisons need no model or corpus.
+"""Predictions, doc by doc, with the gold that scoring needs, so that it needs no model and no corpus.
 
-The file has a line of JSON for each text, sorted by key, so that files of two branches can be read side by side:
+A file has a line of JSON for each text, sorted by key, so that the files of two branches can be read side by side:
 
     {"key": "0a5f…", "text": "Add 5 mL", "predicted": [[4, 5, "Amount"]], "gold": [[4, 8, "Amount"]],
      "rejected": [], "uncovered": {"Time": "none"}}
@@ -8,7 +8,6 @@ The file has a line of JSON for each text, sorted by key, so that files of two b
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -21,11 +20,10 @@ class PredictedDoc(msgspec.Struct):
 
     key (str): digest of the text, in hexadecimal.
     predicted (list): the pipeline's entities.
-    gold (list): every accepted span.
-    rejected (list): every span that annotators rejected.
+    gold, rejected (list): every span that annotators accepted, and every one that they rejected.
     uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
-    doc (str): the name of the document that the text is; empty if its tasks don't say.
-    found (list): of a per-label recognizer, all spans, which may overlap, each with its probability at the end.
+    doc (str): the name of its document; empty if the tasks don't name it.
+    found (list): all spans of a per-label recognizer, which may overlap, each with its probability at the end.
     words (int): tokens of the pipeline that predicted it.
     """
 
@@ -53,10 +51,14 @@ _encode = msgspec.json.Encoder().encode
 decode_prediction = msgspec.json.Decoder(PredictedDoc).decode
 
 
-def write_predictions(docs: Iterable[PredictedDoc], file: BinaryIO) -> None:
-    """Write docs, one per line."""
-    for doc in docs:
-        file.write(_encode(doc) + b"\n")
+def write_predictions(docs: Iterable[PredictedDoc], path: Path) -> tuple[int, int]:
+    """Write docs, one per line; return the numbers of texts and words."""
+    texts = words = 0
+    with path.open("wb") as file:
+        for doc in docs:
+            file.write(_encode(doc) + b"\n")
+            texts, words = texts + 1, words + doc.words
+    return texts, words
 
 
 def list_predictions(path: Path) -> list[Path]:

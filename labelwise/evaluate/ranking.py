@@ -1,22 +1,22 @@
-"""Which label to see to first: the mistakes that it is in, by kind, and whether it may be used."""
+"""Rank the labels by their mistakes, and judge which ones are good enough to use."""
 
 from typing import Literal, NamedTuple
 
 from labelwise.base.sections import SHIP_AT
 from labelwise.evaluate.scores import Metrics, Mistakes, Scores
 
-CLOSE = 0.02  # of F1, by which trainings on two machines may differ, as these round differently
+CLOSE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
 FEW = 20  # gold spans in test, below which a label's scores say little
 Verdict = Literal["ship", "hold", "unknown"]
 
 
 class RankedLabel(NamedTuple):
-    """A label, its mistakes, and what is known of it.
+    """A label with its scores, its mistakes, and a verdict.
 
-    few (bool): test has too few gold spans of it for its scores to say much.
+    few (bool): test has too few of its gold spans for its scores to say much.
     verdict (str): "ship" if the lower end of its interval of F1 reaches the goal, or else "hold"; "unknown" if test has
         few of its spans, or more of its predictions can't be judged than can.
-    close (bool): on another machine it may ship where it is held here, or the other way round.
+    close (bool): the verdict may be another one on another machine.
     """
 
     label: str
@@ -24,16 +24,16 @@ class RankedLabel(NamedTuple):
     mistakes: Mistakes
     few: bool
     verdict: Verdict
-    close: bool = False
+    close: bool
 
     @property
     def total(self) -> int:
-        """The mistakes that it is in; one of two labels is in those of both."""
+        """The number of its mistakes; a confusion of two labels is a mistake of both."""
         return sum(self.mistakes.kinds.values())
 
 
 def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]:
-    """Rank the labels by their mistakes; those with few spans in test come last."""
+    """Rank the labels, the one with the most mistakes first; those with few spans in test come last."""
     ranked = []
     for label, scores in metrics.all_gold.labels.items():
         mistakes = metrics.mistakes.get(label, Mistakes())

@@ -1,7 +1,7 @@
-"""How certain a score is: statistics over docs, the units, as the spans of one doc have much in common.
+"""Intervals of scores, by statistics over docs, because the spans of one doc have much in common.
 
-The counts of a doc are an array of `labels` x 3: right, predicted and gold spans. Nothing is kept of a doc, so that
-memory doesn't grow with their number; what needs totals first reads the docs twice.
+The counts of a doc are an array of `labels` x 3: right, predicted and gold spans. Docs are streamed, twice, because
+leaving one out needs the totals.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,15 @@ import numpy as np
 
 BLOCK = 64  # docs that are added at a time
 CONFIDENCE = 0.95
-FEWEST = 5  # docs that an interval is computed from: docs/evaluation.md has how often it holds from these on
+FEWEST = 5  # docs from which an interval is computed; docs/evaluation.md says how often it holds
 
 
 def f_scores(counts: np.ndarray) -> np.ndarray:
-    """Compute F from counts, for each label, over all (micro average), and the mean of the labels (macro average).
+    """Compute F1 from counts: of each label, of all spans (micro average), and the mean of the labels (macro average).
 
     counts (np.ndarray): of any shape that ends with (labels, 3).
     RETURNS (np.ndarray): of the same shape, except that it ends with (labels + 2); NaN where there are no spans. The
-        macro average is over the labels that have gold: all that is known of others is that predictions are wrong.
+        macro average is over the labels that have gold, because the F1 of others can only be 0.
     """
     right, predicted, gold = np.moveaxis(np.concatenate([counts, counts.sum(-2, keepdims=True)], axis=-2), -1, 0)
     spans = predicted + gold
@@ -33,14 +33,14 @@ def f_scores(counts: np.ndarray) -> np.ndarray:
 
 
 class Jackknife:
-    """How far scores vary with the docs: each doc is left out once (Tukey 1958; Efron and Stein 1981).
+    """Measure how scores vary with the docs by leaving each out once (Tukey 1958; Efron and Stein 1981).
 
-    value (np.ndarray): what `of` computes from the totals.
-    docs (np.ndarray): those that have spans of a label, or of any.
+    value (np.ndarray): the scores of all docs.
+    docs (np.ndarray): the number of docs that have spans of each label, and, twice, of any.
     """
 
     def __init__(self, total: np.ndarray, of: Callable[[np.ndarray], np.ndarray] = f_scores) -> None:
-        """Take the counts of all docs together, and the function of counts that is of interest."""
+        """Take the counts of all docs together, and the function that computes scores from counts."""
         self.total, self.value, self._of = total, of(total), of
         self.docs, self._squares = np.zeros(self.value.shape[-1]), np.zeros(self.value.shape)
 
@@ -59,11 +59,11 @@ class Jackknife:
         return np.where(self.docs >= FEWEST, np.sqrt((docs - 1) / docs * self._squares), np.nan)
 
     def interval(self, *, within: bool = False, tests: int = 1) -> np.ndarray:
-        """Compute the lower and the upper bound, with CONFIDENCE, by Student's t with a degree less than docs.
+        """Compute the lower and upper bounds, with CONFIDENCE, by Student's t with a degree less than docs.
 
-        within (bool): between 0 and 1: the interval is symmetric in log-odds, as F1 near 1 can't be much higher. Where
-            it is 0 or 1 there is none.
-        tests (int): of so many intervals all hold with CONFIDENCE (Bonferroni).
+        within (bool): keep to 0 to 1: the interval is symmetric in log-odds, because F1 near 1 can't be much higher; a
+            score of 0 or 1 has none.
+        tests (int): the number of intervals that hold together with CONFIDENCE (Bonferroni).
         """
         half = students_t(self.docs - 1, tests) * self.errors()
         if not within:
@@ -75,7 +75,7 @@ class Jackknife:
 
 
 def students_t(degrees: np.ndarray, tests: int = 1) -> np.ndarray:
-    """Compute the quantile of Student's t for CONFIDENCE in all of some tests, from that of the normal distribution.
+    """Compute the quantile of Student's t for CONFIDENCE in several tests together, from that of the normal one.
 
     Abramowitz and Stegun (1964), 26.7.5; from four degrees on, off by less than 0.1%, and by 1.5% for 60 tests.
     """
@@ -91,20 +91,20 @@ def students_t(degrees: np.ndarray, tests: int = 1) -> np.ndarray:
 
 
 def wilson_interval(right: int, predicted: int, gold: int) -> tuple[float, float]:
-    """Compute an interval of F where the jackknife has none, as all spans are right, or none is.
+    """Compute an interval of F1 where the jackknife has none, because all spans are right, or none is.
 
-    Of the distinct spans, predicted or gold, a share is in both; F grows with it: F = 2 * share / (1 + share). Wilson's
-    interval is that of the share, with CONFIDENCE. It takes spans for independent of each other, so it is rather too
-    narrow.
-
-    The formula: Wilson (1927), "Probable inference, the law of succession, and statistical inference".
+    F1 = 2 * share / (1 + share), where the share is that of right spans among all distinct ones, predicted or gold; its
+    interval is Wilson's. It takes spans for independent of each other, so it is rather too narrow.
     """
     low, high = (2 * share / (1 + share) for share in wilson_share(right, predicted + gold - right))
     return low, high
 
 
 def wilson_share(right: int, n: int) -> tuple[float, float]:
-    """Compute Wilson's interval of the share that `right` of `n` are a sample of, with CONFIDENCE."""
+    """Compute Wilson's interval of a share, with CONFIDENCE, from a sample in which `right` of `n` are right.
+
+    The formula: Wilson (1927), "Probable inference, the law of succession, and statistical inference".
+    """
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     middle = (right + z**2 / 2) / (n + z**2)
     half = z / (n + z**2) * sqrt(right * (n - right) / n + z**2 / 4)

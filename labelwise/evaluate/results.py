@@ -1,8 +1,4 @@
-"""What a merge, a training and an evaluation have written about a pipeline, checked as it is read.
-
-A file that isn't there is None: whoever shows results says which command makes it. A file that is there, but is
-something else, is an error.
-"""
+"""Read and check what merge, training and evaluation have written about a pipeline."""
 
 from csv import DictReader
 from pathlib import Path
@@ -21,60 +17,46 @@ Read = TypeVar("Read")
 
 
 class Curve(NamedTuple):
-    """F1 on dev at each evaluation of a training, or its score, if that isn't made of F1; and after how many steps."""
+    """F1 on dev at each evaluation of a training, or the config's own score; and the steps until then."""
 
     steps: list[int]
     f: list[float]
 
 
 class Results(NamedTuple):
-    """All that is known about a pipeline; what isn't there is None.
+    """The results of a pipeline.
 
-    tables (Tables | None): the files, which are too large to be held.
+    merge (Ledger): empty if there is no file of the merge's counts.
+    tables (Tables | None): None if DVC hasn't pulled them.
+    curve (Curve | None): of the training, if there is one.
     """
 
-    merge: Ledger | None
-    metrics: Metrics | None
+    metrics: Metrics
+    merge: Ledger
     tables: Tables | None
     curve: Curve | None
 
 
 def load_results(root: Path, pipeline: str) -> Results:
-    """Load what there is about a pipeline.
+    """Load the results of a pipeline, such as "cpu", from a project's folder.
 
-    root (Path): the folder of the project.
-    pipeline (str): "cpu", "small" or "gpu".
-    RAISES (InputError): nothing is there, or a file isn't what it should be.
+    RAISES (InputError): the pipeline wasn't evaluated, or a file isn't what it should be.
     """
-    evaluate = f"run evaluate-{pipeline} again"
+    evaluate, file = f"run evaluate-{pipeline} again", root / "metrics" / f"{pipeline}.json"
     if (root / "corpus" / "labels").exists():
         read_manifest(root / "corpus")
-    merge = read_merge_counts(root / "metrics" / "merge.json")
-    metrics = _read_json(root / "metrics" / f"{pipeline}.json", Metrics, evaluate)
-    curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")
-    if metrics and metrics.all_gold.labels and not metrics.mistakes:
-        raise InputError(
-            f"{root / 'metrics' / pipeline}.json: it has no `mistakes`, so an earlier version wrote it; {evaluate}"
-        )
+    metrics = _read_json(file, Metrics, evaluate)
+    if metrics is None:
+        raise InputError(f"{file}: there is no such file; run evaluate-{pipeline}, or name the project with --root")
+    if metrics.all_gold.labels and not metrics.mistakes:
+        raise InputError(f"{file}: it has no `mistakes`, so an earlier version wrote it; {evaluate}")
     tables = Tables.of(root / "training" / pipeline)
-    if metrics is None and curve is None and not tables.pairs.is_file():
-        raise InputError(
-            f"{root}: there is nothing to report about pipeline {pipeline!r}; run evaluate-{pipeline}, or name the "
-            "project's folder with --root"
-        )
-    if metrics is None or not all(file.is_file() for file in tables):  # an evaluation writes the metrics last
-        return Results(merge, metrics, None, curve)
-    if metrics.predictions_digest != tables.digest():
+    pulled = all(file.is_file() for file in tables)
+    if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
-    return Results(merge, metrics, tables, curve)
-
-
-def read_merge_counts(path: Path) -> Ledger | None:
-    """Read the counts of a merge; None if there is no such file.
-
-    RAISES (InputError): it isn't what a merge writes.
-    """
-    return _read_json(path, Ledger, "run merge again")
+    merge = _read_json(root / "metrics" / "merge.json", Ledger, "run merge again") or Ledger()
+    curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")
+    return Results(metrics, merge, tables if pulled else None, curve)
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
@@ -89,7 +71,7 @@ def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
 def read_curve(path: Path, remedy: str) -> Curve | None:
     """Read the curve of a training; None if there is no such file.
 
-    RAISES (InputError): it isn't what a training writes; it says the remedy.
+    RAISES (InputError): it isn't what a training writes; the message ends with the remedy.
     """
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Evaluate a pipeline: let it predict a split, and score what it predicted."""
+"""Evaluate a pipeline: predict a split, and score the predictions."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -10,7 +10,6 @@ import msgspec
 
 from labelwise import __version__
 from labelwise.base.device import use_gpu
-from labelwise.base.errors import InputError
 from labelwise.base.files import atomic_together, digest_listed, list_digests
 from labelwise.base.parallel import check_workers
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
@@ -18,8 +17,7 @@ from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import read_seen
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
-from labelwise.evaluate.results import read_merge_counts
-from labelwise.evaluate.scores import Agreement, Metrics
+from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
 
@@ -30,10 +28,10 @@ REMEDY = "train it again; score a pipeline that isn't from this corpus with --ot
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation found.
+    """The scores of an evaluation, and how they were made.
 
-    seconds (float): how long predicting took, reading and writing included.
-    edited (list[str]): the pipeline's files that aren't as its training left them.
+    seconds (float): how long predicting took, with reading and writing.
+    edited (list[str]): the pipeline's files that were changed after the training.
     """
 
     metrics: Metrics
@@ -49,32 +47,26 @@ def evaluate_pipeline(
     *,
     tables: Path | str | None = None,
     predictions: Path | str | None = None,
-    merge_metrics: Path | str | None = None,
     gpu_id: int = -1,
     workers: int = 1,
     other_tokens: bool = False,
     progress: Progress = lambda done, texts: done,
 ) -> Evaluation:
-    """Let a pipeline predict a split, and score its predictions; memory doesn't grow with the number of texts.
+    """Predict a split, and score the predictions; memory doesn't grow with the number of texts.
 
-    metrics (Path | str | None): the JSON file to keep the scores in, if any.
-    tables (Path | str | None): the folder to keep texts.parquet and pairs.parquet in, if any.
-    predictions (Path | str | None): the file to keep the predictions in, if any.
-    merge_metrics (Path | str | None): the counts of the merge, for the agreement of annotators.
+    metrics (Path | str | None): the JSON file to write the scores to, if any.
+    tables (Path | str | None): the folder to write texts.parquet and pairs.parquet to, if any.
+    predictions (Path | str | None): the JSONL file to write the predictions to, if any.
     workers (int): processes that predict.
-    other_tokens (bool): the pipeline may make other tokens than the corpus has; spans are compared in characters.
+    other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
-        workers on a GPU; there are no metrics of a merge, or a folder where a file is to be kept; the pipeline's
-        digests can't be read.
+        workers on a GPU; a folder is where a file is to be written; the pipeline's digests can't be read.
     """
     model, split = Path(model), Path(split)
-    counts = read_merge_counts(Path(merge_metrics)) if merge_metrics else None
-    if merge_metrics and counts is None:
-        raise InputError(f"{merge_metrics}: there is no such file; run the merge")
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
         with atomic_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
-            file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # where a cluster's workers see it
+            file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # on a disk that a cluster sees
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
             listed = read_split(split)
@@ -90,13 +82,11 @@ def evaluate_pipeline(
             seconds = time.perf_counter() - start
             untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
             labels = [label for label in every if label not in untaught]
-            write_tables(file, split, labels, Tables(*kept), seen)
-            found = measure(Tables(*kept), labels, seen_known=seen is not None)
-            found.texts_digest, found.predictions_digest = listed.digest, Tables(*kept).digest()
+            written = Tables(*kept)
+            write_tables(file, split, labels, written, seen)
+            found = measure(written, labels, seen_known=seen is not None)
+            found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
-            for label, agreed in (counts.agreement if counts else {}).items():
-                if "f" in agreed:
-                    found.agreement[label] = Agreement(agreed["f"], int(agreed["texts"]))
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests))

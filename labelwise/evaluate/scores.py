@@ -1,4 +1,4 @@
-"""The scores of a pipeline: their schema, shared by all that writes or reads them, and how counts become scores."""
+"""The scores of a pipeline: the schema of their file, and how counts become scores."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,13 +9,6 @@ from labelwise.base.text import counted
 
 Score = float | None  # None where there is nothing to score
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
-
-
-class Agreement(msgspec.Struct):
-    """F1 of one annotator against another, and the texts that both annotated."""
-
-    f: float | None
-    texts: int = 0
 
 
 class Scores(msgspec.Struct, omit_defaults=True):
@@ -33,23 +26,19 @@ class Scores(msgspec.Struct, omit_defaults=True):
     f_high: Score = None
 
     def shown(self) -> "Scores":
-        """Give what is worth showing: without gold, recall and F1 are 0 by spaCy's formula only, and nobody's fault."""
+        """Hide recall and F1 where there is no gold: they are 0 by spaCy's formula only."""
         return Scores(self.p, None, None, self.support) if self.support == 0 else self
 
 
 class AllScores(Scores, omit_defaults=True, kw_only=True):
-    """Scores over all spans (micro average), their mean over the labels that have gold (macro), and each label's."""
+    """Scores of all spans (micro average), their mean over the labels that have gold (macro), and each label's."""
 
     macro: Scores
     labels: dict[str, Scores]
 
 
 class Seen(msgspec.Struct):
-    """Scored texts that were in train or dev of the pipeline.
-
-    texts (int): how many.
-    f_without (float | None): F1 of all gold without them.
-    """
+    """The number of scored texts that were in train or dev of the pipeline, and F1 of all gold without them."""
 
     texts: int
     f_without: Score
@@ -60,12 +49,12 @@ class Mistakes(msgspec.Struct):
 
     right (int): gold that was predicted with this label.
     missed, spurious (int): gold and predictions with this label, without a partner.
-    boundaries (int): both have this label, and overlap.
-    label (int): gold has this label, and the prediction another one.
-    taken (int): the prediction has this label, and gold another one; it is one of the other's `label`.
-    unjudged (int): predicted in texts that nobody has annotated for it; no mistakes.
+    boundaries (int): pairs that overlap, both with this label.
+    label (int): gold with this label that was predicted with another one.
+    taken (int): predictions with this label where gold has another one, which counts them as `label`.
+    unjudged (int): predictions in texts that nobody has annotated for it; no mistakes.
     causes (dict): gold by cause; see `tables.MISSED`.
-    confused (dict): of `label`, how many were predicted with which label.
+    confused (dict): `label`, by the predicted label.
     """
 
     right: int = 0
@@ -80,39 +69,36 @@ class Mistakes(msgspec.Struct):
 
     @property
     def gold(self) -> int:
-        """The gold spans."""
+        """The number of gold spans."""
         return self.right + self.missed + self.boundaries + self.label
 
     @property
     def kinds(self) -> dict[str, int]:
         """The mistakes of each kind; predictions of a label without gold are a kind of their own."""
-        nowhere = (
-            {"spurious": self.spurious, "goldless": 0} if self.gold else {"spurious": 0, "goldless": self.spurious}
-        )
-        return {"missed": self.missed, "boundaries": self.boundaries, "label": self.label + self.taken, **nowhere}
+        found = {"missed": self.missed, "boundaries": self.boundaries, "label": self.label + self.taken}
+        return found | {"spurious": self.spurious if self.gold else 0, "goldless": 0 if self.gold else self.spurious}
 
     @property
     def unknown(self) -> bool:
-        """Most of its predictions can't be judged: its scores are of the others alone."""
+        """Whether most of its predictions can't be judged, so that its scores say little."""
         return self.unjudged > self.right + self.boundaries + self.taken + self.spurious
 
 
 class Metrics(msgspec.Struct):
     """The scores of a pipeline, as the evaluation writes them.
 
-    texts (int): those scored.
+    texts (int): the number of scored texts.
+    all_gold (AllScores): of entities, against every accepted span, even one that no tokens represent. Predictions of a
+        label without gold count, too.
+    all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None if no
+        gold overlaps.
+    calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
     unscored (int): predictions that can't be judged.
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
-    all_gold (AllScores): against every accepted span, also those that no token boundaries represent. Predictions of a
-        label without gold count, too.
-    all_spans (AllScores | None): all spans that a per-label recognizer found, which may overlap, against all gold; None
-        where no gold overlaps.
-    calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
     mistakes (dict): of each label.
-    agreement (dict): of the annotators, for each label that they marked twice.
-    seen (Seen | None): those that the pipeline was trained on; None if it has no digests of its texts.
-    texts_digest, predictions_digest (str): the same for the same texts, and for the same tables of pairs.
-    pipeline_digest (str): of the files of the pipeline that was evaluated.
+    seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
+    texts_digest, predictions_digest (str): equal for equal texts, and for equal tables of pairs.
+    pipeline_digest (str): of the pipeline's files.
     labelwise (str): the version that evaluated it.
     """
 
@@ -123,7 +109,6 @@ class Metrics(msgspec.Struct):
     unscored: int = 0
     untaught: list[str] = []
     mistakes: dict[str, Mistakes] = {}
-    agreement: dict[str, Agreement] = {}
     seen: Seen | None = None
     texts_digest: str = ""
     predictions_digest: str = ""
@@ -132,20 +117,14 @@ class Metrics(msgspec.Struct):
 
 
 def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
-    """Compute the scores of all spans (micro average), the mean of the labels (macro average), and each label's.
-
-    counts (np.ndarray): right, predicted and gold, for each label.
-    """
+    """Compute scores from the right, predicted and gold spans of each label."""
     by_label = {label: prf(*row) for label, row in zip(labels, counts.tolist(), strict=True)}
     micro = prf(*counts.sum(0).tolist())
     return AllScores(micro.p, micro.r, micro.f, micro.support, macro=macro(by_label.values()), labels=by_label)
 
 
 def prf(right: int, predicted: int, gold: int) -> Scores:
-    """Compute precision, recall and their harmonic mean with the very formula of spaCy's PRFScore (spacy/scorer.py).
-
-    RETURNS (Scores): without any span, None for all but `support`.
-    """
+    """Compute precision, recall and F1 with the formula of spaCy's PRFScore; without any span, they are None."""
     if not predicted and not gold:
         return Scores(None, None, None, 0)
     p, r = right / (predicted + 1e-100), right / (gold + 1e-100)
@@ -153,7 +132,7 @@ def prf(right: int, predicted: int, gold: int) -> Scores:
 
 
 def macro(scores: Iterable[Scores]) -> Scores:
-    """Average scores over the labels that have gold; None if none has."""
+    """Average scores over the labels that have gold; they are None if no label has."""
     defined = [score for score in scores if score.support]
     if not defined:
         return Scores(None, None, None)
@@ -162,7 +141,7 @@ def macro(scores: Iterable[Scores]) -> Scores:
 
 
 def describe_seen(metrics: Metrics) -> str:
-    """Describe whether a pipeline was trained on scored texts, without a full stop; empty if it was trained on none."""
+    """Describe whether a pipeline was trained on scored texts, without a full stop; empty if it wasn't."""
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:
         f, without = ("unknown" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))

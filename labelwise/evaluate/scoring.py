@@ -1,10 +1,10 @@
 """The metrics of an evaluation, as queries of its tables.
 
-Spans are compared in characters: one is right if start, end and label are. Gold is every accepted span: one that tokens
-can't represent counts as missed, so that losing gold can't improve a score.
+Spans are compared in characters: a prediction is right if start, end and label are those of a gold span. Gold is every
+accepted span: one that tokens can't represent counts as missed, so that losing gold can't improve a score.
 
-A label is scored only on texts that are complete for it, and elsewhere on the spans that were judged: what spaCy's
-scorer does with missing values (it ignores predictions, but counts gold) would make precision too high there.
+A label is scored on texts that are complete for it, and elsewhere on the spans that were judged. spaCy's scorer ignores
+predictions on missing values, but counts gold there, which makes precision too high.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,9 @@ RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_vali
 
 
 def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) -> Metrics:
-    """Compute the metrics, the same for equal tables.
+    """Compute the metrics of some labels; equal tables have equal metrics.
 
-    labels (Sequence[str]): those of the corpus.
-    seen_known (bool): the texts that the pipeline was trained on are known.
+    seen_known (bool): it is known which texts the pipeline was trained on.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
@@ -55,7 +54,7 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
 def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Count the spans of each text, for BLOCK texts at a time.
 
-    YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were seen.
+    YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were trained on.
     """
     for texts, pairs in tables.groups(("key", "seen"), ("key", "kind", "gold_label", "predicted_label")):
         kinds = pairs["kind"].cast(pa.string())
@@ -64,9 +63,8 @@ def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndar
         gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
         right = pc.equal(kinds, "right").to_numpy()
         counts = np.zeros((len(texts), len(labels), 3), int)
-        for column, (label, chosen) in enumerate(
-            ((gold, right), (predicted, judged & (predicted >= 0)), (gold, gold >= 0))
-        ):
+        columns = (gold, right), (predicted, judged & (predicted >= 0)), (gold, gold >= 0)
+        for column, (label, chosen) in enumerate(columns):
             np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
         seen = texts["seen"].fill_null(False).to_numpy()
         for start in range(0, len(texts), BLOCK):
@@ -74,13 +72,13 @@ def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndar
 
 
 def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
-    """Number the values of a column by their places in a list; -1 for null, and for what isn't in it."""
+    """Return the place of each value of a column in a list; -1 for null, and for what isn't in the list."""
     found = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
     return found.fill_null(-1).to_numpy()
 
 
 def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
-    """Compute the interval of each F1, of labels and their averages; it is Wilson's where all spans are right, or none.
+    """Compute the interval of each label's F1, and of their averages; Wilson's where all spans are right, or none.
 
     RETURNS (list): lower and upper ends; None where too few docs have spans.
     """
@@ -114,18 +112,15 @@ def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]
 
 
 def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
-    """Score all spans that were found, which may overlap; None where gold doesn't, or if they have no probability."""
+    """Score all spans of a per-label recognizer, which may overlap; None if no gold does, or if there is none."""
     if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), ())):
         return None
     pairs = tables.read_pairs(["kind", "gold_label", "predicted_label", "gold_probability", "probability"])
-    if (
-        not pairs["probability"].is_valid().to_numpy().any()
-        and not pairs["gold_probability"].is_valid().to_numpy().any()
-    ):
+    if pairs["probability"].null_count == pairs["gold_probability"].null_count == len(pairs):
         return None
 
     def tally(rows: pa.Table, side: str) -> np.ndarray:
-        """Count the labels of gold, or of predictions."""
+        """Count the spans of each label, of gold or of predictions."""
         found = numbers(rows[side], labels)
         return np.bincount(found[found >= 0], minlength=len(labels))
 
@@ -136,7 +131,7 @@ def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
 
 
 def measure_calibration(tables: Tables) -> float | None:
-    """Compute the calibration error of all spans that were found and can be judged: those that are gold are right."""
+    """Compute the calibration error of all spans that were found and can be judged; those that are gold are right."""
     rows = tables.read_pairs(["kind", "probability", "gold_probability"], pc.field("kind") != "unjudged").to_pylist()
     found = [(row["probability"], row["kind"] == "right") for row in rows if row["probability"] is not None]
     elsewhere = [row["gold_probability"] for row in rows if row["kind"] != "right"]

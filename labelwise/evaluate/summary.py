@@ -1,4 +1,4 @@
-"""What an evaluation prints: the scores of each label."""
+"""The table of scores that an evaluation prints."""
 
 from labelwise.base.console import figure, msg, print_table
 from labelwise.base.text import counted
@@ -6,10 +6,9 @@ from labelwise.evaluate.scores import Metrics, Scores
 
 
 def print_scores(metrics: Metrics, more: str) -> None:
-    """Print the scores of all spans, the mean of the labels, and each label's.
+    """Print the scores of all spans, their mean over the labels, and each label's, the lowest F1 first.
 
-    more (str): the file that has all of them; if there are many labels, those with the lowest F1 are printed, and those
-        without gold in one line.
+    more (str): the file that has all of them, if there are too many to print.
     """
     all_spans = [metrics.all_spans] if metrics.all_spans else []
     header = ["Label", "P", "R", "F1", "95%", *("F1 all spans" for _ in all_spans), "Support"]
@@ -22,7 +21,7 @@ def print_scores(metrics: Metrics, more: str) -> None:
     ]
     print_table(header, rows, more)
     if without := [label for label in metrics.all_gold.labels if label not in labels]:
-        msg.info(f"{counted(len(without), 'label')} without gold, of which no F1 is known: {', '.join(without)}")
+        msg.info(f"{counted(len(without), 'label')} without gold, so without F1: {', '.join(without)}")
 
 
 def _cells(row: Scores, *all_spans: Scores) -> list[str]:

@@ -4,14 +4,14 @@
 pair of gold and predicted span, or for one of them alone; see `pairs`. Both are sorted by the key of the text, and
 written text by text, in row groups of the same GROUP texts.
 
-A predicted span that can't be judged, as nobody looked for its label in the text, is "unjudged". A per-label recognizer
-finds spans that overlap, too: those that are no entities, and not gold, are "nested". Gold that tokens can't represent
-is a row like any other, with its cause.
+A predicted span that can't be judged, because nobody looked for its label in the text, is "unjudged". A per-label
+recognizer also finds spans that overlap: those that are neither entities nor gold are "nested". Gold that tokens can't
+represent is a row like any other, with its cause.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, zip_longest
+from itertools import accumulate, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,9 +29,9 @@ from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 
 GROUP = 1024  # texts of a row group
-ENOUGH = 5  # times that train has a form without the label, to contradict gold
-HARDLY = 0.05  # of them: how often it may mark the form all the same
-# Why a span is missed, by the form in train. Gold without token boundaries has the cause TOKENS, whatever its kind is.
+ENOUGH = 5  # times that train must have a form without the label to contradict gold
+HARDLY = 0.05  # the share of these at which it may still mark the form
+# Why a span is missed, by what train has of its form. Gold without token boundaries has the cause TOKENS in any case.
 TOKENS = "tokens"
 MISSED = ("known", "sometimes", "new", "unmarked", "otherwise", TOKENS)
 
@@ -78,7 +78,7 @@ PAIRS = pa.schema(
 
 
 class InTrain(NamedTuple):
-    """How often train marks a form with a label, how often it hasn't it, and how often it has which other label."""
+    """How often train marks a form with a label, and leaves it without; and its most frequent other label."""
 
     marked: int = 0
     free: int = 0
@@ -87,7 +87,7 @@ class InTrain(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The files of both tables."""
+    """The files of the two tables."""
 
     texts: Path
     pairs: Path
@@ -98,7 +98,7 @@ class Tables(NamedTuple):
         return cls(folder / "texts.parquet", folder / "pairs.parquet")
 
     def digest(self) -> str:
-        """Digest both files, by which metrics name the tables that they are computed from."""
+        """Digest both files, so that metrics can name the tables they were computed from."""
         digest = hashlib.blake2b(digest_size=8)
         for file in self:
             with file.open("rb") as opened:
@@ -115,7 +115,7 @@ class Tables(NamedTuple):
             yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
 
     def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
-        """Read some columns of the pairs, of all rows or of those for which an expression of pyarrow is true."""
+        """Read some columns of the pairs; of the rows for which an expression of pyarrow is true, or of all."""
         _open(self.pairs)
         table = parquet.read_table(self.pairs, columns=[*columns], filters=rows, partitioning=None)
         return table.unify_dictionaries()  # each row group has its own
@@ -133,9 +133,9 @@ def _open(file: Path) -> parquet.ParquetFile:
 def write_tables(
     predictions: Path, split: Path, labels: Sequence[str], tables: Tables, seen: np.ndarray | None = None
 ) -> None:
-    """Write both tables, in a pass over train and two over the split and its predictions.
+    """Write both tables, in one pass over train and two over the split and its predictions.
 
-    labels (Sequence[str]): all labels; predictions of others can't be judged.
+    labels (Sequence[str]): those that are scored; predictions of others can't be judged.
     seen (np.ndarray | None): digests of the texts that the pipeline was trained on, if it has them.
     RAISES (InputError): a file isn't what it should be, or they aren't about the same texts.
     """
@@ -158,22 +158,16 @@ def write_rows(
     seen: np.ndarray | None = None,
 ) -> None:
     """Write the rows of texts, sorted by key, each with what train has of its spans; None without token boundaries."""
+    docs = iter(docs)
     with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
-        rows: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-        for doc, in_train in docs:
-            gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
-            rows[0].append(_text_row(doc, gold, split, seen))
-            rows[1].extend(_pair_rows(doc, gold, split, labels, in_train))
-            if len(rows[0]) == GROUP:
-                _write(texts, pairs, *rows)
-        _write(texts, pairs, *rows)
-
-
-def _write(texts: Any, pairs: Any, text_rows: list[dict[str, Any]], pair_rows: list[dict[str, Any]]) -> None:
-    """Write a row group of each table, as long as it may be, and empty the rows."""
-    for writer, schema, rows in ((texts, TEXTS, text_rows), (pairs, PAIRS, pair_rows)):
-        writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=max(1, len(rows)))
-        rows.clear()
+        for group in iter(lambda: list(islice(docs, GROUP)), []):
+            text_rows, pair_rows = list[dict[str, Any]](), list[dict[str, Any]]()
+            for doc, in_train in group:
+                gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
+                text_rows.append(_text_row(doc, gold, split, seen))
+                pair_rows.extend(_pair_rows(doc, gold, split, labels, in_train))
+            texts.write_table(pa.Table.from_pylist(text_rows, TEXTS))
+            pairs.write_table(pa.Table.from_pylist(pair_rows, PAIRS), row_group_size=max(1, len(pair_rows)))
 
 
 def _read_both(split: Path, predictions: Path) -> Iterator[tuple[StoredDoc, PredictedDoc]]:
@@ -189,7 +183,7 @@ def _read_both(split: Path, predictions: Path) -> Iterator[tuple[StoredDoc, Pred
 
 
 def _places(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, TokenSpan | None]:
-    """Find spans among the tokens, each with the number of its label; None for one that has no token boundaries."""
+    """Map the spans of a text to tokens and the number of their label; to None without token boundaries."""
     number_of = {label: number for number, label in enumerate(forms.labels)}
     spans = sorted(span for span in {*doc.gold, *doc.predicted} if span[2] in number_of)
     found = zip(spans, stored.in_tokens(spans), strict=True)
@@ -197,14 +191,16 @@ def _places(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[S
 
 
 def _in_train(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
-    """Look up what train has of the forms of a text's spans; None for one that has no token boundaries."""
+    """Look up what train has of the forms of a text's spans; None without token boundaries."""
     places = _places(forms, stored, doc)
     known = [place for place in places.values() if place]
-    counts, marked = forms.counts(stored, known), forms.marked_as(stored, known)
-    marked[range(len(known)), [number for *_, number in known]] = 0
-    most = zip(marked.max(1, initial=0).tolist(), marked.argmax(1).tolist() if known else [], strict=True)
-    others = {place: (n, forms.labels[label] if n else None) for place, (n, label) in zip(known, most, strict=True)}
-    return {span: InTrain(*counts[place], *others[place]) if place else None for span, place in places.items()}
+    counts = forms.counts(stored, known)
+    found: dict[TokenSpan | None, InTrain | None] = {None: None}
+    for place, marked in zip(known, forms.marked_as(stored, known).tolist(), strict=True):
+        marked[place[2]] = 0
+        most = max(marked)
+        found[place] = InTrain(*counts[place], most, forms.labels[marked.index(most)] if most else None)
+    return {span: found[place] for span, place in places.items()}
 
 
 def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.ndarray | None) -> dict[str, Any]:
@@ -229,7 +225,7 @@ def _pair_rows(
     labels: Sequence[str],
     in_train: Mapping[SpanKey, InTrain | None],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a text."""
+    """Yield the pairs of a text."""
     found = {(start, end, label): p for start, end, label, p in doc.found}
     predicted, nested = (
         {span for span in doc.scored(spans) if span[2] in labels}
@@ -254,10 +250,7 @@ def _pair_rows(
             "predicted_form": other and doc.form(other),
             "probability": found.get(other) if other else None,
             "gold_probability": found.get(one) if one else None,
-            "marked": train.marked if train else 0,
-            "free": train.free if train else 0,
-            "otherwise": train.otherwise if train else 0,
-            "other_label": train and train.other_label,
+            **(train or InTrain())._asdict(),
             "before": doc.text[first : about[0]],
             "after": doc.text[about[1] : last],
         }
@@ -269,7 +262,7 @@ def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
 
 
 def _cause(kind: str, train: InTrain | None) -> str:
-    """Choose why a gold span isn't found: the kind of the mistake; of a missed one, what train has of its form."""
+    """Return the cause of a gold span: the kind of its pair, or, if it is missed, what train has of its form."""
     if kind == "right":
         return "found"
     if train is None:

@@ -1,4 +1,4 @@
-"""Whether a training stopped too early, by the curve of F1 on dev, and by what is missed though train has its words."""
+"""Did a training stop too early? Look at the curve of F1 on dev, and at missed spans whose words train marks."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ WORTH = 0.01  # what twice the steps must add to F1 on dev
 def train_longer(metrics: Metrics, curve: Curve | None) -> str:
     """Explain why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
 
-    It is if it misses more spans whose words train marks than it finds at all, or if twice the steps are worth it.
+    It is if it misses more spans whose words train marks than it finds in all, or if twice the steps are worth it.
     """
     if not curve or not curve.steps:
         return ""
@@ -27,10 +27,10 @@ def train_longer(metrics: Metrics, curve: Curve | None) -> str:
 def expect_gain(curve: Curve) -> float:
     """Estimate what twice the steps add to F1 on dev: nothing, if the last evaluation isn't the best.
 
-    The next doubling of the steps adds as many times what the last one added as that was of the one before, and never
-    more than the last one (Aitken's delta-squared process). Between evaluations, F1 is taken as rising evenly.
+    The gain of each doubling is a constant share of the gain before (Aitken's delta-squared process), and the next one
+    is never more than the last. Between evaluations, F1 is interpolated.
     """
-    if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or nothing is known of half of the steps
+    if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or the first half has no evaluation
         return 0.0
     steps = [0, *curve.steps]
     quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.f])

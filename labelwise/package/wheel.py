@@ -74,9 +74,9 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
     nlp, manifest = load_recognizer(model, corpus), read_manifest(corpus)
-    _, metrics, *_ = results = load_results(root, pipeline)
-    if metrics is None or results.merge is None:
-        raise InputError(f"{root / 'metrics'}: there are no scores of the pipeline; run evaluate-{pipeline}")
+    metrics, merge, *_ = load_results(root, pipeline)
+    if not merge.texts:
+        raise InputError(f"{root / 'metrics/merge.json'}: there are no counts of the merge; run the merge")
     if metrics.pipeline_digest != digest_folder(model):
         raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; run evaluate-{pipeline} again")
     if metrics.texts_digest != manifest.splits["test"].digest:
@@ -89,7 +89,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
             f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; run evaluate-{pipeline} again"
         )
     meta = describe(nlp, identity, metrics)
-    card = write_card(nlp, meta, metrics, results.merge, manifest, ship_at)
+    card = write_card(nlp, meta, metrics, merge, manifest, ship_at)
     with atomic(out, folder=True) as made:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"

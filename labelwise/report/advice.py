@@ -1,17 +1,17 @@
-"""The sentence that a report begins with, and the next step of each label.
+"""The verdict that a report begins with, and the next step of each label.
 
-An undertrained pipeline is trained longer, before anything else; see `train_longer`. Where test knows too little of
-most labels, nothing can be said until more test texts are annotated. Otherwise each label's next step removes the most
-of its mistakes, as far as there is evidence that it does; each mistake is of one kind, and one step removes it:
+An undertrained pipeline is trained longer, before anything else; see `undertrained`. If test says too little of most
+labels, it needs more texts first. Otherwise each label's next step is the one that removes the most of its mistakes, as
+far as there is evidence that it does. Each mistake is of one kind, and removed by one step:
 
-- missed: train hardly has such words, or marks them. Label more texts, if these are more than a third of the mistakes.
-- missed, where train leaves the words unmarked 19 times of twenty, or marks them otherwise; nowhere in gold; wrong
-  label; words that train marks less often than not. Fix annotations: as many as the check has findings for, in as many
-  texts. Of the last two, the others are learnt from more texts.
-- boundaries: decide where spans begin and end, as far as the check has findings; all, where it finds a quarter of them.
-  Other wrong boundaries are learnt from more texts.
-- no token boundary: no tokens represent gold. Split them.
-- a label without test gold: nothing is known of it but that its predictions count as mistakes.
+- Missed, and train hardly has the words, or marks them: label more texts, if these are more than a third of the
+  mistakes.
+- Missed, and train leaves the words unmarked 19 times of 20, or gives them another label; or nowhere in gold: fix
+  annotations, as many as the check has findings for, per text.
+- Wrong label, or words that train marks less often than not: the same; more texts teach those without a finding.
+- Wrong boundaries: decide where spans begin and end, as many as the check has findings for, or all if it finds a
+  quarter of them; more texts teach the others.
+- No token boundary: split the tokens.
 """
 
 from collections import Counter
@@ -33,14 +33,13 @@ from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.evaluate.undertrained import train_longer
 
-SOME = 3  # mistakes that a step removes, from which it is worth it,
-TENTH = 0.1  # if they are a tenth of the label's
-TEACHABLE = 1 / 3  # of a label's mistakes: how many must be missed for want of texts for more to help
+SOME = 3  # mistakes that a step must remove,
+TENTH = 0.1  # and the share of the label's mistakes
+TEACHABLE = 1 / 3  # of a label's mistakes: how many more texts must teach to be advised
 SURE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
 CASES = 30  # of the random sample, which says how many findings are right
-RANDOM = 100  # test texts that are annotated anew
+RANDOM = 100  # test texts to annotate
 FIX = "decide its cases on the card Fix"
-EXPORT = f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format"
 LABEL_MORE = "label more texts"
 FIX_CASES = "fix contradictions"
 BOUNDARIES = "decide its boundaries"
@@ -49,7 +48,7 @@ READ = "read its mistakes"
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
 MORE_TEST = "annotate more test texts"
 TEST_TEXTS = f"{command_line('export')} corpus to-annotate --splits test --format texts"  # in a random order
-# Each kind of mistake, in a legend and in a sentence.
+# What a legend and a sentence call each kind of mistake.
 KINDS = {
     "missed": ("missed", "missed spans"),
     "boundaries": ("wrong boundaries", "wrong boundaries"),
@@ -57,7 +56,7 @@ KINDS = {
     "spurious": ("nowhere in gold", "spans where gold has none"),
     "goldless": ("of labels without test gold", "predictions of labels without test gold"),
 }
-# Why a span is missed, and what removes it.
+# Why a span is missed, and what to do about it.
 REASONS = {
     "known": ("train marks the words", "label more"),
     "sometimes": ("train marks the words less often than not", "fix or label more"),
@@ -76,7 +75,7 @@ COMMANDS = {
 
 
 class Shares(NamedTuple):
-    """The shares of findings that are right: of those of boundaries, and of the others; 1 if they aren't known."""
+    """The shares of findings that are right, of boundaries and of the others; 1 if they are unknown."""
 
     boundaries: float = 1.0
     others: float = 1.0
@@ -86,13 +85,13 @@ UNKNOWN = Shares()
 
 
 class Advice(NamedTuple):
-    """What to think of a pipeline, and what to do next.
+    """The verdict on a pipeline, and what to do next.
 
     f (str): F1 of all spans, with its interval.
     verdict (str): "Ship", "Ship some", "Not yet" or "Can't tell".
     why (str): the rest of the sentence.
-    do (str): what to do first, with its command.
-    rows (list): labels, the one that costs the most first, each with its next step.
+    do (str): the first step, with its command.
+    rows (list): labels, the one with the most mistakes first, each with its next step.
     warnings (list): reasons not to trust the scores.
     """
 
@@ -109,44 +108,42 @@ def advise(
     curve: Curve | None,
     pipeline: str,
     ship_at: float,
-    found: Mapping[str, Counter[str]] | None = None,
-    merge: Ledger | None = None,
+    found: Mapping[str, Counter[str]],
+    merge: Ledger,
     *,
     sample: int = 0,
     shares: Shares = UNKNOWN,
 ) -> Advice:
     """Decide whether a pipeline may be used, and what to do next.
 
-    curve (Curve | None): of the training on dev.
-    pipeline (str): "cpu", "small" or "gpu".
-    found (Mapping | None): by label, how many findings of each kind the check has.
-    merge (Ledger | None): what became of the annotations.
-    sample (int): cases of the random sample that are to be decided yet.
+    found (Mapping): by label, how many findings of each kind the check has.
+    sample (int): cases of the random sample that nobody has decided yet.
     shares (Shares): of findings that are right, by that sample.
     """
     longer = train_longer(metrics, curve)
-    evidence = in_test(found or {}, metrics, merge, shares)
-    rows = []
+    evidence = in_test(found, metrics, merge, shares)
+    rows, removed = [], {}
     for row in rank_labels(metrics, ship_at):
         steps = removable(row, evidence.get(row.label, Counter()))
-        rows.append((row, next_step(row, ship_at, bool(longer), steps)))
-    decide = f"decide the {counted(sample, 'case')} drawn at random on the card Fix: they say how many of all are right"
-    sentence = _sentence(metrics, rows, longer, curve, pipeline, evidence, decide if sample else "")
+        step = next_step(row, ship_at, bool(longer), steps)
+        rows.append((row, step))
+        removed[row.label] = steps.get(step, 0)
+    sentence = _sentence(metrics, rows, removed, longer, curve, pipeline, sample)
     return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
 
 
 def _sentence(
     metrics: Metrics,
     rows: Sequence[tuple[RankedLabel, str]],
+    removed: Mapping[str, int],
     longer: str,
     curve: Curve | None,
     pipeline: str,
-    found: Mapping[str, Mapping[str, int]],
-    decide: str,
+    sample: int,
 ) -> tuple[str, str, str]:
     """Choose the verdict, its reason, and what to do first.
 
-    decide (str): that cases are to be decided, before any others are fixed; empty if they are.
+    removed (Mapping): how many mistakes each label's next step may remove.
     """
     labels = counted(len(rows), "label")
     ready = sum(row.verdict == "ship" and not row.close for row, _ in rows)
@@ -170,10 +167,10 @@ def _sentence(
     held = held or [(row, step) for row, step in rows if row.close]
     why = f"{reach}; {describe_mistakes(metrics)}"
     verdict = "Ship some" if ready else "Not yet"
-    removed = {row.label: removable(row, found.get(row.label, {})).get(step, 0) for row, step in held}
     row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != MORE_TEST))
-    if step in (FIX_CASES, BOUNDARIES) and decide:
-        return verdict, why, decide
+    if step in (FIX_CASES, BOUNDARIES) and sample:
+        cases = counted(sample, "case")
+        return verdict, why, f"decide the {cases} drawn at random on the card Fix: they show how many of all are right"
     command = COMMANDS.get(step, "")
     return verdict, why, f"{row.label}: {step}{': ' if command else ''}{command}"
 
@@ -182,12 +179,12 @@ def divide(metrics: Metrics) -> dict[str, int]:
     """Count all pairs of gold and predicted spans: those that are right, and each mistake once, by kind."""
     total: Counter[str] = Counter()
     for one in metrics.mistakes.values():
-        total.update({"found": one.right, **one.kinds, "label": one.label})  # not those of others, too
+        total.update({"found": one.right, **one.kinds, "label": one.label})  # `taken` is another's `label`
     return {kind: total[kind] for kind in ("found", *KINDS)}
 
 
 def describe_mistakes(metrics: Metrics) -> str:
-    """Describe how many mistakes there are, their most frequent kind, and the labels that are confused most often."""
+    """Count the mistakes in words, with their most frequent kind, and the labels that are confused most often."""
     kinds = divide(metrics)
     total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
     if not n:
@@ -203,10 +200,10 @@ def confusions(metrics: Metrics) -> list[str]:
 
 
 def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str, int]) -> str:
-    """Choose what to do about a label, in a few words.
+    """Choose the next step of a label.
 
     longer (bool): the pipeline is undertrained.
-    steps (Mapping): how many mistakes each may remove; see `removable`.
+    steps (Mapping): how many mistakes each step may remove; see `removable`.
     """
     if row.mistakes.unknown:
         return "annotate test texts"
@@ -216,16 +213,16 @@ def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str
         return MORE_TEST
     if row.verdict == "ship" and not row.close:
         return "ready"
-    if (row.scores.f or 0) >= ship_at:  # it may be good enough: the interval is too wide to tell
+    if (row.scores.f or 0) >= ship_at:  # it may be good enough, but the interval is too wide
         return MORE_TEST
     return max(steps, key=lambda step: steps[step]) if steps else READ
 
 
 def in_test(
-    found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger | None, shares: Shares
+    found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger, shares: Shares
 ) -> dict[str, Counter[str]]:
-    """Scale the findings of a check, which are of train and dev, to as many texts as test has, and to those right."""
-    texts = sum(n for split, n in merge.texts.items() if split != "test") if merge else 0
+    """Scale the findings of a check, in train and dev, to the number of test texts and to the share that is right."""
+    texts = sum(n for split, n in merge.texts.items() if split != "test")
     boundaries, others = (share * metrics.texts / texts if texts else share for share in shares)
     return {
         label: Counter(
@@ -235,29 +232,28 @@ def in_test(
     }
 
 
-def removable(row: RankedLabel, found: Mapping[str, int]) -> dict[str, int]:
-    """Count how many mistakes of a label each step may remove, each mistake once; few of them may be chance.
+def removable(row: RankedLabel, found: Counter[str]) -> dict[str, int]:
+    """Count how many mistakes of a label each step may remove, each mistake once; too few may be chance.
 
-    found (Mapping): findings of the check, by kind, in as many texts as test has. Each explains one mistake at most.
-        More texts may teach the other wrong labels and boundaries, too, but not what train contradicts, or gold hasn't;
-        and little of a label whose mistakes are mostly others than words that train hardly has, or marks.
+    found (Counter): findings of the check, by kind, in as many texts as test has; each explains one mistake at most.
+        More texts teach neither what train contradicts nor what gold lacks.
     """
-    one, causes = row.mistakes, row.mistakes.causes
-    boundaries, either = causes.get("boundaries", 0), causes.get("label", 0) + one.taken + causes.get("sometimes", 0)
-    contradicted = causes.get("unmarked", 0) + causes.get("otherwise", 0) + one.spurious
-    moved = min(boundaries, found.get(WRONG_BOUNDARIES, 0))
-    if moved >= SURE * boundaries:  # a check finds only the surest: what is a policy's question isn't learnt, either
+    one, causes = row.mistakes, Counter(row.mistakes.causes)
+    boundaries, either = causes["boundaries"], causes["label"] + one.taken + causes["sometimes"]
+    contradicted = causes["unmarked"] + causes["otherwise"] + one.spurious
+    moved = min(boundaries, found[WRONG_BOUNDARIES])
+    if moved >= SURE * boundaries:  # the check finds only the surest ones, and no text teaches a policy
         moved = boundaries
-    fixed = min(contradicted + either, sum(n for kind, n in found.items() if kind != WRONG_BOUNDARIES))
-    teachable = causes.get("known", 0) + causes.get("new", 0)
+    fixed = min(contradicted + either, found.total() - found[WRONG_BOUNDARIES])
+    teachable = causes["known"] + causes["new"]
     learnt = teachable + boundaries - moved + min(either, contradicted + either - fixed)
     if teachable <= TEACHABLE * row.total:
         learnt = 0
-    steps = {LABEL_MORE: learnt, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes.get("tokens", 0)}
+    steps = {LABEL_MORE: learnt, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes["tokens"]}
     return {step: n for step, n in steps.items() if n >= max(SOME, TENTH * row.total)}
 
 
-def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
+def warnings(merge: Ledger, metrics: Metrics) -> Iterator[ScoreWarning]:
     """Yield the reasons not to trust the scores."""
     if said := describe_seen(metrics):
         yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
@@ -273,8 +269,7 @@ def warnings(merge: Ledger | None, metrics: Metrics) -> Iterator[ScoreWarning]:
             f"Annotate {RANDOM} random test texts for the label in full, or declare it absent in datasets.yml, if it "
             "doesn't occur.",
         )
-    if merge:
-        yield from warnings_about_merge(merge, metrics.untaught)
+    yield from warnings_about_merge(merge, metrics.untaught)
 
 
 def format_f(metrics: Metrics) -> str:

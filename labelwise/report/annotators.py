@@ -1,4 +1,4 @@
-"""How far each person agrees with the others, by name: for a page that names people, as it is sent around."""
+"""How far each person agrees with the others, by name, for a page that may name people."""
 
 from collections import Counter
 from itertools import permutations
@@ -14,8 +14,8 @@ from labelwise.corpus.tables import read_groups
 class Agreed(NamedTuple):
     """A person's agreement with the others.
 
-    texts (int): that others annotated, too.
-    f (float | None): F1 with them over all labels; None if nobody marked anything.
+    texts (int): those that others annotated, too.
+    f (float | None): F1 with the others over all labels; None if nobody marked anything.
     labels (list): each label with its F1, the lowest first.
     """
 
@@ -26,9 +26,9 @@ class Agreed(NamedTuple):
 
 
 def read_annotators(corpus: Path) -> list[Agreed]:
-    """Compare each person's latest work with that of everybody else on the same texts; the least agreement comes first.
+    """Compare each person's latest answers with those of everybody else to the same texts; the lowest F1 comes first.
 
-    RAISES (InputError): the tables of the merge aren't there, or aren't what it writes.
+    RAISES (InputError): the tables of the merge are missing, or aren't what it writes.
     """
     texts, counts = Counter[str](), dict[str, dict[str, Counter[str]]]()
     for group in read_groups(corpus) if is_corpus(corpus) else ():

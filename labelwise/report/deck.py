@@ -1,19 +1,20 @@
-"""The cases that a report asks somebody to decide: findings of a check, without those decided.
+"""The cases that a report asks you to decide: the findings of a check that nobody has decided yet.
 
-Those that ask one question are a group, which one answer decides. How many findings are right is estimated from a
-random sample of all.
+Cases that ask the same question are a group, which one answer decides. How many findings are right is estimated from a
+random sample.
 """
 
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from math import exp
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from labelwise.annotations import answer_digest
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.corpus.answers import AnswerPlace, read_answers
@@ -24,83 +25,77 @@ from labelwise.report.advice import CASES, Shares
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MOST = 800  # cases on a page, from which no group is added
-NOTHING = answer_digest(())
+MOST = 800  # cases on a page, after which no group is added
 
+Case = dict[str, Any]  # a row of findings.jsonl, as `check` writes it
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
 
 
 class Deck(NamedTuple):
     """Findings that nobody has decided, the surest first.
 
-    counts (Mapping): of all of them, by label and kind.
     decided (Sequence[Decision]): one of each case that was decided.
     """
 
-    cases: list[dict[str, Any]]
-    counts: Mapping[str, Counter[str]] = {}
+    cases: list[Case]
     decided: Sequence[Decision] = ()
 
     @property
-    def total(self) -> int:
-        """The number of all findings."""
-        return len(self.cases)
-
-    def choose(self, costs: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Choose the cases of a page: whole groups, the best first, until there are MOST; and what the sample lacks.
-
-        costs (Mapping): how much worth it is to see to a label; a label that isn't named comes last. Of two labels, a
-            case counts for the one that is worth more.
-        RETURNS (list): cases, those of a group one after the other; `sample` is true of those in the sample, `listed`
-            of those in a group.
-        """
-        groups: dict[str, list[dict[str, Any]]] = {}
+    def counts(self) -> dict[str, Counter[str]]:
+        """Count the cases by label and kind."""
+        counts: dict[str, Counter[str]] = {}
         for one in self.cases:
-            groups.setdefault(one["group"] or str(len(groups)), []).append(one)
+            counts.setdefault(one["label"], Counter())[one["kind"]] += 1
+        return counts
+
+    def choose(self, costs: Mapping[str, int]) -> list[Case]:
+        """Choose the cases of a page: whole groups, the most worthwhile first, until there are MOST; and the sample.
+
+        costs (Mapping): the mistakes of each label to improve; others come last. A case of two labels counts for the
+            one with more mistakes.
+        RETURNS (list): cases, group by group; `listed` is true of those in whole groups, `sample` of those in the
+            sample.
+        """
+        groups: dict[str, list[Case]] = {}
+        for one in self.cases:
+            groups.setdefault(one["group"], []).append(one)
         sample = {id(one) for one in self.sample()}
-        chosen: list[dict[str, Any]] = []
+        chosen: list[Case] = []
         for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
             listed = len(chosen) < MOST
-            chosen += (
-                one | {"sample": id(one) in sample, "listed": listed} for one in group if listed or id(one) in sample
-            )
+            cases = (one | {"sample": id(one) in sample, "listed": listed} for one in group)
+            chosen += [one for one in cases if listed or one["sample"]]
         return chosen
 
-    def sample(self) -> list[dict[str, Any]]:
-        """Choose the cases that are in a random sample of CASES of all findings, and that nobody has decided.
+    def shuffle(self) -> list[Any]:
+        """List all findings in a random order, the same in each report: decisions, and cases that can be decided."""
+        numbers = {draw(one["key"], *_about(one)): one for one in self.cases if one["answers"]}
+        decided = [(draw(one.text, one.label, one.removed or one.added), one) for one in self.decided]
+        return [one for _, one in sorted([*numbers.items(), *decided], key=itemgetter(0))]
 
-        RETURNS (list): none if there are fewer than CASES.
-        """
-        decided = [draw(one.text, one.label, one.removed or one.added) for one in self.decided]
-        undecided = {draw(one["key"], *_about(one)): one for one in self.cases if one["answers"]}
-        first = sorted([*decided, *undecided])[:CASES]
-        if len(first) < CASES:
-            return []
-        return [undecided[number] for number in first if number in undecided]
+    def sample(self) -> list[Case]:
+        """List the cases to decide among the first CASES findings in random order; none if there are fewer findings."""
+        first = self.shuffle()[:CASES]
+        return [one for one in first if not isinstance(one, Decision)] if len(first) == CASES else []
 
     def estimate(self) -> "Estimate | None":
-        """Estimate how many findings are right from those decided of a random sample; None until CASES are decided."""
-        undecided = min((draw(one["key"], *_about(one)) for one in self.cases if one["answers"]), default=b"\xff")
-        drawn = [one for one in self.decided if draw(one.text, one.label, one.removed or one.added) < undecided]
-        told = [
-            (bool(one.removed and one.added), one.verdict == "gold is wrong")
-            for one in drawn
-            if one.verdict != "policy"
-        ]
-        if len(drawn) < CASES or not told:
+        """Estimate how many findings are right; None until the sample is decided."""
+        drawn = list(takewhile(lambda one: isinstance(one, Decision), self.shuffle()))
+        judged = [one for one in drawn if one.verdict != "policy"]
+        if len(drawn) < CASES or not judged:
             return None
-        sure = [wrong for _, wrong in told]
-        every = self.total + len(self.decided)
-        low, high = (round(share * every) for share in wilson_share(sum(sure), len(sure)))
-        return Estimate(every, len(sure), sum(sure), low, high, estimate_shares(told))
+        told = [(bool(one.removed and one.added), one.verdict == "gold is wrong") for one in judged]
+        every, wrong = len(self.cases) + len(self.decided), sum(is_wrong for _, is_wrong in told)
+        low, high = (round(share * every) for share in wilson_share(wrong, len(told)))
+        return Estimate(every, len(told), wrong, low, high, estimate_shares(told))
 
 
 class Estimate(NamedTuple):
     """How many findings are right.
 
-    findings (int): all that there were, decided or not.
-    sample, wrong (int): those that were drawn and decided; and in how many of them gold was wrong.
-    low, high (int): the ends of Wilson's interval of how many of all are right.
+    findings (int): all, decided or not.
+    sample, wrong (int): those drawn at random and decided; and those of them where gold was wrong.
+    low, high (int): Wilson's interval of how many of all are right.
     shares (Shares): by kind.
     """
 
@@ -113,55 +108,51 @@ class Estimate(NamedTuple):
 
 
 def estimate_shares(told: Sequence[tuple[bool, bool]]) -> Shares:
-    """Estimate the shares of findings that are right, from decided ones; all together are a prior, worth one of a kind.
+    """Estimate the shares of findings that are right, by kind; the share of all is a prior that is worth one finding.
 
-    told (Sequence): of each, whether it is about boundaries, and whether gold was wrong.
+    told (Sequence): of each decided one, whether it is about boundaries, and whether gold was wrong.
     """
     share = sum(wrong for _, wrong in told) / len(told)
     own = ([wrong for boundaries, wrong in told if boundaries == kind] for kind in (True, False))
     return Shares(*((sum(wrong) + share) / (len(wrong) + 1) for wrong in own))
 
 
-def _worth(group: Sequence[Mapping[str, Any]], costs: Mapping[str, int]) -> tuple[float, float]:
-    """Add up the probabilities that cases are right, times the label's cost; where it is 0, the surest come first."""
+def _worth(group: Sequence[Case], costs: Mapping[str, int]) -> tuple[float, float]:
+    """Estimate how many cases are right, times the label's mistakes; the surest group comes first among equals."""
     cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
     return cost * sum(1 / (1 + exp(-one["score"])) for one in group), group[0]["score"]
 
 
-def _about(case: Mapping[str, Any]) -> tuple[str, Sequence[int]]:
+def _about(case: Case) -> tuple[str, Sequence[int]]:
     start, end, label = case["current"] or case["proposed"]
     return label, (start, end)
 
 
 def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
-    """Give a case a random number, the same in each report."""
+    """Return the random number of a case, the same in each report."""
     return hashlib.blake2b(repr((text, label, *(span or ()))).encode("utf8"), digest_size=8).digest()
 
 
 def read_deck(root: Path) -> Deck:
-    """Read the findings of a project that nobody has decided; those of another corpus than there is now don't count.
+    """Read the findings of a project that nobody has decided, if they are of the corpus that there is now.
 
     RAISES (InputError): a file isn't what a check or a merge writes, or all findings are of another corpus.
     """
     corpus, rows = root / "corpus", read_decision_rows(root)
     digest = read_split(corpus / "train").digest if is_corpus(corpus) else ""
-    cases, decided = list_cases(rows), decided_spans(rows, corpus if digest else None)
+    decided, spans = list_cases(rows), decided_spans(rows, corpus if digest else None)
     files = [root / name for name in FILES if (root / name).is_file()]
     for file in files:
         try:
             with file.open("rb") as lines:
                 head, *findings = map(msgspec.json.decode, lines)
             if digest in ("", head["digest"]):
-                findings = [one for one in findings if not decided & spans_of(one)]
-                counts: dict[str, Counter[str]] = {}
-                for one in findings:
-                    counts.setdefault(one["label"], Counter())[one["kind"]] += 1
-                return Deck(findings, counts, cases)
+                return Deck([one for one in findings if spans.isdisjoint(spans_of(one))], decided)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{file}: not the findings of a check ({error}); run it again") from error
     if files:
         raise InputError(f"{files[-1]}: its findings are of another corpus; run `weasel run check`")
-    return Deck([], decided=cases)
+    return Deck([], decided)
 
 
 def read_decision_rows(root: Path) -> list[DecisionRow]:
@@ -174,30 +165,24 @@ def read_decision_rows(root: Path) -> list[DecisionRow]:
 
 
 def count_decided(root: Path, before: bytes) -> int:
-    """Count the cases that were decided since there were other rows of decisions."""
+    """Count the cases that were decided since a file of decisions had an earlier content."""
     then = {row.decision for row in decode_decisions(before)}
     return sum(one not in then for one in list_cases(read_decision_rows(root)))
 
 
 def decided_spans(rows: Sequence[DecisionRow], corpus: Path | None) -> DecidedSpans:
-    """Collect the spans that decisions name, of those whose answer hasn't changed.
-
-    corpus (Path | None): None if there is none: then all count.
-    """
-    made: dict[str, list[Decision]] = {}
-    for one in (row.decision for row in rows if row.decision):
-        made.setdefault(one.text, []).append(one)
-    if made and corpus:
-        answers = read_answers(corpus, made)
-        made = {text: [one for one in made[text] if _is_valid(one, found)] for text, found in answers}
-    return {(one.text, *span, one.label) for decisions in made.values() for one in decisions for span in one.spans}
+    """Collect the spans of the decisions whose answer hasn't changed in a corpus; of all, if there is none."""
+    decisions = [row.decision for row in rows if row.decision]
+    if decisions and corpus:
+        answers = dict(read_answers(corpus, {one.text for one in decisions}))
+        decisions = [one for one in decisions if _is_valid(one, answers.get(one.text, ()))]
+    return {(one.text, *span, one.label) for one in decisions for span in one.spans}
 
 
 def _is_valid(decision: Decision, answers: Sequence[AnswerPlace]) -> bool:
-    digests = (one.digests.get(decision.label, NOTHING) for one in answers if one.dataset == decision.dataset)
-    return decision.answer in digests
+    return decision.answer in {one.digest(decision.label) for one in answers if one.dataset == decision.dataset}
 
 
-def spans_of(finding: Mapping[str, Any]) -> DecidedSpans:
-    """List the spans that a finding is about."""
+def spans_of(finding: Case) -> DecidedSpans:
+    """Return the annotated span of a finding and the proposed one."""
     return {(finding["key"], *span) for span in (finding["current"], finding["proposed"]) if span}

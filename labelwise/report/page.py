@@ -1,8 +1,7 @@
-"""Make the report of a pipeline: one HTML page that needs nothing else, neither network nor files.
+"""Make the report of a pipeline: one HTML page that needs neither network nor other files.
 
-`results` reads what merge, training and evaluation have written, `deck` the findings of a check; `advice` says what to
-think of it, and the template draws it. It escapes all that comes from corpora. What isn't there is None, and the page
-says which command makes it. The same results make the same bytes, in any clone, on any day.
+`results` reads what merge, training and evaluation have written, and `deck` the findings of a check; `advice` judges
+them, and the template shows them. It escapes everything that comes from a corpus. Equal results make equal bytes.
 """
 
 import base64
@@ -23,24 +22,23 @@ from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
 from labelwise.base.text import SpanKey, counted
 from labelwise.compare.train_curve import read_train_curve
-from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.convert_brat import Report as ConvertedBrat
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISSED, TOKENS, Tables
-from labelwise.report.advice import EXPORT, KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
+from labelwise.report.advice import KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
 from labelwise.report.annotators import read_annotators
 from labelwise.report.deck import read_deck
 
 CURVE = "metrics/train_curve.json"
-MISTAKES = 1000  # different ones that a page has, at most
-NAMED = 3  # labels, or pairs of them that are confused
+MISTAKES = 1000  # different ones on a page, at most
+NAMED = 3  # labels, or confused pairs of them
 
 
 class Base(NamedTuple):
-    """An earlier evaluation, to tell the difference to.
+    """An earlier evaluation that the page compares with.
 
     name (str): of the git revision.
     decided (int): cases that were decided since.
@@ -61,78 +59,68 @@ def write_report(
     base: Base | None = None,
     ship_at: float = SHIP_AT,
     annotators: bool = False,
-) -> Advice | None:
-    """Write the report of a pipeline as an HTML page, and return what it says; None if nothing was evaluated.
+) -> Advice:
+    """Write the report of a pipeline as an HTML page, and return what it says.
 
     root (Path | str): the folder of the project.
     pipeline (str): "cpu", "small" or "gpu".
-    base (Base | None): an earlier evaluation.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    annotators (bool): name those who annotated: the page is sent around.
-    RAISES (InputError): there is nothing to report, a file isn't what it should be, or another process is writing it.
+    annotators (bool): name the people who annotated, though pages are sent around.
+    RAISES (InputError): nothing was evaluated, a file isn't what it should be, or another process is writing the page.
     """
     root = Path(root)
     with atomic(Path(out)) as path:
-        results, deck = load_results(root, pipeline), read_deck(root)
-        metrics, merge = results.metrics, results.merge
+        (metrics, merge, tables, curve), deck = load_results(root, pipeline), read_deck(root)
         estimate, sample = deck.estimate(), deck.sample()
         known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
-        advice = advise(metrics, results.curve, pipeline, ship_at, deck.counts, merge, **known) if metrics else None
-        held = {row.label: row.total for row, _ in advice.rows if row.verdict != "ship"} if advice else {}
-        chosen = deck.choose(held)
-        for answer in (answer for one in chosen for answer in one["answers"].values() if not annotators):
+        advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
+        cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship"})
+        for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
             answer["annotator"] = ""
         template = make_environment().get_template("report.html.jinja")
         page = template.render(
-            version=__version__,
             pipeline=pipeline,
             merge=merge,
             metrics=metrics,
             advice=advice,
             lacking=read_lacking(root),
             ship_at=ship_at,
-            bar=metrics and divide(metrics),
-            missed=metrics and divide_missed(metrics),
-            confused=confusions(metrics)[:NAMED] if metrics else [],
+            bar=divide(metrics),
+            missed=divide_missed(metrics),
+            confused=confusions(metrics)[:NAMED],
             estimate=estimate,
-            gold=sum(counts.total() for split, counts in merge.gold.items() if split != "test") if merge else 0,
             sample=len(sample),
-            annotated=lambda label: count_annotated(merge, label) if merge else [0, 0],
-            decide=command_line("decide"),
-            new=lacking_words(advice) if advice else [],
-            kinds=KINDS,
-            reasons=REASONS,
+            new=lacking_words(advice),
             base=base,
-            changes=metrics and base and compare_labels(metrics, base.metrics),
             deck=deck,
-            listed=sum(one["listed"] for one in chosen),
+            listed=sum(one["listed"] for one in cases),
             cards={
-                "cases": chosen,
-                "mistakes": list_mistakes(results.tables) if results.tables else [],
-                "gold": [row.label for row, _ in advice.rows if row.mistakes.gold] if advice else [],
+                "cases": cases,
+                "mistakes": list_mistakes(tables) if tables else [],
+                "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
                 "base": base.name if base else "",
                 "changed": [one._asdict() for one in base.changed[:MISTAKES]] if base else [],
                 "kinds": KINDS,
                 "reasons": REASONS,
             },
             people=read_annotators(root / "corpus") if annotators else [],
-            curve=metrics and read_train_curve(root / CURVE, metrics.pipeline_digest),
-            texts_per_100=count_texts_per_100(results.tables) if results.tables else {},
-            export=EXPORT,
+            curve=read_train_curve(root / CURVE, metrics.pipeline_digest),
+            texts_per_100=count_texts_per_100(tables) if tables else {},
         )
         path.write_text(page, encoding="utf8", newline="\n")
     return advice
 
 
 def read_lacking(root: Path) -> Mapping[str, int]:
-    """Read of how many test texts of the brat corpus there is no file of a kind that other splits have."""
+    """Count, by suffix, the test texts of a brat corpus that lack a file that other splits have."""
     file = root / "corpus" / "tasks" / REPORT
-    converted = msgspec.json.decode(file.read_bytes(), type=ConvertedBrat) if file.is_file() else None
-    return converted.lacking.get("test", {}) if converted else {}
+    if not file.is_file():
+        return {}
+    return msgspec.json.decode(file.read_bytes(), type=ConvertedBrat).lacking.get("test", {})
 
 
 def make_environment() -> Environment:
-    """Create the environment that renders the template: all values are escaped, and an unknown name is an error."""
+    """Create the environment of the template, which escapes all values, and refuses unknown names."""
     environment = Environment(
         loader=PackageLoader("labelwise.report"),
         autoescape=True,
@@ -147,23 +135,30 @@ def make_environment() -> Environment:
         "counted": counted,
         "json": json_in_page,
     }
-    environment.globals |= {"hash_of": hash_of}
+    environment.globals |= {
+        "version": __version__,
+        "hash_of": hash_of,
+        "kinds": KINDS,
+        "reasons": REASONS,
+        "decide": command_line("decide"),
+        "export": f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format",
+    }
     return environment
 
 
 def json_in_page(content: Any) -> Markup:
-    """Write JSON without the character that could end the element of a page that it stands in."""
+    """Write JSON without <, which could end the element of the page that it is in."""
     encoded = msgspec.json.encode(content).replace(b"<", b"\\u003c").decode()
     return Markup(encoded)  # noqa: S704  has no < in it
 
 
 def hash_of(text: str) -> str:
-    """Compute the hash by which a page's policy allows an inline script, and no other (CSP, level 2)."""
+    """Compute the hash by which a page's policy allows this inline script alone (CSP, level 2)."""
     return "sha256-" + base64.b64encode(hashlib.sha256(str(text).encode("utf8")).digest()).decode("ascii")
 
 
 def format_share(share: float) -> str:
-    """Write a share in percent; what is neither all nor nothing isn't rounded to either."""
+    """Write a share in percent, rounded to 0% or 100% only if it is."""
     if 0 < share < 0.01:
         return "< 1%"
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
@@ -177,24 +172,13 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
 
 
 def lacking_words(advice: Advice) -> list[RankedLabel]:
-    """List the labels whose next step is to label more, if they miss spans because train hardly has their words."""
+    """List the labels that need more texts because train hardly has the words of spans that they miss."""
     rows = [row for row, step in advice.rows if step == LABEL_MORE and row.mistakes.causes.get("new")]
     return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
 
 
-def count_annotated(merge: Ledger, label: str) -> list[int]:
-    """Count the gold spans of a label in train, and the texts that are complete for it."""
-    return [merge.gold.get("train", Counter())[label], merge.labels.get(label, Counter())["complete"]]
-
-
-def compare_labels(metrics: Metrics, base: Metrics) -> Mapping[str, float]:
-    """Compute the difference of F1 of each label that both have it of."""
-    before, now = ({label: one.shown().f for label, one in of.all_gold.labels.items()} for of in (base, metrics))
-    return {label: f - old for label, f in now.items() if f is not None and (old := before.get(label)) is not None}
-
-
 def count_texts_per_100(tables: Tables) -> dict[str, float]:
-    """Compute how many texts have 100 gold spans of each label, by the test texts that are complete for it."""
+    """Compute how many texts have 100 gold spans of each label, from the test texts that are complete for it."""
     texts, elsewhere, spans = 0, Counter[str](), Counter[str]()
     for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "gold_label")):
         uncovered = {row["key"]: {*row["partial"], *row["unknown"]} for row in group.to_pylist()}
@@ -206,7 +190,7 @@ def count_texts_per_100(tables: Tables) -> dict[str, float]:
 
 
 def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
-    """List mistakes, each form once, those made most often first; if they are many, the first ones of each label."""
+    """List mistakes, each form once, the most frequent first; if there are too many, those of each label."""
     names = ["kind", "gold_label", "predicted_label", "form", "predicted_form"]
     places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
     more = ["cause", "doc", "before", "after", "marked", "free", "otherwise", "other_label"]

@@ -26,8 +26,7 @@ def curve_of(tmp_path, docs=20, **right):
             for number in range(docs)
         ]
         files[share.replace("_", " ")] = tmp_path / share
-        with (tmp_path / share).open("wb") as file:
-            write_predictions(made, file)
+        write_predictions(made, tmp_path / share)
     return measure_curve(files, TEXTS, ["A", "B"], "of all")
 
 

@@ -233,8 +233,7 @@ def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, t
 def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(tmp_path):
     """Nor is a label of predictions alone one of the corpus. The list of predictions can be deleted."""
     docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], [], doc=f"sub/{name}.txt") for name in "12"]
-    with (tmp_path / "raw.jsonl").open("wb") as file:
-        write_predictions(docs, file)
+    write_predictions(docs, tmp_path / "raw.jsonl")
     predicted = tmp_path / "brat"
     export(tmp_path / "raw.jsonl", predicted / "batch", "brat")
     (predicted / "batch/sub/2.ann").write_text("T2\tB 0 1\t2\n")

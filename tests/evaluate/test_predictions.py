@@ -1,6 +1,5 @@
 """Saved predictions: what is written is read again, and what can be told right or wrong."""
 
-import io
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,9 +15,9 @@ ODD = ["", "a\r\nb\x85c\u2028d\u2029e\x0bf\x0cg\x1ch", "\x00", '"\\"', "e\u0301"
 
 
 def written(*docs: PredictedDoc) -> bytes:
-    file = io.BytesIO()
-    write_predictions(docs, file)
-    return file.getvalue()
+    with TemporaryDirectory() as folder:
+        assert write_predictions(docs, Path(folder) / "p.jsonl") == (len(docs), sum(doc.words for doc in docs))
+        return (Path(folder) / "p.jsonl").read_bytes()
 
 
 def read(content: bytes) -> list[PredictedDoc]:

@@ -38,13 +38,10 @@ def outputs(folder: Path) -> list:
 
 
 def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
-    ledger = json.loads((demo_corpus.parent / "merge.json").read_text())
-    agreement = {"PERSON": {"both": 3, "f": 0.75, "spans": 8, "texts": 2}, "DATE": {"both": 0, "spans": 0}}
-    (tmp_path / "merge.json").write_text(json.dumps({**ledger, "agreement": agreement}))
     out = tmp_path / "new" / "folder"
-    printed = evaluate(ruler, demo_corpus / "test", *outputs(out), "--merge-metrics", tmp_path / "merge.json")
+    printed = evaluate(ruler, demo_corpus / "test", *outputs(out))
     assert set(files_of(out)) == set(FILES)
-    assert {path.name for path in tmp_path.iterdir()} == {"merge.json", "new"}
+    assert {path.name for path in tmp_path.iterdir()} == {"new"}
     metrics = json.loads((out / "metrics.json").read_text())
     manifest, docs = read_manifest(demo_corpus), list(read_predictions(out / "predictions.jsonl"))
     assert metrics["texts"] == manifest.splits["test"].texts
@@ -52,7 +49,6 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     assert sum(words) == manifest.splits["test"].words, "its tokens are the corpus's"
     assert metrics["texts_digest"] == manifest.splits["test"].digest
     assert metrics["predictions_digest"] == Tables.of(out).digest()
-    assert metrics["agreement"] == {"PERSON": {"f": 0.75, "texts": 2}}
     assert list(metrics["all_gold"]["labels"]) == list(metrics["mistakes"]) == manifest.labels
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
     causes = [row["causes"] for row in metrics["mistakes"].values()]
@@ -70,7 +66,7 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     assert f"nobody judged them: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
     assert (out / "metrics.json").read_bytes().endswith(b"}\n")
-    again = [*outputs(tmp_path / "two"), "--merge-metrics", tmp_path / "merge.json", "--workers", 2]
+    again = [*outputs(tmp_path / "two"), "--workers", 2]
     assert evaluate(ruler, demo_corpus / "test", *again).split("Scores on")[0] == printed.split("Scores on")[0]
     assert files_of(tmp_path / "two") == files_of(out)
 
@@ -128,7 +124,6 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
         (ruler, demo_corpus / "none", (), "none: not a split of that corpus; give train or dev or test"),
         (ruler, test, ("--workers", 0), "--workers 0: give 1 or more"),
         (ruler, test, ("--workers", 2, "--gpu-id", 0), "--workers 2: give 1 or more, and 1 on a GPU"),
-        (ruler, test, ("--merge-metrics", "none.json"), "none.json: there is no such file; run the merge"),
     ):
         printed = evaluate(pipeline, split, tmp_path / "metrics.json", *options, status=1)
         assert message in printed

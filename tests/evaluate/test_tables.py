@@ -88,16 +88,14 @@ def test_train_is_counted_by_form_and_label(merging):
     for stored in (one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)):
         gold = sorted(stored.annotation.accepted)
         docs.append(PredictedDoc(text_key(stored.text).hex(), stored.text, [(3, 6, "A")], gold))
-    with (root / "p.jsonl").open("wb") as file:
-        write_predictions(docs, file)
+    write_predictions(docs, root / "p.jsonl")
     write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))
     names = ("marked", "free", "otherwise", "other_label")
     counts = {(row["form"], row["kind"]): tuple(row[name] for name in names) for row in rows_of(Tables.of(root))}
     assert counts["cat", "right"] == (2, 1, 0, None)
     assert counts["one cat", "label"] == (0, 4, 4, "A")
     assert measure(Tables.of(root), ["A", "B"]).mistakes["B"].causes == {"label": 1}
-    with (root / "p.jsonl").open("wb") as file:
-        write_predictions(docs[:1], file)
+    write_predictions(docs[:1], root / "p.jsonl")
     with pytest.raises(InputError, match=r"p\.jsonl: not the predictions for the texts of .*test; run the evaluation"):
         write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))
 

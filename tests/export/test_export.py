@@ -38,12 +38,13 @@ def write_predicted(
     unknown (Sequence[str]): the labels that the texts aren't complete for.
     name (str): of the document of each text.
     """
-    with path.open("wb") as file:
-        for text, found in docs.items():
-            scored = [span for span in found if len(span) == 4]
-            doc = PredictedDoc(text_key(text).hex(), text, [span[:3] for span in found], [], found=scored)
-            doc.doc, doc.uncovered = name.format(text), dict.fromkeys(unknown, "none")
-            write_predictions([doc], file)
+    made = []
+    for text, found in docs.items():
+        scored = [span for span in found if len(span) == 4]
+        doc = PredictedDoc(text_key(text).hex(), text, [span[:3] for span in found], [], found=scored)
+        doc.doc, doc.uncovered = name.format(text), dict.fromkeys(unknown, "none")
+        made.append(doc)
+    write_predictions(made, path)
     return path
 
 

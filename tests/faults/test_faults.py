@@ -83,7 +83,7 @@ ALL = (
     ),
     Command(
         *("evaluate", 8, evaluate_cli),
-        "training/cpu/model-best corpus/test metrics/cpu.json --tables training/cpu --merge-metrics metrics/merge.json",
+        "training/cpu/model-best corpus/test metrics/cpu.json --tables training/cpu",
         ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet"),
         (lambda root: read_revision("workspace", "cpu", root / "read", root),),
     ),

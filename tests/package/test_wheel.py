@@ -229,8 +229,11 @@ def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(ow
     ):
         file.write_text(json.dumps(metrics | other))
         refused(message)
+    file.write_text(json.dumps(metrics))
+    (own / "metrics/merge.json").unlink()
+    refused(r"metrics/merge\.json: there are no counts of the merge; run the merge")
     file.unlink()
-    refused("no scores of the pipeline; run evaluate-cpu")
+    refused(r"metrics/cpu\.json: there is no such file; run evaluate-cpu")
     shutil.rmtree(model)
     refused("no trained pipeline")
     spacy.blank("en").to_disk(model)

@@ -9,7 +9,6 @@ import msgspec
 
 from labelwise.base.text import SpanKey
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.scores import Agreement
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import InTrain, Tables, write_rows
 
@@ -68,7 +67,6 @@ def write_results(
     tables.texts.parent.mkdir(parents=True, exist_ok=True)
     write_rows(((doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in docs), "test", labels, tables)
     metrics = measure(tables, [*labels, "NEVER_SEEN"], seen_known=True)
-    metrics.agreement = {"PERSON": Agreement(0.93, 12)}
     metrics.pipeline_digest = "89abcdef01234567"
     metrics.predictions_digest = tables.digest()
     write_json(root / "metrics" / f"{pipeline}.json", msgspec.to_builtins(metrics))
@@ -77,6 +75,7 @@ def write_results(
         "spans": {"entity": 1680, "no token boundary": 5},
         "texts": {"train": 320, "dev": 40, "test": 40},
         "gold": {"train": {"PERSON": 700, "PLACE": 410}, "test": {"PERSON": 60}},
+        "agreement": {"PERSON": {"texts": 12, "both": 40, "spans": 86, "f": 0.93}},
         "digest": "0123456789abcdef",
         "labels": {label: {"complete": 400, "entity": 31, "gold": 31} for label in LABELS},
     }
@@ -101,7 +100,7 @@ def write_findings(path: Path) -> None:
         rest = {"better": words if proposed else "", "split": "train", "doc": "a/b & c.txt", "key": f"{n:024x}"}
         text = {"before": "They saw ", "after": " there.", "why": f"{words!r} may be wrong"}
         about = {
-            "group": "",
+            "group": f"{words!r} as {label}",
             "others": [],
             "score": (9.0, 9.0, 0.0, -1.0, -3.0)[n - 1],
             "kind": kind,
@@ -112,8 +111,8 @@ def write_findings(path: Path) -> None:
         return {**about, "current": current, "proposed": proposed, **rest, **text, **fields}
 
     rows = [
-        finding(1, None, (9, 14, "PLACE"), "Paris", group="'Paris' as PLACE", others=[(-9, -5, "PERSON")]),
-        finding(2, None, (9, 14, "PLACE"), "Paris", group="'Paris' as PLACE"),
+        finding(1, None, (9, 14, "PLACE"), "Paris", others=[(-9, -5, "PERSON")]),
+        finding(2, None, (9, 14, "PLACE"), "Paris"),
         finding(3, (9, 16, "DRUG"), (9, 16, "PERSON"), "Lithium"),
         finding(4, (9, 12, "PERSON"), None, "Ada", answers={}),
         finding(5, (9, 34, HOSTILE), None, HOSTILE),

@@ -1,6 +1,9 @@
 """The sentence, and the next step of each label: which causes lead to which advice."""
 
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -8,7 +11,7 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import Metrics, Mistakes, Seen
 from labelwise.evaluate.undertrained import expect_gain, train_longer
-from labelwise.report.advice import Shares, advise, warnings
+from labelwise.report.advice import Advice, Shares, advise, warnings
 from tests.evaluate.test_ranking import make_metrics as scored
 
 FLAT = Curve([100, 200, 300, 400], [0.6, 0.7, 0.69, 0.7])
@@ -27,6 +30,16 @@ def mistakes(right: int = 100, spurious: int = 0, unjudged: int = 0, taken: int 
     missed = sum(causes.values()) - boundaries - label
     confused = {"B": label} if label else {}
     return Mistakes(right, missed, spurious, boundaries, unjudged, label, taken, {"found": right, **causes}, confused)
+
+
+def advice_on(
+    metrics: Metrics,
+    found: Mapping[str, Counter[str]] = MappingProxyType({}),
+    merge: Ledger | None = None,
+    pipeline: str = "cpu",
+    **sample: Any,
+) -> Advice:
+    return advise(metrics, FLAT, pipeline, 0.8, found, merge or Ledger(), **sample)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +80,12 @@ def mistakes(right: int = 100, spurious: int = 0, unjudged: int = 0, taken: int 
     ],
 )
 def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, found, step):
-    advice = advise(make_metrics(A=one, B=mistakes()), FLAT, "cpu", 0.8, {"A": Counter(found)})
+    advice = advice_on(make_metrics(A=one, B=mistakes()), {"A": Counter(found)})
     assert {row.label: done for row, done in advice.rows}["A"] == step
 
 
 def test_what_has_reached_the_goal_is_ready():
-    advice = advise(make_metrics(0.9, A=mistakes(new=3), B=mistakes()), FLAT, "cpu", 0.8)
+    advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes()))
     assert [(row.verdict, step) for row, step in advice.rows] == [("ship", "ready")] * 2
     assert (advice.verdict, advice.why, advice.do) == ("Ship", "2 of 2 labels reach the goal", "weasel run package")
 
@@ -88,17 +101,17 @@ def test_what_has_reached_the_goal_is_ready():
 )
 def test_a_label_near_the_goal_is_close_and_not_counted(f_low, said, step):
     """Of 0.8: on another machine it may be above it, or below."""
-    advice = advise(make_metrics(f_low, A=mistakes(new=3), B=mistakes()), FLAT, "cpu", 0.8)
+    advice = advice_on(make_metrics(f_low, A=mistakes(new=3), B=mistakes()))
     assert f"{advice.verdict}: {advice.why}".startswith(said)
     assert [done for _, done in advice.rows] == [step, step]
     metrics = make_metrics(0.9, A=mistakes(new=3), B=mistakes())
     metrics.all_gold.labels["B"].f_low = f_low
-    said = advise(metrics, FLAT, "cpu", 0.8)
+    said = advice_on(metrics)
     assert (" 1 is close to it" in said.why) == (0.78 < f_low < 0.82)
 
 
 def test_where_nothing_is_known_of_some_labels_the_others_are_shipped():
-    advice = advise(make_metrics(0.9, A=mistakes(new=3), B=mistakes(right=3)), FLAT, "cpu", 0.8)
+    advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes(right=3)))
     assert [row.verdict for row, _ in advice.rows] == ["ship", "unknown"]
     assert (advice.verdict, advice.why, advice.do) == (
         "Ship some",
@@ -112,7 +125,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
     merge = Ledger(texts=Counter(train=150, dev=50, test=50))
     for findings, step in ((124, "fix contradictions"), (116, "label more texts")):
         metrics = make_metrics(A=mistakes(right=60, unmarked=40, new=30), B=mistakes())
-        advice = advise(metrics, FLAT, "cpu", 0.8, {"A": Counter(missing=findings)}, merge)
+        advice = advice_on(metrics, {"A": Counter(missing=findings)}, merge)
         assert advice.rows[0][1] == step
 
 
@@ -159,7 +172,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
     ],
 )
 def test_the_sentence_says_what_to_do_first(labels, said, do):
-    advice = advise(make_metrics(**labels), FLAT, "gpu", 0.8)
+    advice = advice_on(make_metrics(**labels), pipeline="gpu")
     assert f"{advice.verdict}: {advice.why}" == said
     assert advice.do.startswith(do)
 
@@ -186,19 +199,19 @@ def test_the_sentence_says_what_to_do_first(labels, said, do):
 )
 def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_is_worth(one, sample, shares, do):
     found = {"A": Counter({"missing": 30, "wrong boundaries": 30})}
-    advice = advise(make_metrics(A=one), FLAT, "cpu", 0.8, found, sample=sample, shares=shares)
+    advice = advice_on(make_metrics(A=one), found, sample=sample, shares=shares)
     assert advice.do.startswith(do)
 
 
 def test_without_gold_f_is_unknown():
-    advice = advise(make_metrics(A=Mistakes()), FLAT, "cpu", 0.8)
+    advice = advice_on(make_metrics(A=Mistakes()))
     assert (advice.f, advice.verdict) == ("unknown", "Can't tell")
 
 
 def test_texts_that_were_trained_on_say_nothing():
     metrics = make_metrics(0.9, A=mistakes())
     metrics.seen = Seen(7, 0.5)
-    advice = advise(metrics, FLAT, "cpu", 0.8)
+    advice = advice_on(metrics)
     assert (advice.verdict, advice.why) == ("Can't tell", "7 of the test texts were trained on")
 
 
@@ -243,4 +256,4 @@ def test_warnings_are_about_test_and_the_merge():
     assert said[0] == "No gold of label B in test: scores say nothing about it."
     assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."
     assert said[2] == "2 rows or spans can't be used."
-    assert list(warnings(None, make_metrics(A=mistakes()))) == []
+    assert list(warnings(Ledger(), make_metrics(A=mistakes()))) == []

@@ -176,7 +176,7 @@ def test_cases_are_filtered_and_the_next_one_is_announced(show):
     assert "1 of 1: wrong label. They saw Lithium there." in page.inner_text("#next")
     press(page, "w")
     assert page.input_value("#find") == "wrong labelw"
-    assert "These were all." in page.inner_text(CASE)
+    assert "No more cases." in page.inner_text(CASE)
     page.fill("#find", "warsaw")
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Warsaw"]
 

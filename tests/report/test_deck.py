@@ -46,7 +46,7 @@ def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, mer
         add_decisions(root / "others.jsonl", root / "assets/decisions", root / "corpus")
     add_decisions(root / "saved.jsonl", root / "assets/decisions", root / "corpus")
     deck = read_deck(root)
-    assert (len(deck.cases), deck.total, len(deck.decided), count_decided(root, b"")) == (2, 2, 1, 1)
+    assert (len(deck.cases), len(deck.decided), count_decided(root, b"")) == (2, 1, 1)
     assert texts() == before[1:]
     merging.declared.clear()
     texts("a", [task(text) for text in TEXTS[:3]])
@@ -57,9 +57,9 @@ def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, mer
     assert sorted(texts("b", anew)) == TEXTS[:3]
 
 
-def case(number: int, label: str = "A", group: str = "", score: float = 1.0) -> dict[str, Any]:
+def case(number: int, label: str = "A", group: str | None = None, score: float = 1.0) -> dict[str, Any]:
     answers = {label: {"dataset": "d", "file": "f", "answer": "0" * 12}}
-    about = {"key": f"{number:024x}", "label": label, "kind": "missing", "group": group, "score": score}
+    about = {"key": f"{number:024x}", "label": label, "kind": "missing", "group": group or str(number), "score": score}
     return {**about, "current": None, "proposed": (0, 3, label), "answers": answers}
 
 

@@ -88,9 +88,14 @@ def test_a_curve_of_learning_is_shown_if_it_is_of_this_pipeline(own):
 SECTIONS = {
     "gold": ["train marks the words"],
     "ship": ["No label reaches the goal"],
-    "label": ["No label misses spans of which more texts would show the words", "weasel run predict", "--format brat"],
+    "label": ["No label misses spans because train lacks their words", "weasel run predict", "--format brat"],
     "fix": ["Save, then python -m scripts.decide"],
-    "labels": ["1 label without test gold, of which no F1 is known: NEVER_SEEN.", "label more texts"],
+    "labels": [
+        "1 label without test gold, so without F1: NEVER_SEEN.",
+        "label more texts",
+        "Annotators agree",
+        "0.93 12 texts",
+    ],
     "mistakes": [],
     "trust": ["No gold of label NEVER_SEEN in test"],
 }
@@ -113,7 +118,10 @@ def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, tm
     """The other pipelines have a transformer."""
     write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
     shown = Page(render(tmp_path, pipeline)).text("label")
-    assert "test spans are missed, and train hardly has their words; 100 more spans are in about 100 texts." in shown
+    assert (
+        "test spans are missed, and train hardly has their words; for 100 more spans, annotate about 100 texts."
+        in shown
+    )
     assert ("weasel run small" in shown) == (pipeline == "cpu")
 
 
@@ -131,16 +139,17 @@ def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marke
     write_results(tmp_path, docs, in_train=(0, 0))
     page = Page(render(tmp_path, "cpu")).text("label")
     assert " train hardly has their words" in page
-    assert ("100 more spans are in about 100 texts." in page) == ("100 more spans" in page) == said
+    assert ("for 100 more spans, annotate about 100 texts." in page) == ("for 100 more spans" in page) == said
 
 
 def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it_is_an_error(own):
     (own / "training/check/findings.jsonl").unlink()
     (own / "training/cpu/pairs.parquet").unlink()
+    (own / "metrics/merge.json").unlink()
     page = Page(render(own, "cpu"))
-    assert "Nothing contradicts the rest" in page.text("fix")
+    assert "No annotation contradicts the others" in page.text("fix")
     assert "PERSON" in page.text("labels")
-    with pytest.raises(InputError, match="there is nothing to report about pipeline 'gpu'; run evaluate-gpu"):
+    with pytest.raises(InputError, match=r"metrics/gpu\.json: there is no such file; run evaluate-gpu, or"):
         render(own, "gpu")
 
 
@@ -208,7 +217,7 @@ def test_after_a_fix_the_page_says_what_it_was_worth(own):
     before.all_gold.f -= 0.1
     before.all_gold.labels["PLACE"].f -= 0.2
     html = render(own, "cpu", base=Base("HEAD", before, 68))
-    assert f"You decided 68; F1 was\n{before.all_gold.f:.3f} at HEAD" in html
+    assert f"You decided 68 cases. F1 was\n{before.all_gold.f:.3f} at HEAD and is" in html
     assert "+0.200" in Page(html).text("labels")
     assert "You decided" not in render(own, "cpu", base=Base("main", before))
     assert "F1 was" not in render(own, "cpu")
@@ -232,11 +241,11 @@ def test_from_a_sample_that_is_decided_the_page_says_how_many_findings_are_right
     page = Page(render(own, "cpu"))
     fix, bar = page.text("fix"), page.text("gold")
     if cases < 30:
-        assert "drawn at random, of which" not in fix
-        assert "an inference" not in bar
+        assert "drawn at random." not in fix
+        assert "inference" not in bar
     else:
-        assert "Gold is wrong in 27 to 31 of 31 suspects, by 30 drawn at random, of which 30 were wrong." in fix
-        assert "27 to 31 are wrong: 4% to 5% of gold there. If test is annotated like them, so is its gold" in bar
+        assert "Gold is wrong in 27 to 31 of 31 suspects: it was wrong in 30 of 30 drawn at random." in fix
+        assert "27 to 31 are wrong: 4% to 5% of gold there. If test is annotated alike, as much of its gold" in bar
 
 
 def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
@@ -324,7 +333,7 @@ def test_labels_near_the_goal_are_named_and_nothing_is_packaged_where_none_ships
     low = {label: metrics.all_gold.labels[label].f_low for label in LABELS}
     best = max(LABELS, key=low.__getitem__)
     above = page(low[best] + 0.01)
-    assert f"Close to the goal, above or below by the machine: {best}" in above.text("ship")
+    assert f"So close to the goal that another machine may decide otherwise: {best}" in above.text("ship")
     assert "weasel run package" not in above.text("ship")
     assert f"{best} hold, close" in above.text("labels")
     assert f"{best} ship, close" in page(low[best] - 0.01).text("labels")

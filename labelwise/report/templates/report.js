@@ -25,7 +25,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
 function sortBy(table, headers, column) {
   closeCard();
   const number = table.tBodies[0].rows[0]?.cells[column].dataset.value !== undefined;
-  const falling = headers[column].getAttribute("aria-sort") === "none" ? number : headers[column].getAttribute("aria-sort") === "ascending";
+  const before = headers[column].getAttribute("aria-sort");
+  const falling = before === "none" ? number : before === "ascending";
   headers.forEach((header) => header.setAttribute("aria-sort", "none"));
   headers[column].setAttribute("aria-sort", falling ? "descending" : "ascending");
   const value = (row) => (number ? row.cells[column].dataset.value : row.cells[column].textContent);
@@ -35,7 +36,7 @@ function sortBy(table, headers, column) {
   table.tBodies[0].append(...rows);
 }
 
-// A sentence as it is written, with its other spans. Offsets are those of characters, from the beginning of the span.
+// A sentence as it is written, with its other spans. Offsets count characters, from the start of the span.
 function sentence(one, [from, to]) {
   const [before, form] = [[...one.before], [...one.form]];
   const text = [...before, ...form, ...one.after];
@@ -53,8 +54,8 @@ function sentence(one, [from, to]) {
   return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""));
 }
 
-// A mistake in its sentence, and what train has of its words.
-function mistake(one) {
+// What is wrong, and what train has of the words.
+function describe(one) {
   const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `found ${one.predicted_label}`];
   const other = one.predicted_form && one.predicted_form !== one.form ? ` (found: ${one.predicted_form})` : "";
   const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "goldless" : one.kind][0];
@@ -63,22 +64,24 @@ function mistake(one) {
   const otherwise = one.otherwise ? `, of these ${times(one.otherwise)} as ${one.other_label}` : "";
   const train = `train has it ${times(one.marked)} as ${one.gold_label ?? one.predicted_label}, ${times(one.free)} without${otherwise}`;
   const parts = [kind + (one.count === 1 ? "" : `, ${times(one.count)}`), sides.filter(Boolean).join(", ") + other, reason, train, one.doc || one.key];
-  return { text: [...parts, one.before, one.form, one.after].join(" ").toLowerCase(), make: () => make(
-    "article", {}, sentence(one, one.span), make("div", { className: "note" }, parts.filter(Boolean).join("; ")),
-  ) };
+  return parts.filter(Boolean).join("; ");
 }
-const mistakes = cards.mistakes.map((one) => ({ ...mistake(one), labels: [one.gold_label, one.predicted_label] }));
 
-// What is won is no mistake any more, and what is lost is new: they are searched with the others.
+// A mistake in its sentence, and the text that a search looks at.
+const entry = (one, labels, note) => ({
+  labels,
+  text: [note, one.before, one.form, one.after].join(" ").toLowerCase(),
+  make: () => make("article", {}, sentence(one, one.span), make("div", { className: "note" }, note)),
+});
+
+// What is won isn't a mistake any more, and what is lost is a new one: a search looks at both, too.
+const mistakes = cards.mistakes.map((one) => entry(one, [one.gold_label, one.predicted_label], describe(one)));
 for (const one of cards.changed) {
-  const note = `${one.change} since ${cards.base}; ${cards.kinds[one.mistake][0]}; ${one.label}; ${one.text}`;
-  mistakes.push({ labels: [], text: `${note} ${one.before} ${one.words} ${one.after}`.toLowerCase(), make: () => make(
-    "article", {}, make("div", { className: "text", dir: "auto" }, one.before, make("mark", {}, one.words), one.after),
-    make("div", { className: "note" }, note),
-  ) });
+  const place = { ...one, form: one.words, span: [0, [...one.words].length], others: [] };
+  mistakes.push(entry(place, [], `${one.change} since ${cards.base}; ${cards.kinds[one.mistake][0]}; ${one.label}; ${one.text}`));
 }
 
-// The mistakes of a label beside its row, where the address ends with #label=NAME.
+// Show the mistakes of a label below its row, if the address ends with #label=NAME.
 function closeCard() {
   document.getElementById("card")?.closest("tr").remove();
 }
@@ -89,7 +92,7 @@ function showLabel() {
   const row = [...document.querySelectorAll(".sortable tbody tr")].find((one) => one.cells[0].textContent === label);
   const own = mistakes.filter(({ labels }) => labels.includes(label)).slice(0, OF_LABEL);
   if (!row) return;
-  const title = own.length ? `Mistakes of ${label} on test, those made most often first` : `No mistakes of ${label} on test`;
+  const title = own.length ? `Mistakes of ${label} on test, the most frequent first` : `No mistakes of ${label} on test`;
   const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...own.map((one) => one.make()));
   row.after(make("tr", {}, make("td", { colSpan: row.cells.length }, card)));
   card.focus({ preventScroll: true });
@@ -98,19 +101,19 @@ function showLabel() {
 addEventListener("hashchange", showLabel);
 showLabel();
 
-// All mistakes, of which somebody searches some.
+// Show the mistakes that a search finds.
 function search() {
   const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
   const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
   const shown = some.slice(0, SHOWN);
-  document.getElementById("found").textContent = `${shown.length.toLocaleString("en")} of ${some.length.toLocaleString("en")}, those made most often first`;
+  document.getElementById("found").textContent = `${shown.length.toLocaleString("en")} of ${some.length.toLocaleString("en")}, the most frequent first`;
   document.getElementById("list").replaceChildren(...shown.map((one) => one.make()));
 }
 document.getElementById("search")?.addEventListener("input", search);
 if (document.getElementById("search")) search();
 
-// Triage: one question at a time. This browser keeps each decision, an entry by its rows, until it is saved as decisions.jsonl: the tabs and
-// the later reports in a folder share them.
+// Triage, one question at a time. This browser keeps each decision until it is saved as decisions.jsonl; tabs, and later reports in the same
+// folder, share it.
 const KEPT = `labelwise decision ${location.pathname.replace(/[^/]*$/, "")} `;
 const SAMPLES = 3; // cases of a group that are shown
 const VERDICTS = { r: "gold is right", w: "gold is wrong", p: "policy" };
@@ -150,13 +153,14 @@ function tryToKeep(change) {
   }
 }
 
+const remember = (id, entry) => (entry ? kept.set(id, entry) : kept.delete(id));
+
 function put(id, entry) {
-  if (entry) kept.set(id, entry);
-  else kept.delete(id);
+  remember(id, entry);
   tryToKeep(() => (entry ? localStorage.setItem(KEPT + id, JSON.stringify(entry)) : localStorage.removeItem(KEPT + id)));
 }
 
-// What was saved, and isn't asked here, is forgotten.
+// Load the decisions, and forget those that were saved, and aren't asked about here.
 function load() {
   for (const key of Object.keys(localStorage).filter((name) => name.startsWith(KEPT))) {
     const id = key.slice(KEPT.length);
@@ -166,7 +170,7 @@ function load() {
   }
 }
 
-// The cases that are asked about, by what somebody wants to see.
+// Queue the cases that the fields of the card select, in groups.
 function fill() {
   const words = (document.getElementById("find")?.value ?? "").toLowerCase().split(/\s+/);
   const sampled = document.getElementById("queue")?.value === "sample";
@@ -174,7 +178,7 @@ function fill() {
   const cases = cards.cases.filter((one) => (sampled ? one.sample : one.listed) && words.every((word) => said(one).includes(word)));
   const groups = new Map();
   cases.forEach((one) => {
-    const name = sampled || !one.group ? one.id : one.group;
+    const name = sampled ? one.id : one.group;
     groups.set(name, [...(groups.get(name) ?? []), one]);
   });
   queue = [...groups.values()];
@@ -183,7 +187,14 @@ function fill() {
 }
 
 const open = (group) => group.filter((one) => one.rows.length && !kept.has(one.id));
-const asked = () => queue[at]?.[queue[at].length === 1 ? 0 : inside]; // the case, unless all of a group are asked about
+const single = () => queue[at]?.[queue[at].length === 1 ? 0 : inside]; // the case, unless all of a group are asked about
+
+// The cases that a verdict decides: a single one, or those of the group that are open, or all.
+function asked() {
+  const [one, group] = [single(), queue[at] ?? []];
+  if (one) return [one];
+  return open(group).length ? open(group) : group;
+}
 
 function skipDecided() {
   while (queue[at]?.some((one) => one.rows.length) && !open(queue[at]).length) at += 1;
@@ -223,28 +234,27 @@ function showCase() {
   showStatus();
   const group = queue[at];
   if (!group) {
-    shown.replaceChildren(make("p", {}, "These were all."));
+    shown.replaceChildren(make("p", {}, "No more cases."));
     return;
   }
-  const one = asked();
-  const [first, rest] = [one ?? open(group)[0] ?? group[0], open(group)];
-  const all = rest.length || group.length;
-  const button = (key, text, name = key) => {
-    const made = make("button", { type: "button" }, text, " ", make("kbd", {}, name));
+  const [one, rest, cases] = [single(), open(group), asked()];
+  const [first] = cases;
+  const button = (key, text) => {
+    const made = make("button", { type: "button" }, text, " ", make("kbd", {}, key));
     made.addEventListener("click", () => act(key));
     made.dataset.key = key;
     return made;
   };
-  const every = one || all === 1 ? "" : `, all ${all}`;
-  const buttons = first.rows.length ? [button("r", `Right as it is${every}`), button("w", (one || all === 1 ? proposal(first) : first.group) + every), button("p", `Ask${every}`)] : [];
+  const every = cases.length === 1 ? "" : `, all ${cases.length}`;
+  const change = cases.length === 1 ? proposal(first) : first.group;
+  const buttons = first.rows.length ? [button("r", `Right as it is${every}`), button("w", `${change}${every}`), button("p", `Ask${every}`)] : [];
   if (!one) buttons.push(button("e", "One by one"));
   else if (last && group.length > 1 && rest.length) buttons.push(button("a", `“${VERDICTS[last]}” again, for the other ${rest.length} of ${first.group}`));
   const question = group.length > 1 ? `${first.group}: ${group.length} cases` : first.kind;
-  const samples = one ? [one] : (rest.length ? rest : group).slice(0, SAMPLES);
-  const verdict = one ? kept.get(one.id)?.rows[0].verdict : rest.length ? "" : kept.get(first.id)?.rows[0].verdict;
+  const verdict = kept.get(first.id)?.rows[0].verdict;
   shown.replaceChildren(
     make("div", { className: "note" }, `${at + 1} of ${queue.length} · ${first.label} · ${question}`),
-    ...samples.flatMap((each) => [sentence(each, each.current ?? each.proposed), make("div", { className: "note" }, placeOf(each))]),
+    ...cases.slice(0, SAMPLES).flatMap((each) => [sentence(each, each.current ?? each.proposed), make("div", { className: "note" }, placeOf(each))]),
     make("div", {}, make("strong", {}, verdict ? `${verdict} ` : ""), first.why),
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
   );
@@ -264,20 +274,19 @@ function undo(action) {
 }
 
 function act(key) {
-  const group = queue[at];
-  const one = asked();
-  const rest = group ? open(group) : [];
-  if (key === "k") [at, inside] = inside >= 0 ? [at, -1] : [Math.max(0, at - 1), -1];
+  const [one, group] = [single(), queue[at] ?? []];
+  const [rest, answered] = [open(group), asked().filter(({ rows }) => rows.length)];
+  if (key === "k") [at, inside] = [inside < 0 ? Math.max(0, at - 1) : at, -1];
   else if (key === "u" && actions.length) undo(actions.pop());
-  else if (!group) return false;
+  else if (!group.length) return false;
   else if (key === "j") advance();
   else if (key === "e" && !one) [inside, last] = [Math.max(0, group.indexOf(rest[0])), null];
   else if (key === "a" && one && last && group.length > 1 && rest.length) {
     decide(rest, last);
     inside = -1;
     advance();
-  } else if (key in VERDICTS && (one ?? group.find((each) => each.rows.length))?.rows.length) {
-    decide(one ? [one] : rest.length ? rest : group.filter((each) => each.rows.length), key);
+  } else if (key in VERDICTS && answered.length) {
+    decide(answered, key);
     last = one ? key : null;
     advance();
   } else return false;
@@ -298,8 +307,8 @@ function download() {
   saved.forEach((id) => put(id, { ...kept.get(id), saved: true }));
 }
 
-if (shown) tryToKeep(load);
-if (shown && (cards.cases.length || kept.size)) {
+tryToKeep(load);
+if (cards.cases.length || kept.size) {
   shown.hidden = false;
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
@@ -309,13 +318,11 @@ if (shown && (cards.cases.length || kept.size)) {
   });
   addEventListener("storage", ({ key, newValue }) => {
     if (!key?.startsWith(KEPT)) return;
-    const id = key.slice(KEPT.length);
-    if (newValue) kept.set(id, JSON.parse(newValue));
-    else kept.delete(id);
+    remember(key.slice(KEPT.length), JSON.parse(newValue));
     showCase();
   });
-  for (const [id, event] of [["queue", "change"], ["find", "input"]]) {
-    document.getElementById(id)?.addEventListener(event, () => {
+  for (const id of ["queue", "find"]) {
+    document.getElementById(id)?.addEventListener("input", () => {
       fill();
       showCase();
     });
