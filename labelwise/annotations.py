@@ -6,7 +6,7 @@ Readers make them of raw values, by `sources.clean`; from there on they never ch
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -77,6 +77,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     verdict (str | None): on this span alone; None where the task's answer holds.
     file, line: its own place, such as a line of brat's annotation file; empty where the task's holds.
     renamed (str): its label in the source, if the data set's declaration renames that.
+    problem (str): why it can't be used, and so has no offsets; empty if it can.
     """
 
     start: int
@@ -86,26 +87,14 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     file: str = ""
     line: int = 0
     renamed: str = ""
-
-
-class Unusable(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A span that can't be used: its label, and what is wrong with it. It costs nothing but itself.
-
-    verdict, file, line, renamed: see Span.
-    """
-
-    label: str
-    detail: str
-    verdict: Verdict | None = None
-    renamed: str = ""
-    file: str = ""
-    line: int = 0
+    problem: str = ""
 
 
 class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One answer to one question about one text.
 
     line (int): its place in its source, from 1.
+    unusable (tuple[Span, ...]): the spans that have a problem; each costs nothing but itself.
     answer (str): "accept", "reject" or "ignore"; another value can't be used.
     kind (str): what was asked for, as the row itself says.
     who (str): the annotator, or the session, as the source names them; empty if it names nobody.
@@ -120,7 +109,7 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     line: int
     text: str
     spans: tuple[Span, ...] = ()
-    unusable: tuple[Unusable, ...] = ()
+    unusable: tuple[Span, ...] = ()
     answer: str = "accept"
     kind: Kind = "complete"
     who: str = ""
@@ -130,6 +119,11 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     doc: str = ""
     uncovered: dict[str, State] = {}
     meta: dict[str, str] = {}
+
+    @property
+    def all_spans(self) -> tuple[Span, ...]:
+        """The usable spans, and behind them the others."""
+        return self.spans + self.unusable
 
 
 class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -148,7 +142,6 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 Found = Task | Problem  # what a reader yields
-AnySpan = TypeVar("AnySpan", Span, Unusable)
 
 
 def miscounted(line: int, there: int, what: str, read: int) -> Problem:
@@ -173,7 +166,7 @@ def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:
     )
 
 
-def _renamed(spans: Iterable[AnySpan], rename: Mapping[str, str]) -> Iterator[AnySpan]:
+def _renamed(spans: Iterable[Span], rename: Mapping[str, str]) -> Iterator[Span]:
     for span in spans:
         new = rename.get(span.label)
         yield span if new is None else msgspec.structs.replace(span, label=new, renamed=span.label)

@@ -117,6 +117,17 @@ def describe_seconds(seconds: float) -> str:
     return counted(round(seconds / 60), "minute") if seconds < 90 * 60 else counted(round(seconds / 3600), "hour")
 
 
+def name_counts(counts: Counter[Any], most: int | None = None) -> str:
+    """Write what was counted, the most frequent first.
+
+    most (int | None): how many are named; None for all.
+
+    >>> name_counts(Counter(LOC=3, PER=1200))
+    'PER (1,200), LOC (3)'
+    """
+    return ", ".join(f"{name} ({n:,})" for name, n in counts.most_common(most))
+
+
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Write a number with what it counts.
 

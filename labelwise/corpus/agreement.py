@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -59,18 +59,19 @@ def _numbered(versions: Sequence[Version]) -> list[Version]:
     return found
 
 
-def count_agreement(group: Group) -> tuple[dict[str, Counter[str]], dict[tuple[str, str, str], Counter[str]]]:
+def count_agreement(group: Group) -> tuple[Counter[Any], Counter[Any]]:
     """Compare what several people marked: "both" counts the spans with equal offsets, "spans" those of both together.
 
     RETURNS (tuple): the counts of each label, with the "texts" that several annotated; and of each label and each pair.
     """
-    labels: dict[str, Counter[str]] = {}
-    pairs: dict[tuple[str, str, str], Counter[str]] = {}
+    labels: Counter[Any] = Counter()
+    pairs: Counter[Any] = Counter()
     for _, found in find_versions(group):
         for label, versions in found.items():
-            labels.setdefault(label, Counter())["texts"] += 1
+            labels[label, "texts"] += 1
             for one, other in combinations(versions, 2):
                 same = {"both": len(one.marked & other.marked), "spans": len(one.marked) + len(other.marked)}
-                labels[label].update(same)
-                pairs.setdefault((label, one.who, other.who), Counter()).update(texts=1, **same)
+                labels.update({(label, name): n for name, n in same.items()})
+                pair = (label, one.who, other.who)
+                pairs.update({(pair, name): n for name, n in {"texts": 1, **same}.items()})
     return labels, pairs

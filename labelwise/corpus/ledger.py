@@ -40,14 +40,15 @@ class Doubt(NamedTuple):
 
 
 class Ledger(msgspec.Struct, kw_only=True):
-    """The counts of a merge; each is a query of its tables, see `queries`.
+    """The counts of a merge; each is a query of its tables, see `merge.ledger`.
 
     rows_read, spans_read (int): what was read; `rows` and `spans`, by outcome, add up to them.
     texts (Counter): by split, or by why they are in none: "no usable answer", "not covered" (policy `drop`).
     words (Counter): tokens, by split.
     labels (Table): of each label the accepted spans ("gold"), what became of them, the rejected spans, and the texts
         on which it is complete, partial or none. "learnt as well" isn't an outcome; see `split_gold`.
-    datasets (Table): of each data set, what it has and what became of it; see `queries.count_datasets`.
+    datasets (Table): of each data set its rows and texts; the rows that accept, reject, ignore, or are superseded; its
+        spans, and of these the entities, whoever marked them first, and those that lost, so that nothing learns them.
     same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
     complete (Table): texts that are complete for a label, by split and label.

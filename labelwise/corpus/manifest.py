@@ -123,10 +123,7 @@ def read_split(split: Path) -> SplitCounts:
 
 @contextmanager
 def unchanged(corpus: Path) -> Iterator[None]:
-    """Check at the end of a block that the corpus is the one of its beginning, so that all that was read fits together.
-
-    RAISES (InputError): a merge has replaced it, or is about to.
-    """
+    """Refuse at the end of a block a corpus that a merge has replaced, or is about to: what was read may not fit."""
     before = read_manifest(corpus)
     yield
     if not is_corpus(corpus) or read_manifest(corpus) != before:

@@ -117,18 +117,15 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
 
         for batch in batches:
             waiting.append(
-                [_to_batch(columns, schema) for columns, schema in zip(batch, SCHEMAS.values(), strict=True)]
+                [
+                    pa.record_batch([*map(pa.array, columns or [()] * len(schema), schema.types)], schema=schema)
+                    for columns, schema in zip(batch, SCHEMAS.values(), strict=True)
+                ]
             )
             if max(sum(one.num_rows for one in columns) for columns in zip(*waiting, strict=True)) >= GROUP_ROWS:
                 write()
         if waiting:
             write()
-
-
-def _to_batch(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    given = columns or [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(given, schema, strict=True)]
-    return pa.record_batch(arrays, schema=schema)
 
 
 def has_tables(folder: Path) -> bool:

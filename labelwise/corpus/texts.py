@@ -1,7 +1,7 @@
 """The Docs of a corpus beside the tables of its merge: both are in the order of the keys of texts."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -44,14 +44,13 @@ def read_groups_with_docs(
     merged, doubted (bool): the corpus has to be complete, and may have doubts.
     RAISES (InputError): a merge hasn't written the tables, or the files aren't those that it lists.
     """
-    docs = {split: _read_docs(partitions_of(corpus, split, doubted=doubted)) for split in SPLITS}
+    docs = {
+        split: chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split, doubted=doubted)))
+        for split in SPLITS
+    }
     for group in read_groups(corpus, merged=merged, doubted=doubted):
         columns = (group.texts[name].to_pylist() for name in ("text", "split"))
         of_group = ((key, next(docs[split])) for key, split in zip(*columns, strict=True) if split)
         yield group, of_group
         for _ in of_group:  # those that nobody wanted
             pass
-
-
-def _read_docs(partitions: Collection[Partition]) -> Iterator[StoredDoc]:
-    return chain.from_iterable(map(read_stored_docs, partitions))

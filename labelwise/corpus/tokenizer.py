@@ -205,10 +205,7 @@ class LearningTokenizer:
         self.words = 0
 
     def __call__(self, text: str) -> Doc:
-        """Tokenize a text.
-
-        RAISES (InputError): see `tokenize`.
-        """
+        """Tokenize a text; see `tokenize`."""
         tokenizer = self.nlp.tokenizer
         if isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
             new = set(WORDS_AND_SPACES.findall(text)) - self.known

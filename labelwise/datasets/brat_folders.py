@@ -51,10 +51,7 @@ class Folders:
             owners.append(name)
 
     def check(self) -> None:
-        """Check that no folders have the same texts, half of the smaller one's or more.
-
-        RAISES (InputError): some have.
-        """
+        """Refuse folders that have the same texts, half of the smaller one's or more."""
         sizes = Counter(name for owners in self._owners.values() for name in owners)
         common = Counter(pair for owners in self._owners.values() for pair in combinations(sorted(owners), 2))
         pairs = [pair for pair, n in common.items() if n >= FEW and 2 * n >= min(sizes[name] for name in pair)]

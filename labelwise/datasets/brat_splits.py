@@ -1,8 +1,6 @@
-"""The splits of a brat corpus: the folders that are named after them, and the kinds of files that one of them lacks."""
+"""The splits of a brat corpus: the folders that are named after them."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 
 from labelwise.corpus.manifest import Split
@@ -14,7 +12,6 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
     "test": "test",
 }
 Log = Callable[[str], object]
-USED = "used "  # begins the name of what counts files with labels that are asked for
 NAMED = 6  # folders that a message names
 
 
@@ -60,15 +57,3 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
 def _are_splits(names: Sequence[str]) -> bool:
     """Return whether folders, one or none, are named after a split."""
     return any(name.lower() in SPLIT_FOLDERS for name in names)
-
-
-def find_lacking(kinds: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    """Find the splits in which no document has a kind of annotation file that others use: it has labels asked for.
-
-    kinds (Mapping): by split, how many "documents" there are, how many have each kind, and how many use it (USED).
-    """
-    lacking: dict[str, dict[str, int]] = {}
-    for split, suffix in product(sorted(kinds), SUFFIXES):
-        if not kinds[split][suffix] and any(others[USED + suffix] for others in kinds.values()):
-            lacking.setdefault(split, {})[suffix] = kinds[split]["documents"]
-    return lacking

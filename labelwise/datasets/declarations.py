@@ -5,28 +5,17 @@ import re
 from collections.abc import Sequence
 from glob import glob, has_magic
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.datasets.entries import SYNTAX, Entry, check_renaming, read_all_entries
-from labelwise.sources.files import find_files, open_file, printable
+from labelwise.sources.files import SourceFile, find_files, open_file, printable
 from labelwise.sources.formats import DATABASE, JSON
 
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 NUMBERS = re.compile(r"([0-9]+)")
-
-
-class SourceFile(NamedTuple):
-    """A file of a data set, and its name in all that a merge writes: its path as declared, never an absolute one.
-
-    path (Path): absolute; links aren't resolved, as a name's suffix tells the format, and DVC's cache has none.
-    """
-
-    path: Path
-    name: str
 
 
 class DataSet(Entry, frozen=True):
@@ -69,19 +58,15 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 
 def list_sources(declarations: Sequence[Path]) -> list[Path]:
-    """List the files that a merge reads: those that declare data sets, and the data sets' own.
-
-    RAISES (InputError): see `load_datasets`.
-    """
+    """List the files that a merge reads: those that declare data sets, and the data sets' own; see `load_datasets`."""
     files = (file.path for dataset in load_datasets(declarations) for file in dataset.files)
     return [*dict.fromkeys(file for file, _ in read_all_entries(declarations)), *files]
 
 
 def _check_labels(dataset: DataSet, known: set[str]) -> None:
-    """Check the labels of a data set.
+    """Refuse a data set without labels, with an empty one, or whose `rename` or `absent` can't be meant so.
 
-    known (set[str]): those of all data sets.
-    RAISES (InputError): there is none, one is empty, or what `rename` and `absent` say can't be.
+    known (set[str]): the labels of all data sets.
     """
     where = f"data set {dataset.name!r}"
     if not dataset.labels:

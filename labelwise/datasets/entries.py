@@ -104,10 +104,7 @@ def read_entries(file: Path) -> list[Entry]:
 
 
 def decode_entries(content: bytes, file: Path) -> list[Entry]:
-    """Decode the content of a `datasets.yml`.
-
-    RAISES (InputError): it isn't a list of entries.
-    """
+    """Decode the content of a `datasets.yml`; see `read_entries`."""
     return decode_yaml(content, list[Entry], str(file), SYNTAX, words=True)
 
 
@@ -115,8 +112,6 @@ def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry
     """Yield the entries of files, of folders that have a `datasets.yml`, and of what patterns match, with their files.
 
     Entries that are to be skipped aren't among them.
-
-    RAISES (InputError): see `read_entries`.
     """
     for file in sorted(_expand(declarations)):
         yield from ((file, entry) for entry in read_entries(file) if not entry.skip)

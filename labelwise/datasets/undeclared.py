@@ -14,27 +14,18 @@ from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS
-from labelwise.datasets.declarations import SourceFile, find_sources
+from labelwise.datasets.declarations import find_sources
 from labelwise.datasets.entries import Entry
 from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
-from labelwise.sources.files import data_in, find_files, printable
+from labelwise.sources.files import SourceFile, data_in, find_files, printable
 from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
 from labelwise.sources.prodigy import find_names
 from labelwise.sources.tags import NO_LABEL
 
+ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".7z", ".rar", ".bz2", ".xz", ".zst")
 # What to do with files that can't be read, by the ends of their names.
 REMEDIES = {
-    (
-        ".zip",
-        ".tar",
-        ".tgz",
-        ".tar.gz",
-        ".7z",
-        ".rar",
-        ".bz2",
-        ".xz",
-        ".zst",
-    ): "unpack it (unzip, tar -x), and delete it",
+    ARCHIVES: "unpack it (unzip, tar -x), and delete it",
     (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
     (".txt",): "if its lines are tokens with tags, rename it to .conll",
 }
@@ -177,7 +168,7 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
         texts += 1
         labels.update(span.label for span in found.spans)
         if found.unusable:
-            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].detail})"
+            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].problem})"
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)

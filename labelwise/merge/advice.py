@@ -10,7 +10,7 @@ from pathlib import Path
 
 from labelwise.annotations import Reason
 from labelwise.base.environment import command_line
-from labelwise.base.text import counted
+from labelwise.base.text import counted, name_counts
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
@@ -33,17 +33,15 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         )
     replaced = Counter({f"{one} by {by}": n for one, of in ledger.replaced.items() for by, n in of.items()})
     if replaced:
-        names = ", ".join(f"{name} ({n:,})" for name, n in replaced.most_common(NAMED))
         yield ScoreWarning(
             f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
-            f"{names}.",
+            f"{name_counts(replaced, NAMED)}.",
             "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
         )
     if ledger.out_of_order:
-        names = ", ".join(f"{name} ({n:,})" for name, n in ledger.out_of_order.most_common(NAMED))
         yield ScoreWarning(
             f"Times and the order of files disagree on the latest of {counted(ledger.out_of_order.total(), 'answer')}: "
-            f"{names}.",
+            f"{name_counts(ledger.out_of_order, NAMED)}.",
             "Times decide if all answers have one. In datasets.yml, list the oldest export first.",
         )
     if ledger.unknown_annotators:

@@ -16,14 +16,14 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import Staging
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
+from labelwise.corpus.manifest import SPLITS, Manifest, SplitCounts, write_manifest
 from labelwise.corpus.queries import list_problems, names_of_annotators
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
 from labelwise.merge.account import read_batches
 from labelwise.merge.ledger import make_ledger
-from labelwise.merge.near_duplicates import NearPair, TextLocation, write_near_duplicates
+from labelwise.merge.near_duplicates import NearPair
 from labelwise.merge.outputs import NEAR_DUPLICATES
 from labelwise.merge.read import Source
 from labelwise.merge.rules.policies import unknown_annotators
@@ -47,14 +47,30 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
 
 
 def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:
-    """Write the pairs of texts that are nearly equal and in two splits; return how many, by both splits."""
-    locations = {text.key: TextLocation() for pair in pairs for text in (pair.one, pair.other)}
-    for group in read_groups(folder, merged=False) if locations else ():
+    """Write the pairs of texts that are nearly equal and in two splits, the most similar first.
+
+    RETURNS (dict): how many, by both splits.
+    """
+    keys = {text.key.hex() for pair in pairs for text in (pair.one, pair.other)}
+    locations: dict[str, dict[str, str]] = {}  # the split of a text, and the document that it is, by its key
+    for group in read_groups(folder, merged=False) if pairs else ():
         columns = (group.texts[name].to_pylist() for name in ("text", "split", "doc"))
-        for text, split, doc in zip(*columns, strict=True):
-            if split and (key := bytes.fromhex(text)) in locations:
-                locations[key] = TextLocation(split, doc or "")
-    return write_near_duplicates(pairs, locations, sources, folder / NEAR_DUPLICATES)
+        for key, split, doc in zip(*columns, strict=True):
+            if key in keys:
+                locations[key] = {"split": split or ""} | ({"doc": doc} if split and doc else {})
+    counts: dict[str, Counter[str]] = {}
+    with (folder / NEAR_DUPLICATES).open("wb") as lines:
+        for pair in pairs:
+            texts = []
+            for text in (pair.one, pair.other):
+                source = sources[text.source]
+                place = {"dataset": source.dataset.name, "file": source.file.name, "line": text.line}
+                texts.append({**locations[text.key.hex()], **place})
+            names = [split for split in SPLITS if split in {text["split"] for text in texts}]
+            if len(names) > 1:
+                counts.setdefault(names[0], Counter())[names[1]] += 1
+                lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")
+    return counts
 
 
 def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: bool) -> None:
@@ -97,12 +113,10 @@ def write_rest(
     nlp: Language,
     settings: Settings,
     ledger: Ledger,
-    keys: Mapping[Split, str],
     partitions: Mapping[str, str],
 ) -> None:
     """Write all other files, the metrics too, where they are asked for.
 
-    keys (Mapping[Split, str]): a digest of the keys of each split.
     partitions (Mapping[str, str]): a digest of each `.spacy` file.
     """
     folder, labels = staging.folder, list(ledger.labels)
@@ -111,7 +125,12 @@ def write_rest(
         file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
-    splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
+    keys = {split: hashlib.sha256() for split in SPLITS}
+    for group in read_groups(folder, merged=False):
+        for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
+            if split:
+                keys[split].update(bytes.fromhex(text))
+    splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split].hexdigest()) for split in SPLITS}
     manifest = Manifest(
         settings=msgspec.to_builtins(settings),
         labels=labels,

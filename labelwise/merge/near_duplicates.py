@@ -11,20 +11,17 @@ Signatures are on disk; memory holds 16 bytes per text, and the pairs.
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.partition import MergeJob
-from labelwise.merge.read import Source
 from labelwise.merge.rules.splits import SplitGroup, declared_split
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
@@ -46,13 +43,6 @@ class Text(NamedTuple):
     source: int
     line: int
     declared: Split | None
-
-
-class TextLocation(NamedTuple):
-    """Where a text is in the corpus: its split, empty if it isn't there, and the document's name, if it has one."""
-
-    split: str = ""
-    doc: str = ""
 
 
 class NearPair(NamedTuple):
@@ -172,26 +162,3 @@ def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
         key: SplitGroup(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
         for key in sorted(parents)
     }
-
-
-def write_near_duplicates(
-    pairs: Sequence[NearPair], locations: Mapping[bytes, TextLocation], sources: Sequence[Source], file: Path
-) -> dict[str, Counter[str]]:
-    """Write the pairs of texts that are nearly equal and in two splits, the most similar first.
-
-    RETURNS (dict): the pairs, by the splits of both.
-    """
-    counts: dict[str, Counter[str]] = {}
-    with file.open("wb") as lines:
-        for pair in pairs:
-            texts = []
-            for text in (pair.one, pair.other):
-                source, location = sources[text.source], locations[text.key]
-                named = {"doc": location.doc} if location.doc else {}
-                place = {"dataset": source.dataset.name, "file": source.file.name, "line": text.line}
-                texts.append({"split": location.split, **named, **place})
-            names = [split for split in SPLITS if split in {text["split"] for text in texts}]
-            if len(names) > 1:
-                counts.setdefault(names[0], Counter())[names[1]] += 1
-                lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")
-    return counts

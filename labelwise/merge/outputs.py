@@ -15,10 +15,7 @@ OUTPUTS = (*TABLES, *SPLITS, "labels", "tokenizer.json", NEAR_DUPLICATES, MANIFE
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:
-    """Check that the files to be replaced come from a merge, and aren't read by this one.
-
-    RAISES (InputError): some don't, or are.
-    """
+    """Refuse a folder with files to be replaced that no merge has made, or that this one reads."""
     folder = out.resolve()
     for source in sources:
         path = source.file.path.resolve()

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import Problem, Reason, Task, rename_labels
+from labelwise.annotations import Found, Problem, Reason, Task, rename_labels
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import give_back
 from labelwise.corpus.tasks import DOCUMENT
-from labelwise.datasets.declarations import DataSet, SourceFile
+from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
 from labelwise.merge.buckets import BucketWriter, file_of
 from labelwise.merge.same_texts import FormWriter
 from labelwise.sources.brat import READ_SUFFIXES
-from labelwise.sources.files import FileStat, stat_of
+from labelwise.sources.files import FileStat, SourceFile, stat_of
 from labelwise.sources.formats import JSON, format_of, read_items
 from labelwise.sources.jsonl import guess_offsets
 from labelwise.sources.normalize import normalize_task
@@ -83,7 +83,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 key = writer.add_task(task, counts["tasks"])
                 forms.add_text(key, task.text, counts["tasks"])
                 counts["tasks"] += 1
-                counts["spans"] += len(task.spans) + len(task.unusable)
+                counts["spans"] += len(task.all_spans)
             else:
                 add_problem(account, item, dataset.name, file.name)
                 counts["spans" if item.reason in SPAN_REASONS else "rows"] += 1
@@ -114,7 +114,7 @@ def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
     return msgspec.structs.replace(task, spans=tuple(spans))
 
 
-def check_length(item: Task | Problem) -> Task | Problem:
+def check_length(item: Found) -> Found:
     """Convert to a problem a task whose text would take more memory than a merge should."""
     if isinstance(item, Problem) or len(item.text) <= LONGEST:
         return item

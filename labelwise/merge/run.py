@@ -9,11 +9,10 @@
 5. Commit: the old manifest is deleted, the files are moved to their places, and the new manifest last.
 """
 
-import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -22,7 +21,7 @@ from labelwise.base.files import staged
 from labelwise.base.jobs import MapJobs, map_apart
 from labelwise.base.parallel import Progress, count_cores, give_back, no_progress, open_workers
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import MANIFEST, SPLITS, Split
+from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.decisions import DecisionRow, find_decisions
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.merge.account import AccountWriter, add_problem
@@ -31,15 +30,14 @@ from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, s
 from labelwise.merge.outputs import OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
-from labelwise.merge.readings import add_trials
+from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.merge.rules.splits import SplitGroup
 from labelwise.merge.same_texts import join_texts, read_same
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of
 
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
-
-Value = TypeVar("Value")
 
 
 def merge_data(
@@ -83,8 +81,7 @@ def merge_data(
         with open_workers(workers or count_cores(), staging.folder) as map_jobs:
             read, bits = read_sources(sources, work, settings, map_jobs, progress)
             join_texts(work, bits, map_jobs, progress)
-            decided = read_decisions(Path(decisions) if decisions else None, work / "decisions")
-            decided = gather_decisions(decided, work, bits)
+            decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", work, bits)
             plan = plan_merging(sources, read, bits, labels, settings, work)
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
@@ -106,12 +103,12 @@ def merge_data(
             source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
         }
         ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
-        trials = add_trials(one.trials for one in merged)
+        trials: Trials = sum((one.trials for one in merged), Counter())
         ledger.doubts = find_doubts(staging.folder, datasets, settings, trials)
         doubted = any(doubt.stops for doubt in ledger.doubts)
         check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
         nlp = load_tokenizer(settings).nlp
-        write_rest(staging, datasets, nlp, settings, ledger, digest_keys(merged), partitions)
+        write_rest(staging, datasets, nlp, settings, ledger, partitions)
     return ledger
 
 
@@ -132,27 +129,23 @@ def read_sources(
     return list(progress(map_apart(map_jobs, read_source, jobs, work), "read", len(jobs))), bits
 
 
-def read_decisions(decisions: Path | None, part: Path) -> dict[bytes, list[DecisionRow]]:
-    """Read the decisions, by the key of their text; unusable ones go to a part of the account."""
-    found: dict[bytes, list[DecisionRow]] = {}
+def gather_decisions(decisions: Path | None, part: Path, work: Path, bits: int) -> dict[bytes, list[DecisionRow]]:
+    """Read the decisions, in order, by the key of their text: of texts that are the same, by that of the first one.
+
+    part (Path): the part of the account for those that can't be used.
+    """
+    rows: list[tuple[bytes, DecisionRow]] = []
     with AccountWriter(part) as account:
         for row in find_decisions(decisions) if decisions else ():
             if row.decision:
-                found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
+                rows.append((bytes.fromhex(row.decision.text), row))
             elif row.problem:
                 add_problem(account, row.problem, "", row.file, "decision")
-    return found
-
-
-def gather_decisions(
-    decided: Mapping[bytes, list[DecisionRow]], work: Path, bits: int
-) -> dict[bytes, list[DecisionRow]]:
-    """Bring the decisions about all texts that are the same to the first one's key, in the order of their rows."""
-    same = read_same(work, bits, decided)
+    same = read_same(work, bits, {key for key, _ in rows})
     found: dict[bytes, list[DecisionRow]] = {}
-    for key, rows in decided.items():
-        found.setdefault(same.get(key, key), []).extend(rows)
-    return {key: sorted(rows, key=lambda row: (row.file, row.line)) for key, rows in found.items()}
+    for key, row in rows:
+        found.setdefault(same.get(key, key), []).append(row)
+    return found
 
 
 def plan_merging(
@@ -188,23 +181,16 @@ def plan_merging(
 
 
 def give_each(
-    plan: Sequence[MergeJob], groups: Mapping[bytes, object], decisions: Mapping[bytes, list[DecisionRow]]
+    plan: Sequence[MergeJob], groups: Mapping[bytes, SplitGroup], decisions: Mapping[bytes, list[DecisionRow]]
 ) -> list[MergeJob]:
     """Assign to each job what concerns its texts."""
-    bits = plan[0].bits
-    grouped, decided = _by_range(groups, bits), _by_range(decisions, bits)
-    return [
-        msgspec.structs.replace(job, groups=grouped.get(job.number, {}), decisions=decided.get(job.number, {}))
-        for job in plan
-    ]
-
-
-def _by_range(values: Mapping[bytes, Value], bits: int) -> dict[int, dict[bytes, Value]]:
-    """Group a mapping of text keys by range."""
-    found: dict[int, dict[bytes, Value]] = {}
-    for key, value in values.items():
-        found.setdefault(range_of(key, bits), {})[key] = value
-    return found
+    grouped: defaultdict[int, dict[bytes, SplitGroup]] = defaultdict(dict)
+    for key, group in groups.items():
+        grouped[range_of(key, plan[0].bits)][key] = group
+    decided: defaultdict[int, dict[bytes, list[DecisionRow]]] = defaultdict(dict)
+    for key, rows in decisions.items():
+        decided[range_of(key, plan[0].bits)][key] = rows
+    return [msgspec.structs.replace(job, groups=grouped[job.number], decisions=decided[job.number]) for job in plan]
 
 
 def compare_texts(
@@ -230,8 +216,3 @@ def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], 
             (job.folder / name).rename(folder / name)
         partitions |= made.partitions
     return partitions
-
-
-def digest_keys(merged: Sequence[MergedRange]) -> dict[Split, str]:
-    """Digest the keys of each split."""
-    return {split: hashlib.sha256(b"".join(one.keys[split] for one in merged)).hexdigest() for split in SPLITS}

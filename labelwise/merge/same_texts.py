@@ -9,13 +9,13 @@ So a text that no source has twice, differently spaced, keeps its key, its split
 """
 
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Task, answer_digest
+from labelwise.annotations import answer_digest
 from labelwise.base.jobs import MapJobs, map_apart
 from labelwise.base.parallel import Progress
 from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
@@ -138,41 +138,37 @@ def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[Decisio
     if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
         return [*decisions]
     variants = {key.hex(): words for key, words in text.variants().items()}
-    moved = []
-    for row in decisions:
-        decision = row.decision
-        if decision and decision.text in variants:
-            words = variants[decision.text]
-            tasks = (task for _, own, task in text.read() if own == words)
-            decision = _move_decision(decision, words, text.text, text.key.hex(), tasks)
-        moved.append(row._replace(decision=decision))
-    return moved
+    return [
+        row._replace(decision=_move_decision(row.decision, variants[row.decision.text], text))
+        if row.decision and row.decision.text in variants
+        else row
+        for row in decisions
+    ]
 
 
-def _move_decision(decision: Decision, words: str, text: str, key: str, tasks: Iterable[Task]) -> Decision:
-    """Move a decision to a text that is the same but for white space and Unicode composition.
+def _move_decision(decision: Decision, words: str, text: Text) -> Decision:
+    """Move a decision to a text.
 
     words (str): the text that it was made about.
-    text, key (str): the other one, and its key.
-    tasks (Iterable[Task]): the answers that have `words`, with their offsets there.
     """
-    move = Move(words, text)
+    move = Move(words, text.text)
     answers = {}
-    for task in tasks:
-        before, after = accepted_offsets(task).get(decision.label, ()), accepted_offsets(move.task(task))
-        answers[answer_digest(before)] = answer_digest(after.get(decision.label, ()))
+    for _, own, task in text.read():
+        if own == words:
+            before, after = accepted_offsets(task).get(decision.label, ()), accepted_offsets(move.task(task))
+            answers[answer_digest(before)] = answer_digest(after.get(decision.label, ()))
 
     def moved(span: Offsets | None) -> Offsets | None:
         """Move a span; one that isn't one of the words goes behind the text, where it isn't one either."""
         if not span:
             return None
         if span[1] > len(words) or not words[slice(*span)].strip():
-            return len(text), len(text) + 1
+            return len(text.text), len(text.text) + 1
         return move.offsets(*trim(words, *span))[0]
 
     removed, added = moved(decision.removed), moved(decision.added)
     answer = answers.get(decision.answer, decision.answer)
-    return msgspec.structs.replace(decision, text=key, answer=answer, removed=removed, added=added)
+    return msgspec.structs.replace(decision, text=text.key.hex(), answer=answer, removed=removed, added=added)
 
 
 def _read(file: Path, record: struct.Struct) -> Iterator[tuple[Any, ...]]:

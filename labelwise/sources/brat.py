@@ -146,7 +146,7 @@ def find_documents(root: Path) -> list[Path]:
 
     RAISES (InputError): there is no such folder, or one in it can't be read, or DVC hasn't fetched it.
     """
-    check_fetched(root)
+    check_fetched(root, root.parent)
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
     stems = {file.with_suffix("") for file in find_files(root, DOCUMENT_SUFFIXES)}
@@ -161,7 +161,7 @@ def digest_of(content: bytes) -> str:
 def find_predicted(root: Path) -> dict[Path, str]:
     """Read the lists of predictions in a folder, and below it: the digests of annotation files.
 
-    RAISES (InputError): one can't be read.
+    RAISES (InputError): a list can't be read.
     """
     found: dict[Path, str] = {}
     for file in find_files(root, (PREDICTIONS,)):
@@ -255,7 +255,10 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
         return None, ""
     except InputError:
         return None, "not readable"
-    return (None, "UTF-16") if is_utf16(content) else (content, "")
+    # UTF-16 has a mark; or every other byte of Latin letters is zero there.
+    begin = content[:1000]
+    utf16 = begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
+    return (None, "UTF-16") if utf16 else (content, "")
 
 
 class _Mention(NamedTuple):
@@ -282,12 +285,6 @@ def _locate_all(document: Document, text: str, mentions: list[_Mention], how: Br
             reason = "duplicate" if isinstance(found, Span) else found
             document.problems.append(mention.place._replace(reason=reason))
     document.spans.sort(key=lambda span: (span.start, span.end, span.label))
-
-
-def is_utf16(content: bytes) -> bool:
-    """Return whether a file looks like UTF-16: by its mark, or as every other byte of Latin letters is zero there."""
-    begin = content[:1000]
-    return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
 
 
 def _split_lines(content: bytes) -> list[bytes]:
@@ -331,25 +328,18 @@ def _parse_line(
     return "T", _Mention(place, label, fragments, quoted) if fragments else "white space"
 
 
-def _locate(text: str, table: OffsetTable | None, mention: _Mention, shifted: Shifted) -> Fragments | str:
-    """Return the code points of a mention that is there, or of where it could be moved, or say why not."""
-    fragments = to_code_points(mention.fragments, table)
-    if says(text, fragments, mention.quoted):
-        return fragments
-    if shifted == "nearest" and len(fragments) == 1 and mention.quoted:
-        nearest = nearest_occurrence(text, mention.quoted, fragments[0][0])
-        if nearest is not None:
-            return [nearest]
-    return "mention differs" if last_end(fragments) <= len(text) else "out of range"
-
-
 def _to_span(
     text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
 ) -> Span | str:
     """Turn a mention into a span, or say why it can't be one."""
-    fragments = _locate(text, table, mention, how.shifted)
-    if isinstance(fragments, str):
-        return fragments
+    written = fragments = to_code_points(mention.fragments, table)
+    if not says(text, written, mention.quoted):
+        nearest = None
+        if how.shifted == "nearest" and len(written) == 1 and mention.quoted:
+            nearest = nearest_occurrence(text, mention.quoted, written[0][0])
+        if nearest is None:
+            return "mention differs" if last_end(written) <= len(text) else "out of range"
+        fragments = [nearest]
     pieces = join(text, fragments)
     if len(pieces) > 1 and how.discontinuous == "drop":
         return "discontinuous"
@@ -357,7 +347,7 @@ def _to_span(
     start, end = trim(text, first, last)
     if start == end:
         return "white space"
-    notes["moved"] += fragments != to_code_points(mention.fragments, table)
+    notes["moved"] += fragments != written
     notes["unverified"] += mention.quoted is None
     notes["joined"] += len(pieces) < len(fragments)
     notes["made one"] += len(pieces) > 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Kind, Span, Task, Unusable, Verdict
+from labelwise.annotations import Kind, Span, Task, Verdict
 from labelwise.base.text import State, trim
 from labelwise.corpus.tasks import DOCUMENT, PREDICTED
 from labelwise.sources.offsets import READINGS, says
@@ -82,13 +82,9 @@ def clean(
             elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
-        detail = f"{label} {span.start} {span.end}{why}"
-        unusable.append(Unusable(str(label), detail, verdict, "", *(span.place or ())))
-    name = ""
-    for one in who:
-        if one and isinstance(one, str):
-            name = one
-            break
+        problem = f"{label} {span.start} {span.end}{why}"
+        unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem))
+    name = next((one for one in who if one and isinstance(one, str)), "")
     said = {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
     return Task(
         line,
@@ -98,15 +94,10 @@ def clean(
         answer if isinstance(answer, str) else UNUSABLE,
         kind,
         name,
-        _usable_time(when),
+        float(when) if type(when) in (int, float) and abs(when) < 2**63 else None,  # else no clock says it
         review,
         said.pop(PREDICTED, None) is not None,
         said.pop(DOCUMENT, ""),
         dict(uncovered) if uncovered else {},
         said,
     )
-
-
-def _usable_time(value: Any) -> float | None:
-    """Return a number of seconds; None for anything else, and what no clock says."""
-    return float(value) if type(value) in (int, float) and abs(value) < 2**63 else None

@@ -58,17 +58,19 @@ def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence
         why = f"its {' and '.join(key for key in LISTS if row.get(key))} differ; keep one of them"
         return (Problem(line, Reason.MALFORMED, why),)
     rejected = rejected_of(row)
+    predicted = row.get(PREDICTED)
+    unchanged = isinstance(predicted, list) and _places(spans) == sorted(map(str, predicted))
     task = clean(
         line,
         text,
         [*(RawSpan(*span) for span in spans), *rejected],
         who=[row.get("username") or row.get("user")],
-        meta=name_of(row, row, text) | ({PREDICTED: "yes"} if _is_unchanged(spans, row.get(PREDICTED)) else {}),
+        meta=name_of(row, row, text) | ({PREDICTED: "yes"} if unchanged else {}),
         uncovered=uncovered_of(row),
         offsets=offsets,
     )
     there = max(len(row[key]) for key in LISTS if isinstance(row.get(key), list))
-    read = len(task.spans) + len(task.unusable) - len(rejected)
+    read = len(task.all_spans) - len(rejected)
     return (task,) if there == read else (task, miscounted(line, there, "spans", read))
 
 
@@ -90,11 +92,6 @@ def choose_offsets(rows: Iterable[Mapping[str, Any]]) -> str:
             yield text if isinstance(text, str) else "", [span for span in spans if all(map(is_integer, span))]
 
     return choose_counted(places())
-
-
-def _is_unchanged(spans: Sequence[tuple[Any, ...]], predicted: Any) -> bool:
-    """Return whether a row's spans are the ones that it says were predicted, if it says so."""
-    return isinstance(predicted, list) and _places(spans) == sorted(map(str, predicted))
 
 
 def _places(spans: Iterable[tuple[Any, ...]]) -> list[str]:

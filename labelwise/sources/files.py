@@ -6,13 +6,23 @@ Links are followed, as other tools do.
 import os
 import shlex
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
 NOT_DATA = (".md", ".example", DVC, DATASETS)  # suffixes of files that are ignored silently
+
+
+class SourceFile(NamedTuple):
+    """A file to be read, and its name in all that is written: never an absolute path.
+
+    path (Path): absolute; links aren't resolved, as a name's suffix tells the format, and DVC's cache has none.
+    """
+
+    path: Path
+    name: str
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
@@ -30,27 +40,21 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
             continue
         seen.add((status.st_dev, status.st_ino))
         for tracking in (Path(folder, name) for name in files if name.endswith(DVC)):
-            _check_fetched(tracking, root)
+            check_fetched(tracking.with_suffix(""), root)
         folders[:] = sorted(name for name in folders if hidden or not name.startswith("."))
         found += [Path(folder, name) for name in files if name.endswith(suffixes) and (hidden or name[0] != ".")]
     return sorted(found, key=lambda file: file.relative_to(root).parts)
 
 
 def data_in(folder: Path) -> list[Path]:
-    """List what is in a folder and may be a data set.
-
-    RAISES (InputError): see `find_files`.
-    """
+    """List what is in a folder and may be a data set; see `find_files`."""
     find_files(folder, (DVC,))  # raises where data aren't there, below the folder, too: entries may name them
     return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
 
 
 def has_data(folder: Path) -> bool:
-    """Return whether a folder has, or declares, data sets: then nobody needs the demo corpus.
-
-    RAISES (InputError): see `data_in`; or DVC tracks the folder as a whole, and it isn't there.
-    """
-    check_fetched(folder)
+    """Return whether a folder has, or declares, data sets: then nobody needs the demo corpus."""
+    check_fetched(folder, folder.parent)
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
 
@@ -88,17 +92,13 @@ def _refuse(error: OSError) -> NoReturn:
     ) from error
 
 
-def check_fetched(folder: Path) -> None:
-    """Check that a folder is there that DVC tracks as a whole.
+def check_fetched(data: Path, root: Path) -> None:
+    """Refuse a file or a folder that DVC tracks, and that isn't here.
 
-    RAISES (InputError): it isn't.
+    root (Path): the folder to fetch.
     """
-    if (tracking := folder.with_name(folder.name + DVC)).exists():
-        _check_fetched(tracking, folder.parent)
-
-
-def _check_fetched(tracking: Path, root: Path) -> None:
-    if not tracking.with_suffix("").exists():
+    tracking = data.with_name(data.name + DVC)
+    if tracking.exists() and not data.exists():
         raise InputError(
             f"{printable(tracking)}: DVC tracks data by this file, and they aren't here; fetch them: dvc pull "
             f"--recursive {shlex.quote(printable(root))}; or delete the file, if you deleted them"
@@ -114,7 +114,6 @@ def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
     The time of change is the system's alone: programs such as `cp -p` and `touch` set back that of modification.
 
     suffixes (tuple[str, ...]): of a folder's files that count.
-    RAISES (InputError): a folder can't be read.
     """
     if path.is_dir():
         found = find_files(path, suffixes)

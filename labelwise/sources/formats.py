@@ -63,13 +63,11 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 def format_of(path: Path) -> Format:
     """Find the format of a file; one with another suffix is JSON."""
     named = [one for one in FORMATS[1:] if path.name.endswith(one.suffixes)]
-    begin = _begin(path) if len(named) > 1 else b""
-    return next((one for one in named if begin.startswith(one.begins)), JSON)
-
-
-def _begin(path: Path) -> bytes:
+    if len(named) < 2:
+        return named[0] if named else JSON
     with path.open("rb") as file:
-        return file.read(100).removeprefix(BOM)
+        begin = file.read(100).removeprefix(BOM)
+    return next(one for one in named if begin.startswith(one.begins))
 
 
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:

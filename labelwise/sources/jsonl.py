@@ -17,11 +17,11 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.doccano import choose_offsets, is_doccanos, parse_doccano
 from labelwise.sources.json_text import BOM, find_repeated, read_elements, why_not_json
-from labelwise.sources.keys import find_contradiction, no_text, shape_of
+from labelwise.sources.keys import TAGS, TOKENS, find_contradiction, first_of, no_text, shape_of
 from labelwise.sources.label_studio import is_label_studios, read_element
 from labelwise.sources.other_rows import name_other, rewrite
 from labelwise.sources.prodigy import ProdigyRow, parse_prodigy, task_of
-from labelwise.sources.tagged_rows import parse_tagged
+from labelwise.sources.tagged_rows import named_task
 
 HEADERS = {
     b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
@@ -55,7 +55,7 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
 
     key (str): see `label_studio.read_element`.
     offsets (str): see `clean`; empty for code points, or for what doccano's rows say.
-    RAISES (InputError): it isn't JSON, but a database, or compressed in a way that its name doesn't tell.
+    RAISES (InputError): see `open_jsonl` and `is_array`.
     """
     how = How(offsets, offsets or guess_offsets(path), key, is_array(path))
     if how.array:
@@ -69,7 +69,7 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
 def is_array(path: Path) -> bool:
     """Return whether a file is an array, whatever its name; rows of JSONL may be arrays themselves, of a text and more.
 
-    RAISES (InputError): it is one object, or see `open_jsonl`.
+    RAISES (InputError): it is one object.
     """
     with open_jsonl(path) as file:
         begin = file.read(2**16).removeprefix(BOM).lstrip()
@@ -119,7 +119,7 @@ def read_jsonl(lines: IO[bytes], how: How = LINES) -> Iterator[Found]:
 def open_jsonl(path: Path) -> IO[bytes]:
     """Open a file, which is decompressed as it is read.
 
-    RAISES (InputError): see `read_rows`.
+    RAISES (InputError): it is a database, or compressed in a way that its name doesn't tell.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
@@ -154,13 +154,14 @@ _decode = msgspec.json.Decoder(_Row).decode
 def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     """Decode a row: its tasks, or why it can't be used, or both."""
     short = without_tokens(row)
+    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be some, other than an empty one of spans
     if _may_repeat(short) and (key := find_repeated(row)):
         return (_repeated(line, key),)
     try:
         # Nearly all rows have Prodigy's keys alone, and are decoded once, without their tokens.
         with suppress(msgspec.ValidationError):
             prodigys = None if how.array else _decode(short)
-            if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not _has_lists(short)):
+            if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not lists):
                 return (task_of(line, prodigys, how.offsets),)
         # Others are decoded once more, with all that they have.
         content = rewrite(msgspec.json.decode(row))
@@ -176,7 +177,7 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     if other := find_contradiction(content) or name_other(content):
         return (Problem(line, Reason.OTHER_FORMAT, other),)
     if shape == "tags":
-        return parse_tagged(line, content)
+        return named_task(line, first_of(content, TOKENS), first_of(content, TAGS), ())
     if shape == "doccano":
         return parse_doccano(line, content, how.doccanos if is_doccanos(content) else how.offsets)
     if how.array and shape is None:
@@ -184,11 +185,6 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     if not content.get("text"):
         return (no_text(line, content),)
     return (parse_prodigy(line, msgspec.json.encode(content), how.offsets),)
-
-
-def _has_lists(row: bytes) -> bool:
-    """Return whether a row may have lists other than an empty one of spans."""
-    return row.count(b"[") > (b'"spans":[]' in row)
 
 
 def without_tokens(row: bytes) -> bytes:

@@ -12,7 +12,7 @@ from sys import maxunicode
 
 import msgspec
 
-from labelwise.annotations import Task, Unusable
+from labelwise.annotations import Task
 
 RUNS = re.compile(r"\s+|\S+")
 LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
@@ -57,8 +57,8 @@ class Move:
             if whole:
                 spans.append(msgspec.structs.replace(span, start=start, end=end))
             else:
-                detail = f"[{span.start}, {span.end}] parts a letter from its accent, which another source has as one"
-                unusable.append(Unusable(span.label, detail, span.verdict, span.renamed, span.file, span.line))
+                why = f"[{span.start}, {span.end}] parts a letter from its accent, which another source has as one"
+                unusable.append(msgspec.structs.replace(span, start=0, end=0, problem=why))
         return msgspec.structs.replace(task, spans=tuple(spans), unusable=tuple(unusable))
 
 

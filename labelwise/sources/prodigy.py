@@ -65,7 +65,7 @@ _decode = msgspec.json.Decoder(ProdigyRow).decode
 
 
 def parse_prodigy(line: int, content: bytes | str, offsets: str = "") -> Found:
-    """Decode a row, or say why it can't be used; offsets: see `clean`."""
+    """Decode a row, or say why it can't be used."""
     try:
         row = _decode(content)
     except msgspec.ValidationError as error:
@@ -76,7 +76,7 @@ def parse_prodigy(line: int, content: bytes | str, offsets: str = "") -> Found:
 
 
 def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
-    """Convert a decoded row to a task, or to the problem that it has no text; offsets: see `clean`."""
+    """Convert a decoded row to a task, or to the problem that it has no text."""
     text = row.text
     if not text or text.isspace():
         return Problem(line, Reason.NO_TEXT)

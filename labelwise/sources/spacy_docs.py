@@ -8,7 +8,7 @@ import msgspec
 
 from labelwise.annotations import Found, Problem, Reason
 from labelwise.base.errors import InputError
-from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotation_of, is_merged
+from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import DAMAGES
 from labelwise.corpus.manifest import find_partition, read_partition
 from labelwise.sources.clean import RawSpan, clean
@@ -43,13 +43,19 @@ def _read_docs(content: bytes, key: str) -> Iterator[Found]:
             continue
         if not doc.text or doc.text.isspace():
             yield Problem(number, Reason.NO_TEXT)
-        elif merged:
-            yield clean(number, doc.text, _merged_spans(merged), uncovered=merged.uncovered)
+        elif merged:  # it has spans without token boundaries, too
+            spans = [RawSpan(*span[:3]) for span in merged.gold]
+            spans += [RawSpan(*span, "reject") for span in merged.rejected]
+            yield clean(number, doc.text, spans, uncovered=merged.uncovered)
         elif problem := _find_problem(number, doc, key):
             yield problem
         else:
             partly = key in ("", ENTS) and any(token.ent_iob == 0 for token in doc)
-            yield clean(number, doc.text, _doc_spans(doc, key), kind="binary" if partly else "complete")
+            marked = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
+            spans = [RawSpan(span.start_char, span.end_char, span.label_) for span in marked]
+            rejected = doc.spans.get(INCORRECT, ())
+            spans += [RawSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]
+            yield clean(number, doc.text, spans, kind="binary" if partly else "complete")
 
 
 def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
@@ -65,17 +71,3 @@ def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
     one, other = (name if name == ENTS else f"spans[{name!r}]" for name in (more, read))
     why = f"{other} lacks spans of {one}; declare `spans: {more}` or `spans: {read}`"
     return Problem(number, Reason.OTHER_FORMAT, why)
-
-
-def _merged_spans(merged: Annotation) -> list[RawSpan]:
-    """List the accepted and the rejected spans that a merge kept, also those without token boundaries."""
-    accepted = [RawSpan(*span[:3]) for span in merged.gold]
-    return accepted + [RawSpan(*span, "reject") for span in merged.rejected]
-
-
-def _doc_spans(doc: Any, key: str) -> list[RawSpan]:
-    """List the accepted and the rejected spans of a Doc that no merge made."""
-    marked = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
-    accepted = [RawSpan(span.start_char, span.end_char, span.label_) for span in marked]
-    rejected = doc.spans.get(INCORRECT, ())
-    return accepted + [RawSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]

@@ -182,7 +182,7 @@ class OffsetText:
         RAISES (MalformedError): they overlap, or tokens aren't at their offsets.
         """
         self.text = ""
-        self._width = _utf16_width if utf16 else len
+        self._utf16 = utf16
         self._length = self._spaces = 0  # the length as the file counts
         for sentence in sentences:
             self._add(sentence)
@@ -205,18 +205,12 @@ class OffsetText:
             raise MalformedError(first.line, f"its offset {first.start} is {gap:,} behind the sentence before")
         between = "\n" + " " * (gap - 1) if self.text and gap else " " * gap
         self.text += between + sentence.text
-        self._length = first.start - before + self._width(sentence.text)
-
-
-def _utf16_width(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
+        width = len(sentence.text.encode("utf-16-le")) // 2 if self._utf16 else len(sentence.text)
+        self._length = first.start - before + width
 
 
 def _join(sentences: Sequence[Sentence]) -> OffsetText:
-    """Put sentences together, however their offsets are counted.
-
-    RAISES (MalformedError): see `OffsetText`.
-    """
+    """Put sentences together, however their offsets are counted."""
     try:
         return OffsetText(sentences, utf16=True)
     except MalformedError as error:

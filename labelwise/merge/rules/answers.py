@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.annotations import Kind, Reason, Task
-from labelwise.datasets.declarations import DataSet, SourceFile
+from labelwise.annotations import Kind, Reason, Span, Task
+from labelwise.datasets.declarations import DataSet
+from labelwise.sources.files import SourceFile
 
 Offsets = tuple[int, int]
 Number = int  # of an answer among those about its text
@@ -37,10 +38,9 @@ class Answer(NamedTuple):
         """Path and line."""
         return f"{self.file.path}:{self.task.line}"
 
-    def verdict(self, span: int) -> str:
-        """Return the verdict on a span, by its position: its own, or else that of the answer."""
-        given = self.task.spans[span].verdict
-        return given or (self.task.answer if self.kind == "binary" else "accept")
+    def verdict(self, span: Span) -> str:
+        """Return the verdict on a span: its own, or else that of the answer."""
+        return span.verdict or (self.task.answer if self.kind == "binary" else "accept")
 
 
 def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, source: int = 0) -> Answer:
@@ -84,7 +84,8 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
         if len(answer.dataset.files) > 1 and left_out(answer) in (None, Reason.IGNORED):
-            about = str(spans_asked(answer)) if answer.kind == "binary" else ""
+            spans = [(span.start, span.end, span.label) for span in answer.task.all_spans]
+            about = str(spans) if answer.kind == "binary" else ""
             asked.setdefault((answer.dataset.name, *answer.who, answer.kind, about), []).append(answer)
     superseded, out_of_order = {}, set()
     for group in asked.values():
@@ -94,14 +95,6 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
         if timed and timed[-1].source != max(answer.source for answer in timed):
             out_of_order.add(latest.number)
     return superseded, out_of_order
-
-
-def spans_asked(answer: Answer) -> list[tuple[object, ...]]:
-    """List the spans that a binary answer is about, as one knows them."""
-    return [
-        *((span.start, span.end, span.label) for span in answer.task.spans),
-        *((0, 0, one.label) for one in answer.task.unusable),
-    ]
 
 
 def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
@@ -118,12 +111,7 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
     for answer in timed if len(times) < len(timed) else ():
         task = answer.task
         if (time := task.when) is not None:
-            spans = sorted(
-                (
-                    *(str((span.start, span.end, span.label, span.verdict)) for span in task.spans),
-                    *(str((0, 0, one.label, one.verdict)) for one in task.unusable),
-                )
-            )
+            spans = sorted(str((span.start, span.end, span.label, span.verdict)) for span in task.all_spans)
             known.setdefault((answer.kind, task.answer, time, task.who, *spans), []).append(answer)
             latest[answer.dataset.name] = max(time, latest.get(answer.dataset.name, time))
     repeated = {}

@@ -63,21 +63,21 @@ def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[Sp
     lost: Outcomes = {}
     if row.reason != Reason.MERGED:
         inside = SpanOutcome(INSIDE[row.reason])
-        return {(number, place): inside for place in range(len(task.spans) + len(task.unusable))}, []
+        return {(number, place): inside for place in range(len(task.all_spans))}, []
     claims = []
-    for place, span in enumerate(task.spans):
-        verdict = answer.verdict(place)
+    for place, span in enumerate(task.all_spans):
+        verdict = answer.verdict(span)
         if outcome := _why_unusable(answer, span, row, verdict):
             lost[number, place] = outcome
         else:
             claims.append(((span.start, span.end, span.label), Claim(answer, (number, place), verdict)))
-    for place, one in enumerate(task.unusable, len(task.spans)):
-        lost[number, place] = SpanOutcome(Reason.INVALID, one.detail)
     return lost, claims
 
 
 def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> SpanOutcome | None:
     label = span.label
+    if span.problem:
+        return SpanOutcome(Reason.INVALID, span.problem)
     if label not in answer.dataset.labels:
         return SpanOutcome(Reason.UNDECLARED, label)
     if answer.task.uncovered.get(label) == "none":

@@ -51,10 +51,7 @@ class Policies(msgspec.Struct, frozen=True):
     alignment: Alignment = "drop"
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        RAISES (InputError): there is no such value.
-        """
+        """Refuse values that no policy has."""
         check_choices(self)
 
 
@@ -69,10 +66,7 @@ def union(group: Sequence[Answer]) -> list[Answer]:
 
 
 def only(group: Sequence[Answer]) -> list[Answer]:
-    """Allow one answer of a person about a text.
-
-    RAISES (InputError): there are more.
-    """
+    """Refuse several answers of a person about a text."""
     if len(group) > 1:
         places = ", ".join(answer.place for answer in group)
         names = " and ".join(dict.fromkeys(repr(answer.dataset.name) for answer in group))
@@ -205,10 +199,7 @@ def contract(doc: Doc, key: SpanKey) -> Span | None:
 
 
 def refuse(doc: Doc, key: SpanKey) -> None:
-    """Return no span, and allow no Doc either.
-
-    RAISES (InputError): always.
-    """
+    """Refuse the span, and its text."""
     around = doc.char_span(*key, alignment_mode="expand")
     raise InputError(
         f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
@@ -263,10 +254,7 @@ def keep_declared_first(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) 
 
 
 def allow_no_overlap(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
-    """Keep all spans.
-
-    RAISES (InputError): two overlap.
-    """
+    """Refuse spans that overlap."""
     flat = keep_longest(spans, labels)
     if flat.lost:
         loser, winner = flat.lost[0]

@@ -41,10 +41,7 @@ class Settings(Policies, frozen=True):
     tokenizer: TokenizerRules = TokenizerRules()
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        RAISES (InputError): a number is out of its range, or there is no such value.
-        """
+        """Refuse values that no policy has, and numbers out of their range."""
         check_choices(self)
         if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):
             raise InputError(
@@ -68,7 +65,6 @@ def load_tokenizer(settings: Settings) -> LearningTokenizer:
     """Make the settings' tokenizer, once per process, and anew once it has seen many words.
 
     spaCy's memory zones leak a few bytes a word (`pipeline.forgetting`); a new tokenizer frees them.
-    RAISES (InputError): what `make_nlp` raises.
     """
     given = settings.lang, msgspec.json.encode(settings.tokenizer)
     if _load(*given).words > MAX_WORDS:

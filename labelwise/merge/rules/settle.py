@@ -99,13 +99,11 @@ def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims,
             only([claim.answer for claim in given])
         last = by_time(claim.answer for claim in given)[-1]
         latest = next(claim.span for claim in given if claim.answer is last)
-
-        def stay(claims: Claims, name: str = name, last: Answer = last) -> Claims:
-            """Keep the claims of other data sets, and all of them if the latest answer is among them."""
-            others = [claim for claim in claims if claim.answer.dataset.name != name]
-            return claims if any(claim.answer is last for claim in claims) else others
-
-        yes, no = stay(yes), stay(no)
+        sides = []
+        for claims in (yes, no):
+            has_last = any(claim.answer is last for claim in claims)
+            sides.append(claims if has_last else [one for one in claims if one.answer.dataset.name != name])
+        yes, no = sides
         kept = {claim.span for claim in (*yes, *no)}
         lost |= {c.span: SpanOutcome(Reason.SUPERSEDED, "", latest) for c in given if c.span not in kept}
     return yes, no, lost

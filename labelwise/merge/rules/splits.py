@@ -22,11 +22,6 @@ def declared_split(answers: Sequence[Answer]) -> Split | None:
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
-def value_of_meta(answers: Sequence[Answer], key: str) -> str | None:
-    """Return a text's value for a key of its tasks' `meta`: the least, if it has several; None if it has none."""
-    return min((answer.task.meta[key] for answer in answers if key in answer.task.meta), default=None)
-
-
 def hashed_split(unit: str, settings: Settings) -> Split:
     """Choose a split by a hash of the salt and a unit, the text's key or its value of `split_by`.
 

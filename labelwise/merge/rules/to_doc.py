@@ -72,6 +72,7 @@ def to_doc(
         iob[start:end] = INSIDE
         iob[start] = BEGIN
         types[start:end] = names[key[2]]
+    uncovered = missing_labels(merged.coverage, labels)
     stored = StoredDoc(
         words=tokens[:, 0],
         spaces=tokens[:, 1].astype(bool),
@@ -80,7 +81,13 @@ def to_doc(
         gold=[(*where, names[key[2]]) for key, where in aligned.items()],
         rejected=[(*where, names[key[2]]) for key, where in rejected.items()],
         strings=strings,
-        merged=_annotation(merged, labels),
+        merged=Annotation(
+            gold=[(*key, names_of(claims)) for key, claims in merged.gold.items()],
+            rejected=list(merged.rejected),
+            uncovered=dict(sorted(uncovered.items())),
+            datasets=merged.datasets if uncovered else [],
+            doc=merged.doc,
+        ),
     )
     moved = {key for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]}
     return Projection(stored, starts, ends, _outcomes(merged, aligned, dict(flat.lost), moved, rejected))
@@ -109,18 +116,6 @@ def _outcomes(
         reason = Reason.REJECTED if key in rejected else Reason.REJECTED_NO_BOUNDARY
         found[claims[0].span] = SpanOutcome(reason)
     return found
-
-
-def _annotation(merged: Merged, labels: Sequence[str]) -> Annotation:
-    """Record what the Doc's tokens and spans can't say."""
-    uncovered = missing_labels(merged.coverage, labels)
-    return Annotation(
-        gold=[(*key, names_of(claims)) for key, claims in merged.gold.items()],
-        rejected=list(merged.rejected),
-        uncovered=dict(sorted(uncovered.items())),
-        datasets=merged.datasets if uncovered else [],
-        doc=merged.doc,
-    )
 
 
 def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
