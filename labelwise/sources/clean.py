@@ -1,6 +1,6 @@
-"""The border that raw values cross once: behind it, a Task holds only what its types say.
+"""Validate raw values once, where they enter: from then on, a Task holds only what its types say.
 
-A span that can't be used costs itself alone, and any other value that can't be used counts as missing.
+A span that can't be used costs itself alone; any other value that can't be used counts as missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,15 +14,15 @@ from labelwise.corpus.tasks import DOCUMENT, PREDICTED
 from labelwise.sources.offsets import READINGS, says
 
 ANSWERS: tuple[Verdict, ...] = ("accept", "reject", "ignore")
-UNUSABLE = "unusable"  # in place of an answer that isn't a string
+UNUSABLE = "unusable"  # replaces an answer that isn't a string
 
 
 class RawSpan(msgspec.Struct, gc=False):
-    """A span as it is read: of any types, so that one that can't be used doesn't cost its task. A missing key is None.
+    """A span as it is read. It is undecoded (Any), so that a bad span doesn't cost its task. A missing key is None.
 
-    answer (Any): on this span alone, as old binary data have it.
-    text (Any): the words that it is, as some tools write them beside the offsets.
-    place (tuple | None): the annotation file of a brat document, and the line of it, as `convert-brat` writes it.
+    answer (Any): the verdict on this span alone, in old binary data.
+    text (Any): the words of the span, which some tools write beside the offsets.
+    place (tuple | None): its file and line in a brat corpus, as `convert-brat` writes them.
     """
 
     start: Any = None
@@ -49,10 +49,10 @@ def clean(
 ) -> Task:
     """Convert raw values to a task. White space is trimmed off the edges of its spans.
 
-    A span that quotes other words than are at its offsets can't be used.
+    A span that quotes other words than those at its offsets can't be used.
 
-    offsets (str): how they count, by the name of one of READINGS; empty for code points.
-    who (Iterable[Any]): names of who answered: the first that is one counts.
+    offsets (str): the name of the reading by which they count (READINGS); empty for code points.
+    who (Iterable[Any]): candidates for the annotator's name: the first usable one counts.
     """
     usable, unusable = [], []
     length = len(text)

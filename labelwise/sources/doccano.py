@@ -4,15 +4,15 @@
     {"id": 1, "text": "Add 5 mL", "entities": [{"id": 7, "label": "Amount", "start_offset": 4, "end_offset": 8}],
      "relations": []}
 
-All else that doccano was given with a text are keys of the row: of our own exports, the document's name, and what was
-predicted. As long as the spans are still these, nobody is known to have looked at them.
+Everything else that doccano was given with a text is a key of the row: our own exports add the document's name and the
+predicted spans. Until somebody changes these spans, they are a prediction.
 
-Objects may have the keys of others, such as "start" for "start_offset".
+Objects may have the keys of other tools, such as "start" for "start_offset".
 
-doccano's offsets count UTF-16 code units, as its pages do, or, by an option of a project, what readers see as one
-character (doccano issue 2290); others that write its rows count code points. So they are read as most spans of a file
-say by where they end, unless the data set's entry says how. An export with "annotations" has numbers in place of
-labels, which only doccano knows.
+doccano's offsets count UTF-16 code units, as its pages do, or, by an option of a project, graphemes (doccano issue
+2290); other writers of such rows count code points. Unless the data set's entry declares a reading, the one counts by
+which most spans of the file end at words. An export with "annotations" has numbers in place of labels, which only
+doccano can name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,10 +39,7 @@ from labelwise.sources.offsets import choose_counted
 
 
 def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence[Found]:
-    """Convert a row to a task, or to the problem why it can't be used, or has more spans than were read.
-
-    offsets (str): see `clean`.
-    """
+    """Convert a row to a task, or to a problem; a second problem says that it has more spans than were read."""
     text = first_of(row, TEXTS)
     if not isinstance(text, str) or not text.strip():
         return (no_text(line, row),)
@@ -75,13 +72,13 @@ def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence
 
 
 def is_doccanos(row: Mapping[str, Any]) -> bool:
-    """Return whether a row with lists is doccano's own, and not one that merely looks like it."""
+    """Return whether a row with lists is doccano's own, rather than one that looks like it."""
     objects = [one for one in row.get("entities") or () if isinstance(one, dict)]
     return "label" in row or "labels" in row or any("start_offset" in one for one in objects)
 
 
 def choose_offsets(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Choose how doccano's offsets in rows count; see `offsets.choose_counted`."""
+    """Choose the reading of doccano's offsets; see `offsets.choose_counted`."""
 
     def places() -> Iterator[tuple[str, list[tuple[int, int]]]]:
         """Yield texts with the offsets of their spans."""
@@ -95,12 +92,12 @@ def choose_offsets(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _places(spans: Iterable[tuple[Any, ...]]) -> list[str]:
-    """List start, end and label of spans, to compare them with others of any types."""
+    """List start, end and label of spans as strings, to compare values of any types."""
     return sorted(str([*one[:3]]) for one in spans)
 
 
 def _offsets(one: Any) -> tuple[Any, ...]:
-    """Return what a RawSpan has of a span, in either form; of anything else, nothing, which can't be used."""
+    """Return the fields of a RawSpan for a span in either form; anything else has none, and can't be used."""
     if isinstance(one, dict):
         label = first_of(one, NAMES)
         label = label[0] if isinstance(label, list) and len(label) == 1 else label

@@ -1,7 +1,4 @@
-"""Find and open the files of a source: a folder that can't be read is an error, and each folder is read once.
-
-Links are followed, as other tools do.
-"""
+"""Find and open the files of a source. Links are followed; a folder that can't be read is an error."""
 
 import os
 import shlex
@@ -12,7 +9,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
-NOT_DATA = (".md", ".example", DVC, DATASETS)  # suffixes of files that are ignored silently
+NOT_DATA = (".md", ".example", DVC, DATASETS)  # suffixes of files that are ignored without a message
 
 
 class SourceFile(NamedTuple):
@@ -26,10 +23,10 @@ class SourceFile(NamedTuple):
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
-    """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
+    """List the files in a folder, and below it, whose names end in a suffix, sorted by their paths.
 
-    hidden (bool): names that begin with a dot, too.
-    RAISES (InputError): a folder can't be read, or DVC tracks data in it that aren't there.
+    hidden (bool): include names that begin with a dot.
+    RAISES (InputError): a folder can't be read, or DVC tracks data in it that aren't here.
     """
     found = []
     seen: set[tuple[int, int]] = set()
@@ -48,7 +45,7 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
 def data_in(folder: Path) -> list[Path]:
     """List what is in a folder and may be a data set; see `find_files`."""
-    find_files(folder, (DVC,))  # raises where data aren't there, below the folder, too: entries may name them
+    find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
     return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
 
 
@@ -62,7 +59,7 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file.
 
     RAISES (FileNotFoundError): nothing is there, not even a link.
-    RAISES (InputError): it can't be read: a link to nothing, a folder, a file that mustn't be read.
+    RAISES (InputError): it can't be read: a broken link, a folder, a file without permission.
     """
     try:
         return path.open("rb")
@@ -81,7 +78,7 @@ def read_file(path: Path) -> bytes:
 
 
 def printable(path: Path) -> str:
-    r"""Write a path, with `/` on every machine, as text; bytes that aren't UTF-8 become escapes, such as \\xe9."""
+    r"""Write a path as text, with `/` on every machine; bytes that aren't UTF-8 become escapes, such as \\xe9."""
     return os.fsencode(path.as_posix()).decode("utf8", "backslashreplace")
 
 
@@ -109,18 +106,18 @@ FileStat = tuple[str, int, int, int, int]
 
 
 def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
-    """List name, inode, size, and times of modification and change of a source, to tell whether it changed.
+    """List name, inode, size, and times of modification and change of a source's files, which show a change.
 
-    The time of change is the system's alone: programs such as `cp -p` and `touch` set back that of modification.
+    Programs such as `cp -p` and `touch` can set the time of modification, but not that of change.
 
-    suffixes (tuple[str, ...]): of a folder's files that count.
+    suffixes (tuple[str, ...]): those of the files of a folder that count.
     """
     if path.is_dir():
         found = find_files(path, suffixes)
     else:
         wal = path.with_name(path.name + "-wal")  # SQLite hasn't written its content to the database yet
         found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
-    # Links to nothing are among a folder's files, too.
+    # A folder's files may be broken links.
     stats = [(file, file.stat() if file.exists() else file.lstat()) for file in found]
     return [
         (printable(file.relative_to(path.parent)), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)

@@ -16,9 +16,9 @@ SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz")
 
 
 class RawText(NamedTuple):
-    """A text, and where it is from: a file's path in its folder, the name that a task gives, or a file and a line.
+    """A text, and its name: the path of its file in a folder, the document's name in a task, or a file and a line.
 
-    text (str | None): None if it can't be used, for the reason that `problem` says.
+    text (str | None): None if it can't be used, for the reason in `problem`.
     """
 
     text: str | None

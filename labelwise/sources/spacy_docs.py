@@ -1,4 +1,4 @@
-"""Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with all that they carry."""
+"""Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with their whole annotation."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +17,9 @@ ENTS = "ents"  # what a declaration calls `doc.ents`
 
 
 def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
-    """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only the marked spans are known.
+    """Yield the Docs of a `.spacy` file as tasks, binary ones if tokens have the missing value.
 
-    key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if that is certain.
+    key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if they are unambiguous.
     RAISES (InputError): it isn't such a file, or a partition that has changed since it was merged.
     """
     content = read_partition(find_partition(path))
@@ -30,7 +30,7 @@ def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
 
 
 def _read_docs(content: bytes, key: str) -> Iterator[Found]:
-    # spaCy is needed only for this: a process that reads JSONL doesn't load it.
+    # A process that reads JSONL doesn't load spaCy.
     import spacy
     from spacy.tokens import DocBin
 
@@ -59,7 +59,7 @@ def _read_docs(content: bytes, key: str) -> Iterator[Found]:
 
 
 def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
-    """Explain why it isn't known which spans of a Doc are its annotation; None if it is."""
+    """Explain why the spans of a Doc are ambiguous; None if they aren't."""
     named = {**doc.spans, ENTS: doc.ents}
     groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in named.items()}
     if key:

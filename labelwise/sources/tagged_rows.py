@@ -1,10 +1,10 @@
-"""Read rows of tokens with a tag each, the layout of named-entity data sets on the Hugging Face hub.
+"""Read rows of tokens and tags, the layout of named-entity data sets on the Hugging Face hub.
 
     {"id": "0", "tokens": ["EU", "rejects", "German"], "ner_tags": ["B-ORG", "O", "B-MISC"]}      (JSONL)
 
-Tags of Parquet files may be numbers; the feature that the `datasets` library keeps with the schema names them
-(https://huggingface.co/docs/datasets/about_dataset_features). JSONL has none. The text is the tokens with one space
-between them; `conll` reads the tags.
+Tags of Parquet files may be numbers, which the feature names that the `datasets` library keeps with the schema
+(https://huggingface.co/docs/datasets/about_dataset_features). JSONL has no such names. The text is the tokens with one
+space between them; `tags` reads the tags.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def read_parquet(path: Path) -> Iterator[Found]:
 
 
 def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
-    """Find the names of numbered tags in the feature that `datasets` keeps with a schema, if there is one."""
+    """Return the names of numbered tags, from the feature that `datasets` keeps with a schema; none without it."""
     try:
         feature = msgspec.json.decode(metadata.get(b"huggingface", b"{}"))["info"]["features"][column]
         names = feature.get("feature", feature).get("names", ())
@@ -59,7 +59,7 @@ def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
 
 
 def named_task(line: int, tokens: Any, tags: Any, names: Sequence[str]) -> Sequence[Found]:
-    """Make a task of tokens and tags, or say why they can't be used, or that tags begin more spans than were read.
+    """Make a task of tokens and tags, or a problem; a second problem says that tags begin more spans than were read.
 
     names (Sequence[str]): of numbered tags.
     """
