@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from labelwise.annotations import Reason
 from labelwise.corpus.tables import Group
 
-# Of accepted spans of a text that is in the corpus.
+# The outcomes of accepted spans of texts in the corpus.
 GOLD = (Reason.ENTITY, Reason.SAME_SPAN, Reason.NESTED, Reason.CROSSING, Reason.NO_BOUNDARY)
 REJECTED = (Reason.REJECTED, Reason.REJECTED_NO_BOUNDARY)
-# Of spans that somebody accepted, or rejected, and that lost to the tokenizer, to another span, or to a vote.
+# The outcomes of spans that lost to the tokenizer, to another span, or to a vote.
 LOST = (*GOLD[1:], Reason.OUTVOTED, Reason.ACCEPT_REJECT)
 
 Figures = Counter[Any]
@@ -39,12 +39,12 @@ def count(table: pa.Table, *columns: str) -> Figures:
 
 
 def where(table: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
-    """Keep the rows that have one of some values in a column."""
+    """Keep the rows with one of some values in a column."""
     return table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
 
 
 def winners(table: pa.Table, number: str) -> pa.Array:
-    """Find the place of each row's winner in its table; null where it has none.
+    """Find the place of each row's winner in its table; null without one.
 
     number (str): the column that numbers the rows of a text.
     """
@@ -64,7 +64,7 @@ def firsts(spans: pa.Table) -> pa.Array:
 
 
 def of_sources(rows: pa.Table) -> pa.Table:
-    """Keep the rows of data sets: decisions are none of theirs."""
+    """Keep the rows of data sets, which decisions aren't."""
     return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
 
 
@@ -74,16 +74,16 @@ def texts_of(group: Group, table: pa.Table) -> pa.Array:
 
 
 def names_of_annotators(group: Group) -> set[str]:
-    """List who answered."""
+    """List the names of annotators."""
     return set(pc.unique(group.rows["who"]).drop_null().to_pylist())
 
 
 def list_problems(table: pa.Table, reasons: Sequence[str]) -> list[tuple[str, str, int, str]]:
-    """List the rows or spans that can't be used: data set, file, line, and why."""
+    """List the data set, file, line and reason of the rows or spans that can't be used."""
     found = where(table, "reason", reasons).to_pylist()
     return [(one["dataset"], one["file"], one["line"], describe(one)) for one in found]
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """Describe what became of a row or a span."""
+    """Describe the outcome of a row or a span."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])

@@ -1,4 +1,4 @@
-"""The splits of a brat corpus: the folders that are named after them."""
+"""Find the folders of a brat corpus that are named after splits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,10 +18,10 @@ NAMED = 6  # folders that a message names
 def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, Split]:
     """Find the folders of a corpus that are named after splits: train, dev (or devel, valid, val ...), and test.
 
-    They are at the top, or below single folders, beside which nothing is annotated. Where dev or test has no folder,
-    the texts of train are split by hash, so that there is one.
+    They are at the top, or below single folders, beside which nothing is annotated. If dev or test has no folder, the
+    texts of train are split by hash.
 
-    log (Callable): takes messages: the splits, and which folders have such names and can't be used.
+    log (Callable): takes messages: the splits, and the folders with such names that can't be used.
     RETURNS (dict): splits by their folders, whose paths end with a slash.
     """
     annotated = [stem for stem in stems if any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)]
@@ -55,5 +55,5 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
 
 
 def _are_splits(names: Sequence[str]) -> bool:
-    """Return whether folders, one or none, are named after a split."""
+    """Return whether a folder, if there is one, is named after a split."""
     return any(name.lower() in SPLIT_FOLDERS for name in names)

@@ -1,4 +1,4 @@
-"""Write documents of brat as tasks, in a file for each split or folder, and count what became of their lines."""
+"""Write documents of brat as tasks, in a file for each split or folder, and count the outcomes of their lines."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -27,14 +27,14 @@ def _counts() -> Any:
 
 
 class Report(msgspec.Struct):
-    """The outcome of each part of a brat corpus, in counts.
+    """Counts of a brat corpus.
 
     documents (Counter): "converted", and the others by reason.
     lines (Counter): lines of the annotation files by kind; "T" are the annotations.
     annotations (Counter): T lines "converted", and the others by reason; adds up to lines["T"].
-    notes (Counter): converted, but not exactly as written (see brat.Document); these overlap.
+    notes (Counter): spans that weren't converted exactly as written (see `brat.Document`); these overlap.
     labels (Counter): converted spans by label.
-    lacking (dict): by split, the documents that have no file of a kind, such as .a2, that is used in other splits.
+    lacking (dict): the documents of a split without a kind of file, such as .a2, that other splits use.
     disjoint (dict): the labels of each folder, if folders have no label in common.
     """
 
@@ -73,12 +73,12 @@ class TaskFile(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What writing tasks has found out.
+    """The results of writing tasks.
 
-    labels (Counter): those of all well-formed T lines, as they are written.
-    bad (int): files and lines that can't be converted, but for those that an option leaves out.
+    labels (Counter): those of all well-formed T lines, as written.
+    bad (int): files and lines that can't be converted, except those that an option leaves out.
     first (BratProblem | None): the first of these.
-    files (list[TaskFile]): those that were written.
+    files (list[TaskFile]): the written files.
     """
 
     report: Report

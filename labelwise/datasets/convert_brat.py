@@ -1,9 +1,9 @@
 """Convert a brat folder to tasks, which replace the earlier conversion: `convert-brat`.
 
-1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split; or
-   for those of its folder, in a file for each of these, too, if they are annotators or labels (`brat_folders`).
-2. Every T line read ends up as one span of a task or as one line, with its reason, in `problems.jsonl`.
-3. Documents are read once, and forgotten when they are written.
+1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split. If
+   folders are annotators or labels (`brat_folders`), each of them has files of its own.
+2. Each T line becomes a span of a task, or a line, with its reason, in `problems.jsonl`.
+3. Documents are read and written one by one.
 """
 
 from collections import Counter
@@ -48,18 +48,18 @@ def convert_brat(
     progress: Progress = no_progress,
     log: Log = lambda message: None,
 ) -> Report:
-    """Convert a brat folder: each document is read once, and becomes a task with all its labels.
+    """Convert a brat folder, a document at a time, to a task with all its labels.
 
     out (Path): the folder for the tasks; replaced as a whole.
-    how (BratOptions): how documents are read.
+    how (BratOptions): the section `brat` of project.yml.
     fallback (Path | None): the folder to convert when `brat_dir` has no documents; it may have none either.
     prefix (str): see `declare_tasks`.
-    strict (bool): it is an error if any line can't be converted; nothing is written then.
+    strict (bool): refuse lines that can't be converted, and write nothing.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     log (Callable): takes messages, such as that `fallback` is converted, and how many spans are renamed.
 
-    RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
-        process is writing, a corpus that changes meanwhile, or, with `strict`, a line that can't be converted.
+    RAISES (InputError): there is no document, label or such encoding; the folder can't be replaced; the corpus has
+        changed meanwhile; or, with `strict`, a line can't be converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
     try:
@@ -116,15 +116,12 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
 
 
 def is_conversion(folder: Path) -> bool:
-    """Return whether a folder was made by a conversion."""
+    """Return whether a conversion has made a folder."""
     return all((folder / name).is_file() for name in (REPORT, PROBLEMS, DATASETS))
 
 
 def choose_folder(brat_dir: Path, fallback: Path | None, log: Log) -> tuple[Path, list[Path]]:
-    """Return the folder to convert, with its documents: none if the fallback was made without any.
-
-    RAISES (InputError): there is no document, and no fallback.
-    """
+    """Return the folder to convert, with its documents; the fallback may have none."""
     stems = find_documents(brat_dir)
     if stems:
         return brat_dir, stems
@@ -139,12 +136,12 @@ def choose_folder(brat_dir: Path, fallback: Path | None, log: Log) -> tuple[Path
 def choose_labels(
     how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: BratProblem | None = None
 ) -> list[str]:
-    """Choose the labels to declare: those wanted, once each, or all.
+    """Choose the labels to declare: those of the options, or all.
 
-    written (Counter): those of all annotations, by the names that these have.
+    written (Counter): those of all annotations, before they are renamed.
     log (Callable): takes messages: how many spans of each label are renamed.
     bad (BratProblem | None): the first file or line that can't be converted.
-    RAISES (InputError): one that is wanted doesn't occur, or none does.
+    RAISES (InputError): one of the options doesn't occur, or there is no label.
     """
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
@@ -166,7 +163,7 @@ def declare_tasks(
     """Write `datasets.yml`: each file is a data set, brat or brat-SPLIT, complete for all labels.
 
     folders (Folders): those of the documents: if they are annotators or labels, the data sets are brat-FOLDER-SPLIT.
-    prefix (str): what the names begin with.
+    prefix (str): the begin of all names.
     """
     entries = [
         Entry(

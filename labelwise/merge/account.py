@@ -1,7 +1,7 @@
-"""Write down what became of a text, of all that was said of it, and of the rows that can't be used.
+"""Record the outcome of each text, row and span.
 
-Jobs write columns of the three tables as MessagePack, and the tables are made of these when all jobs are done: pyarrow
-would take 40 MB in each worker.
+Jobs write columns of the three tables as MessagePack, because pyarrow would take 40 MB in each worker; the tables are
+made from these when all jobs are done.
 """
 
 import struct
@@ -21,10 +21,10 @@ from labelwise.merge.rules.decisions import Judged
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.to_doc import Projection
 
-SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)  # of problems that aren't a whole row's
+SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)  # of problems with less than a row
 STATES = ("complete", "partial")
 BATCH_ROWS = 2**12  # that a job holds before it writes them
-SIZE = struct.Struct("<Q")  # the bytes of a batch
+SIZE = struct.Struct("<Q")  # of a batch, in bytes
 NOBODY = (None, False, None)  # who, anonymous, when
 
 encode = msgspec.msgpack.Encoder().encode
@@ -81,17 +81,17 @@ class AccountWriter:
 
 
 def read_batches(file: Path) -> Iterator[Sequence[Sequence[Sequence[Any]]]]:
-    """Yield the batches of a part of the account: of each table its columns, or none if it has no rows."""
+    """Yield the batches of a part of the account: the columns of each table, or none if it has no rows."""
     with file.open("rb") as batches:
         while head := batches.read(SIZE.size):
             yield decode(batches.read(*SIZE.unpack(head)))
 
 
 def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
-    """Add a row, or a span of no row, that can't be used.
+    """Add a row, or a span outside any row, that can't be used.
 
-    file (str): its name, as declared.
-    kind (str | None): "decision" if it is one.
+    file (str): the name of its file, as declared.
+    kind (str | None): "decision" for a decision.
     """
     place = (dataset, file, problem.line)
     why = (problem.reason, problem.detail or None, None)
@@ -105,7 +105,7 @@ def add_decision(account: AccountWriter, judged: Judged, text: str, row: int | N
     """Add a decision.
 
     text (str): the key of its text.
-    row (int | None): its number among the rows of the text; None if there is no such text.
+    row (int | None): its number among the rows of the text; None without such a text.
     """
     decision = judged.decision
     place = (decision.dataset, judged.row.file, judged.row.line)
@@ -160,6 +160,6 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
 
 
 def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:
-    """Return the columns that say what became of a span."""
+    """Return the columns of a span's outcome."""
     winner = None if outcome.winner is None else numbers[outcome.winner]
     return outcome.reason, outcome.detail or None, winner, outcome.realigned, outcome.learnt

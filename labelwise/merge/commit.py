@@ -1,4 +1,4 @@
-"""The end of a merge: the account is checked, and all other files are written beside the partitions."""
+"""Finish a merge: check the account, and write all files besides the partitions."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ from labelwise.merge.rules.settings import Settings
 
 
 def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings) -> Ledger:
-    """Write the tables of the account, of its parts in order, and count what is in them.
+    """Write the tables of the account from its parts, in order, and count what is in them.
 
     RAISES (InputError): the policy `annotators` names nobody who answered.
     """
@@ -47,10 +47,7 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
 
 
 def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:
-    """Write the pairs of texts that are nearly equal and in two splits, the most similar first.
-
-    RETURNS (dict): how many, by both splits.
-    """
+    """Write the pairs of nearly equal texts in two splits, the most similar first; count them by both splits."""
     keys = {text.key.hex() for pair in pairs for text in (pair.one, pair.other)}
     locations: dict[str, dict[str, str]] = {}  # the split of a text, and the document that it is, by its key
     for group in read_groups(folder, merged=False) if pairs else ():
@@ -74,12 +71,7 @@ def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Sourc
 
 
 def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: bool) -> None:
-    """Check that what became of everything is something that the caller allows.
-
-    may_be_empty (bool): it is no error if there is no text.
-
-    RAISES (InputError): there is no text, or, with `strict`, a problem.
-    """
+    """Refuse an account without texts, unless it may be empty, and, with `strict`, one with problems."""
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
         first = f"; the first that can't be used: {first_problem(corpus)}" if ledger.problems else ""
@@ -97,7 +89,7 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 
 def first_problem(corpus: Path) -> str:
-    """Name the first row that can't be used, or else the first span: its data set, file, line, and why."""
+    """Name the data set, file, line and reason of the first row that can't be used, or else of the first span."""
     kinds = (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS))
     found = (
         (one for group in read_groups(corpus, merged=False) for one in list_problems(getattr(group, kind), bad))
@@ -115,9 +107,9 @@ def write_rest(
     ledger: Ledger,
     partitions: Mapping[str, str],
 ) -> None:
-    """Write all other files, the metrics too, where they are asked for.
+    """Write all other files, with the metrics if they are asked for.
 
-    partitions (Mapping[str, str]): a digest of each `.spacy` file.
+    partitions (Mapping[str, str]): the digest of each `.spacy` file.
     """
     folder, labels = staging.folder, list(ledger.labels)
     ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()

@@ -1,7 +1,7 @@
-"""Doubts: was each data set read as it was meant? Each doubt is a query of the tables, with a sample and a remedy.
+"""Doubt whether data sets were read as they were meant: a doubt is a query of the tables, with a sample and a remedy.
 
-Some stop: a data set can't have been meant so, and nothing goes on from the corpus but `why`, until its entry says
-what it is, or `expect_losses: true`. The others are warnings. The doubts about all data sets are told at once.
+Some stop: nothing but `why` reads the corpus, until the data set's entry declares its form, or `expect_losses: true`.
+The others are warnings. The doubts about all data sets are printed at once.
 """
 
 import os
@@ -24,10 +24,10 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.text_doubts import doubts_about_texts, quote
 from labelwise.sources.formats import TABLES
 
-MANY = 10  # spans, or rows, from which it is no accident
+MANY = 10  # spans, or rows, from which chance is no explanation
 NAMED = 4  # reasons, or labels, that a doubt names
-OFF_TOKENS = 1 / 6  # of a data set's spans, from which its tokens seem to be others
-COPY = 0.9  # of a data set's answers, from which it is a copy of another one
+OFF_TOKENS = 1 / 6  # the share of a data set's spans from which its tokens seem to differ
+COPY = 0.9  # the share of a data set's answers from which it is a copy of another one
 USED = (
     Reason.ENTITY,
     Reason.SAME_SPAN,
@@ -37,12 +37,12 @@ USED = (
     Reason.ACCEPT_REJECT,
     Reason.REMOVED,
 )
-BARE = frozenset("BIOSELU")  # what stands before a label in a tag
+BARE = frozenset("BIOSELU")  # the prefixes of tags
 EXPECTED = "expect_losses: true"
 
 
 class Case(NamedTuple):
-    """A data set with all that its doubts ask.
+    """A data set with everything that its doubts query.
 
     others (Mapping): the figures of all data sets.
     """
@@ -91,7 +91,7 @@ def find_doubts(corpus: Path, datasets: Sequence[DataSet], settings: Settings, t
 
 
 def unusable_rows(case: Case) -> Iterator[Doubt]:
-    """Most rows can't be used."""
+    """Doubt a data set if most rows can't be used."""
     rows, spans = case.figures.rows, case.figures.labels(*USED, *UNUSED)
     bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
     nothing = bad[Reason.OTHER_FORMAT] and not spans
@@ -101,7 +101,7 @@ def unusable_rows(case: Case) -> Iterator[Doubt]:
 
 
 def unusable_spans(case: Case) -> Iterator[Doubt]:
-    """Another reading of the offsets removes the losses; or most spans can't be used.
+    """Doubt a data set if another reading of its offsets removes the losses, or if most spans can't be used.
 
     Spans of undeclared labels don't count, unless there are no others.
     """
@@ -120,7 +120,7 @@ def unusable_spans(case: Case) -> Iterator[Doubt]:
 
 
 def tags_without_labels(case: Case) -> Iterator[Doubt]:
-    """What follows the B and I of tags isn't labels."""
+    """Doubt a data set if its tags have no labels."""
     used, lost, reasons = _losses(case)
     if any(file.path.name.endswith(TABLES) for file in case.dataset.files) and (said := _no_labels(used + lost)):
         remedy = f"Correct the column of the tags, or `labels`. {case.expected}"
@@ -128,7 +128,7 @@ def tags_without_labels(case: Case) -> Iterator[Doubt]:
 
 
 def label_after_label(case: Case) -> Iterator[Doubt]:
-    """The spans of a label are all superseded, by rows of other labels."""
+    """Doubt a data set if all spans of a label are superseded by rows of other labels."""
     if gone := _replaced_labels(case):
         what = (
             f"all spans of {name_counts(gone, NAMED)} are superseded by later answers to the same texts, which have "
@@ -143,7 +143,7 @@ def label_after_label(case: Case) -> Iterator[Doubt]:
 
 
 def off_tokens(case: Case) -> Iterator[Doubt]:
-    """The tokens are others than the annotators had."""
+    """Doubt the tokens if many spans begin or end inside them."""
     lost = case.figures.labels(Reason.NO_BOUNDARY).total()
     total = lost + case.figures.labels(*USED).total()
     if lost >= MANY and lost >= OFF_TOKENS * total:
@@ -155,7 +155,7 @@ def off_tokens(case: Case) -> Iterator[Doubt]:
 
 
 def superseded_rows(case: Case) -> Iterator[Doubt]:
-    """Rows have spans of labels of which the row that counts instead has none."""
+    """Doubt a data set if superseded rows have spans of labels that the row that counts lacks."""
     rows = case.figures.passes[ALONE]
     if rows >= MANY and not _replaced_labels(case):
         what = (
@@ -166,7 +166,7 @@ def superseded_rows(case: Case) -> Iterator[Doubt]:
 
 
 def earlier_export(case: Case) -> Iterator[Doubt]:
-    """Nearly all answers are in another data set, too."""
+    """Doubt a data set if another one has nearly all of its answers, too."""
     name, rows = case.dataset.name, case.figures.rows.total()
     for other, figures in case.others.items():
         n, more = case.figures.copies[other] + figures.copies[name], figures.rows.total()
@@ -180,7 +180,7 @@ WARNING = (off_tokens, superseded_rows, earlier_export)
 
 
 def _losses(case: Case) -> tuple[Counter[str], Counter[str], list[Reason]]:
-    """Count the spans that are used, by label, and those that can't be; and list the reasons of these."""
+    """Count the used and the unusable spans, by label; and list the reasons of the latter."""
     used, unused = case.figures.labels(*USED), case.figures.labels(*UNUSED)
     undeclared = case.figures.labels(Reason.UNDECLARED)
     lost = unused if undeclared == unused and not used else unused - undeclared
@@ -188,7 +188,7 @@ def _losses(case: Case) -> tuple[Counter[str], Counter[str], list[Reason]]:
 
 
 def _replaced_labels(case: Case) -> Counter[str]:
-    """Find the labels without any span left, as the rows that have them are superseded by rows of other labels."""
+    """Count the superseded spans of labels without any span left, if rows of other labels superseded them."""
     if case.figures.passes["disjoint"] < COPY * case.figures.passes["rows"]:
         return Counter()
     left = case.figures.labels(*(reason for reason in Reason if reason not in SUPERSEDED))
@@ -197,9 +197,9 @@ def _replaced_labels(case: Case) -> Counter[str]:
 
 
 def _no_labels(spans: Mapping[str, int]) -> str:
-    """Explain why the labels of tags are none; empty if they may be.
+    """Explain why the labels of tags aren't labels; empty if they may be.
 
-    spans (Mapping): their spans.
+    spans (Mapping): the number of spans by label.
     """
     total = sum(spans.values())
     odd = {label: n for label, n in spans.items() if label in BARE or re.search(r"[=|]", label)}
@@ -216,7 +216,7 @@ def _no_labels(spans: Mapping[str, int]) -> str:
 
 
 def _quote(one: Mapping[str, Any], corpus: Path) -> str:
-    """Write where a row or a span is, and quote a span whose text is in the corpus."""
+    """Write the place of a row or a span, and quote a span whose text is in the corpus."""
     place = f"{one['file']}:{one['line']}"
     quotable = one.get("start") is not None and one["split"]
     doc = find_doc(corpus, one["split"], one["text"]) if quotable else None

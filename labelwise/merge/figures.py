@@ -1,4 +1,4 @@
-"""What the tables of a merge have of each data set, as doubts about it ask: its spans and rows, and samples of them."""
+"""Count the rows and spans of each data set for the doubts about it, with samples."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,22 +14,22 @@ from labelwise.corpus import queries
 from labelwise.corpus.tables import Group, read_groups
 
 SAMPLE = 3
-ALONE = "alone"  # names the sample of superseded spans whose labels the row that counts lacks
+ALONE = "alone"  # superseded spans whose labels the row that counts lacks
 UNUSED = (Reason.NO_BOUNDARY, Reason.INVALID, Reason.UNDECLARED)
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
 
 
 @dataclass
 class Figures:
-    """What the tables have of a data set.
+    """Counts of a data set.
 
-    rows (Counter): by what became of them.
-    spans (Counter): by label and what became of them; of an equal span, what became of the first.
+    rows (Counter): by outcome.
+    spans (Counter): by label and outcome, which for equal spans is that of the first.
     replaced (Counter): accepted spans that are superseded, by label.
-    passes (Counter): superseded "rows" with accepted spans; those "disjoint", as the labels of their spans are none of
-        those of the row that counts; and those that are ALONE with spans of a label; with their "spans".
+    passes (Counter): superseded "rows" with accepted spans; of these, the "disjoint" ones, which share no label with
+        the row that counts, and those that are ALONE with spans of some labels, and these "spans".
     copies (Counter): rows that repeat an answer, by the data set of that.
-    samples (dict): the first rows of the tables, by what became of them.
+    samples (dict): the first rows of the tables, by outcome.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Figures:
     samples: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def labels(self, *reasons: str) -> Counter[str]:
-        """Count the spans that some became of, by label."""
+        """Count the spans with some outcomes, by label."""
         found: Counter[str] = Counter()
         for (label, reason), n in self.spans.items():
             if reason in reasons:
@@ -48,7 +48,7 @@ class Figures:
         return found
 
     def sample(self, *reasons: str) -> list[dict[str, Any]]:
-        """List the first rows of the tables that some became of."""
+        """List the first rows of the tables with some outcomes."""
         return [one for reason in reasons for one in self.samples[reason]][:SAMPLE]
 
 
@@ -73,7 +73,7 @@ def read_figures(corpus: Path) -> Mapping[str, Figures]:
 
 
 def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:
-    """Keep the first rows of a table, by data set, for each of some reasons."""
+    """Keep the first rows of a table for each data set and some reasons."""
     for dataset, reason in queries.count(queries.where(table, "reason", reasons), "dataset", "reason"):
         kept = found[dataset].samples[reason]
         if len(kept) < SAMPLE:
@@ -82,7 +82,7 @@ def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons
 
 
 def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
-    """Compare the rows that are superseded with those that count instead, by the labels of their spans."""
+    """Compare the labels of superseded rows with those of the rows that count instead."""
     lost = queries.where(group.spans, "reason", SUPERSEDED)
     lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
     for (dataset, label), n in queries.count(lost, "dataset", "label").items():

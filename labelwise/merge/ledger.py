@@ -1,4 +1,4 @@
-"""Make the ledger of a merge: each of its tables is a query, and adds up over the row groups of the merge's tables."""
+"""Make the ledger of a merge: each of its tables is a query, added up over the row groups of the merge's tables."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def make_ledger(
 ) -> Ledger:
     """Count what is in the account of a corpus, whose manifest needn't be there yet.
 
-    labels, datasets, renames: those declared, which are counted even if there is none of them.
+    labels, datasets, renames: those declared, which have an entry even if they don't occur.
     """
     ledger = Ledger(
         labels={label: Counter() for label in labels},
@@ -49,7 +49,7 @@ def make_ledger(
 
 
 def _add(table: dict[Any, Any], figures: Figures) -> None:
-    """Add counts to a table, which has a level for each part of their keys."""
+    """Add counts to a table that has a level for each part of their keys."""
     for key, n in figures.items():
         *outer, last = key if isinstance(key, tuple) else (key,)
         level = table
@@ -59,7 +59,7 @@ def _add(table: dict[Any, Any], figures: Figures) -> None:
 
 
 def count_group(group: Group, labels: int) -> dict[str, Figures]:
-    """Count what a row group has, by the names of the ledger's tables; see `Ledger`.
+    """Count the content of a row group, by the names of the ledger's tables; see `Ledger`.
 
     labels (int): how many labels there are.
     """
@@ -144,7 +144,7 @@ def _count_each(column: str, tables: Mapping[str, pa.Table]) -> Figures:
 
 
 def _count_replaced(group: Group) -> Figures:
-    """Count the answers for a label that the same person's later one in another data set replaces, by both."""
+    """Count the answers for a label that the same person's later answer replaces, by both data sets."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["superseded"]), 0))
     dataset, first = group.rows["dataset"].to_pylist(), pc.index_in(rows["text"], group.rows["text"]).to_pylist()
     found: Figures = Counter()

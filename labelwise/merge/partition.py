@@ -1,4 +1,4 @@
-"""Merge the texts of a range of keys: the work of one process; one bucket is held at a time."""
+"""Merge the texts of a range of keys, a job for one process, which holds one bucket at a time."""
 
 import hashlib
 from collections import Counter
@@ -32,10 +32,10 @@ class MergeJob(msgspec.Struct, frozen=True):
     """A range of keys to be merged: some partitions in a bucket, or some buckets in a partition.
 
     number, bits (int): the number of the range, of 2**bits.
-    bucket_bits, partition_bits (int): of the keys, which number a bucket, and a partition.
-    folder (Path): of the results, when the job is done.
-    groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
-    decisions (Mapping[bytes, list[DecisionRow]]): by the key of the text that they are about, in order.
+    bucket_bits, partition_bits (int): how many bits of a key number its bucket, and its partition.
+    folder (Path): that of the results, when the job is done.
+    groups (Mapping[bytes, SplitGroup]): those of texts that stay in one split with others, by key.
+    decisions (Mapping[bytes, list[DecisionRow]]): those about each text, by key, in order.
     """
 
     number: int
@@ -69,10 +69,10 @@ class MergeJob(msgspec.Struct, frozen=True):
 
 
 class MergedRange(msgspec.Struct):
-    """What a job made, beside its part of the account.
+    """The results of a job, besides its part of the account.
 
-    partitions (dict[str, str]): the `.spacy` files in its folder, such as train/part-00000.spacy, with their SHA-256.
-    trials (Trials): how spans fare by other readings of their offsets.
+    partitions (dict[str, str]): the SHA-256 of each `.spacy` file in its folder, such as train/part-00000.spacy.
+    trials (Trials): counts of the losses by other readings of offsets.
     """
 
     partitions: dict[str, str]
@@ -80,9 +80,9 @@ class MergedRange(msgspec.Struct):
 
 
 def merge_range(job: MergeJob, folder: Path) -> MergedRange:
-    """Merge the texts of a range of keys, and write their Docs, and what became of everything.
+    """Merge the texts of a range of keys, and write their Docs and their account.
 
-    folder (Path): for the job's folder.
+    folder (Path): that for the job's folder.
     RAISES (InputError): an "error" policy met its case.
     """
     tokenizer = load_tokenizer(job.settings)
@@ -114,10 +114,7 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
 
 
 def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, tokenizer: LearningTokenizer) -> TextResult:
-    """Merge all answers about one text, choose its split, and make its Doc.
-
-    RAISES (InputError): an "error" policy met its case.
-    """
+    """Merge all answers about one text, choose its split, and make its Doc."""
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)
@@ -137,7 +134,7 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[Split, str]:
-    """Choose the split of a text for which no data set declares one, and say by what."""
+    """Return the split of a text for which no data set declares one, and what chose it."""
     group = job.groups.get(key, SplitGroup(key, None))
     if group.declared:
         return group.declared, "group"

@@ -1,12 +1,12 @@
 """Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
-1. Read: each data set is read once; what is needed of it goes to buckets, by the keys of texts (`read`, `buckets`).
-   Texts that differ only in white space or Unicode composition get one key (`same_texts`).
-2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
-   partition follows from its key, so it depends neither on the number of workers nor on the order of files.
-3. Merge: ranges of keys are worked on, one by one or side by side (`partition`).
-4. Account: every row and span read has one outcome in the tables (`corpus.tables`), or the command fails.
-5. Commit: the old manifest is deleted, the files are moved to their places, and the new manifest last.
+1. Read: each data set is read once into buckets by the keys of texts (`read`, `buckets`). Texts that differ only in
+   white space or Unicode composition get one key (`same_texts`).
+2. Plan: the range of keys is cut into partitions, a power of two, of `docs_per_partition` texts or fewer. A text's
+   partition follows from its key, whatever the number of workers and the order of files.
+3. Merge: each job merges a range of keys (`partition`).
+4. Account: each row and span has one outcome in the tables (`corpus.tables`), or the command fails.
+5. Commit: the old manifest is deleted, the files are moved into place, and the new manifest comes last.
 """
 
 from collections import Counter, defaultdict
@@ -52,15 +52,15 @@ def merge_data(
     may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five files more, and `manifest.json`.
+    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five more files, and `manifest.json`.
 
     declarations (Sequence[Path | str]): `datasets.yml` files.
-    out (Path | str): the folder for the corpus; nothing else in it is touched.
+    out (Path | str): the folder for the corpus; other files in it stay.
     workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
-    strict (bool): rows and spans that can't be used are an error.
-    may_be_empty (bool): it isn't an error if no text goes into the corpus.
+    strict (bool): refuse rows and spans that can't be used.
+    may_be_empty (bool): accept a corpus without texts.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; an "error" policy met its case; a
         file changed meanwhile, another merge is writing to the folder, or the disk is full.
     RAISES (RuntimeError): the account doesn't balance, which is a bug in this program.
@@ -69,8 +69,8 @@ def merge_data(
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     out, metrics = Path(out).absolute(), Path(metrics) if metrics else None
-    # A bad language or pattern is found before anything is read, and forked workers share what is loaded here. Nothing
-    # else refers to it, as a worker lets go of it when it has seen many words.
+    # This finds a bad language or pattern before anything is read, and forked workers share it. Nothing refers to it
+    # here, so that a worker can free it when it has seen many words.
     load_tokenizer(settings)
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
@@ -89,7 +89,7 @@ def merge_data(
             merged = list(progress(map_apart(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
         give_back()
-        # It imports pyarrow, 40 MB that workers don't need.
+        # These import pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
         from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
         from labelwise.merge.doubts import find_doubts
@@ -117,8 +117,8 @@ def read_sources(
 ) -> tuple[list[ReadCounts], int]:
     """Read all sources into buckets.
 
-    work (Path): the folder for what is gone when the merge ends.
-    RETURNS (tuple): what was read of each, and how many bits of a key number a bucket.
+    work (Path): the temporary folder.
+    RETURNS (tuple): the counts of each source, and how many bits of a key number a bucket.
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
@@ -156,10 +156,7 @@ def plan_merging(
     settings: Settings,
     work: Path,
 ) -> list[MergeJob]:
-    """Plan the merging of all texts.
-
-    How many partitions there are is a power of two, so that a few more texts don't change it.
-    """
+    """Plan the jobs. The number of partitions is a power of two, so that a few more texts don't change it."""
     texts, text_bytes = count_texts(work / "buckets", bucket_bits, sum(one.tasks for one in read))
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     partition_bits = (least - 1).bit_length()
@@ -183,7 +180,7 @@ def plan_merging(
 def give_each(
     plan: Sequence[MergeJob], groups: Mapping[bytes, SplitGroup], decisions: Mapping[bytes, list[DecisionRow]]
 ) -> list[MergeJob]:
-    """Assign to each job what concerns its texts."""
+    """Give each job the groups and decisions of its texts."""
     grouped: defaultdict[int, dict[bytes, SplitGroup]] = defaultdict(dict)
     for key, group in groups.items():
         grouped[range_of(key, plan[0].bits)][key] = group
@@ -196,7 +193,7 @@ def give_each(
 def compare_texts(
     plan: Sequence[MergeJob], settings: Settings, work: Path, map_jobs: MapJobs, progress: Progress
 ) -> list[NearPair]:
-    """Find the pairs of texts that are nearly equal; none if they aren't looked for."""
+    """Find the pairs of nearly equal texts, unless the policy is "off"."""
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
@@ -207,7 +204,7 @@ def compare_texts(
 
 
 def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], folder: Path) -> dict[str, str]:
-    """Move the partitions to the folder of the corpus; return their digests."""
+    """Move the partitions to the folder of the corpus, and return their digests."""
     for split in SPLITS:
         (folder / split).mkdir()
     partitions: dict[str, str] = {}

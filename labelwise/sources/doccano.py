@@ -21,30 +21,18 @@ from typing import Any
 from labelwise.annotations import Found, Problem, Reason, miscounted
 from labelwise.base.text import is_integer
 from labelwise.corpus.tasks import PREDICTED
+from labelwise.sources import keys
 from labelwise.sources.clean import RawSpan, clean
-from labelwise.sources.keys import (
-    ENDS,
-    LISTS,
-    NAMES,
-    STARTS,
-    TEXTS,
-    first_of,
-    marked_lists,
-    name_of,
-    no_text,
-    rejected_of,
-    uncovered_of,
-)
 from labelwise.sources.offsets import choose_counted
 
 
 def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence[Found]:
     """Convert a row to a task, or to a problem; a second problem says that it has more spans than were read."""
-    text = first_of(row, TEXTS)
+    text = keys.first_of(row, keys.TEXTS)
     if not isinstance(text, str) or not text.strip():
-        return (no_text(line, row),)
-    lists = marked_lists(row) or []
-    if not lists and any(key in row for key in LISTS):
+        return (keys.no_text(line, row),)
+    lists = keys.marked_lists(row) or []
+    if not lists and any(key in row for key in keys.LISTS):
         return (Problem(line, Reason.NOT_ANNOTATED, "no list of spans"),)
     if not lists:
         why = "its labels are numbers; export them as text" if "annotations" in row else "no list of spans"
@@ -52,9 +40,9 @@ def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence
     filled = [one for one in lists if one] or lists
     spans = [_offsets(one) for one in filled[0]]
     if any(_places(map(_offsets, one)) != _places(spans) for one in filled):
-        why = f"its {' and '.join(key for key in LISTS if row.get(key))} differ; keep one of them"
+        why = f"its {' and '.join(key for key in keys.LISTS if row.get(key))} differ; keep one of them"
         return (Problem(line, Reason.MALFORMED, why),)
-    rejected = rejected_of(row)
+    rejected = keys.rejected_of(row)
     predicted = row.get(PREDICTED)
     unchanged = isinstance(predicted, list) and _places(spans) == sorted(map(str, predicted))
     task = clean(
@@ -62,11 +50,11 @@ def parse_doccano(line: int, row: dict[str, Any], offsets: str = "") -> Sequence
         text,
         [*(RawSpan(*span) for span in spans), *rejected],
         who=[row.get("username") or row.get("user")],
-        meta=name_of(row, row, text) | ({PREDICTED: "yes"} if unchanged else {}),
-        uncovered=uncovered_of(row),
+        meta=keys.name_of(row, row, text) | ({PREDICTED: "yes"} if unchanged else {}),
+        uncovered=keys.uncovered_of(row),
         offsets=offsets,
     )
-    there = max(len(row[key]) for key in LISTS if isinstance(row.get(key), list))
+    there = max(len(row[key]) for key in keys.LISTS if isinstance(row.get(key), list))
     read = len(task.all_spans) - len(rejected)
     return (task,) if there == read else (task, miscounted(line, there, "spans", read))
 
@@ -83,9 +71,9 @@ def choose_offsets(rows: Iterable[Mapping[str, Any]]) -> str:
     def places() -> Iterator[tuple[str, list[tuple[int, int]]]]:
         """Yield texts with the offsets of their spans."""
         for row in rows:
-            spans = [_offsets(one)[:2] for marked in marked_lists(row) or () for one in marked]
-            spans += [(span.start, span.end) for span in rejected_of(row)]
-            text = first_of(row, TEXTS)
+            spans = [_offsets(one)[:2] for marked in keys.marked_lists(row) or () for one in marked]
+            spans += [(span.start, span.end) for span in keys.rejected_of(row)]
+            text = keys.first_of(row, keys.TEXTS)
             yield text if isinstance(text, str) else "", [span for span in spans if all(map(is_integer, span))]
 
     return choose_counted(places())
@@ -99,7 +87,7 @@ def _places(spans: Iterable[tuple[Any, ...]]) -> list[str]:
 def _offsets(one: Any) -> tuple[Any, ...]:
     """Return the fields of a RawSpan for a span in either form; anything else has none, and can't be used."""
     if isinstance(one, dict):
-        label = first_of(one, NAMES)
+        label = keys.first_of(one, keys.NAMES)
         label = label[0] if isinstance(label, list) and len(label) == 1 else label
-        return first_of(one, STARTS), first_of(one, ENDS), label, None, one.get("text")
+        return keys.first_of(one, keys.STARTS), keys.first_of(one, keys.ENDS), label, None, one.get("text")
     return tuple(one[:3]) if isinstance(one, list) and len(one) >= 3 else (None, None, None)
