@@ -94,6 +94,11 @@ def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
     return ends[-1] if ends else least, behind.start() if behind else min(len(text), end + AROUND)
 
 
+def counter_field() -> Any:
+    """Make a field of a Struct whose default is an empty Counter."""
+    return msgspec.field(default_factory=Counter)
+
+
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
     """Convert the map that msgspec wrote back to a Counter, as its `dec_hook`."""
     return kind(value)

@@ -7,15 +7,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
-from labelwise.base.text import counted
+from labelwise.base.text import counted, counter_field
 
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
 NOT_METRICS = ("pairs", "doubts")
-
-
-def _counts() -> Any:
-    return msgspec.field(default_factory=Counter)
 
 
 def _table() -> Any:
@@ -74,14 +70,14 @@ class Ledger(msgspec.Struct, kw_only=True):
 
     rows_read: int = 0
     spans_read: int = 0
-    rows: Counts = _counts()
-    spans: Counts = _counts()
-    texts: Counts = _counts()
-    words: Counts = _counts()
+    rows: Counts = counter_field()
+    spans: Counts = counter_field()
+    texts: Counts = counter_field()
+    words: Counts = counter_field()
     labels: Table = _table()
     datasets: Table = _table()
     same_texts: int = 0
-    partly: Counts = _counts()
+    partly: Counts = counter_field()
     complete: Table = _table()
     undeclared: Table = _table()
     lost_spans: dict[str, Table] = {}
@@ -90,7 +86,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     near_duplicates: Table = _table()
     other_split: Table = _table()
     replaced: Table = _table()
-    out_of_order: Counts = _counts()
+    out_of_order: Counts = counter_field()
     renamed: dict[str, Table] = {}
     offsets: dict[str, str] = {}
     unknown_annotators: list[str] = []

@@ -73,17 +73,6 @@ def texts_of(group: Group, table: pa.Table) -> pa.Array:
     return pc.index_in(table["text"], group.texts["text"])
 
 
-def names_of_annotators(group: Group) -> set[str]:
-    """List the names of annotators."""
-    return set(pc.unique(group.rows["who"]).drop_null().to_pylist())
-
-
-def list_problems(table: pa.Table, reasons: Sequence[str]) -> list[tuple[str, str, int, str]]:
-    """List the data set, file, line and reason of the rows or spans that can't be used."""
-    found = where(table, "reason", reasons).to_pylist()
-    return [(one["dataset"], one["file"], one["line"], describe(one)) for one in found]
-
-
 def describe(row: Mapping[str, Any]) -> str:
     """Describe the outcome of a row or a span."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])

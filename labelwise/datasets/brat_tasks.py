@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import caseless
-from labelwise.base.text import counted, name_counts
+from labelwise.base.text import counted, counter_field, name_counts
 from labelwise.corpus.tasks import DOCUMENT, make_task
 from labelwise.datasets.brat_folders import MANY
 from labelwise.datasets.entries import AnySplit
@@ -20,10 +20,6 @@ from labelwise.sources.brat import NOT_CONVERTED, SUFFIXES, BratOptions, BratPro
 PROBLEMS = "problems.jsonl"
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 SAMPLE = 3
-
-
-def _counts() -> Any:
-    return msgspec.field(default_factory=Counter)
 
 
 class Report(msgspec.Struct):
@@ -38,11 +34,11 @@ class Report(msgspec.Struct):
     disjoint (dict): the labels of each folder, if folders have no label in common.
     """
 
-    documents: Counter[str] = _counts()
-    lines: Counter[str] = _counts()
-    annotations: Counter[str] = _counts()
-    notes: Counter[str] = _counts()
-    labels: Counter[str] = _counts()
+    documents: Counter[str] = counter_field()
+    lines: Counter[str] = counter_field()
+    annotations: Counter[str] = counter_field()
+    notes: Counter[str] = counter_field()
+    labels: Counter[str] = counter_field()
     lacking: dict[str, dict[str, int]] = {}
     disjoint: dict[str, list[str]] = {}
 

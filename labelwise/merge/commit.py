@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.compute as pc
 from spacy.language import Language
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.errors import InputError
 from labelwise.base.files import Staging
 from labelwise.base.text import counted
+from labelwise.corpus import queries
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Manifest, SplitCounts, write_manifest
-from labelwise.corpus.queries import list_problems, names_of_annotators
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
@@ -41,7 +42,9 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
     if not settings.split_by:
         ledger.without_split_by = 0
     ledger.compared = settings.near_duplicates != "off"
-    names = {name for group in read_groups(folder, merged=False) for name in names_of_annotators(group)}
+    names: set[str] = set()
+    for group in read_groups(folder, merged=False):
+        names.update(pc.unique(group.rows["who"]).drop_null().to_pylist())
     ledger.unknown_annotators = unknown_annotators(settings.annotators, names)
     return ledger
 
@@ -90,13 +93,14 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 def first_problem(corpus: Path) -> str:
     """Name the data set, file, line and reason of the first row that can't be used, or else of the first span."""
-    kinds = (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS))
-    found = (
-        (one for group in read_groups(corpus, merged=False) for one in list_problems(getattr(group, kind), bad))
-        for kind, bad in kinds
-    )
-    dataset, file, line, why = next(first for some in found if (first := min(some, default=None)))
-    return f"data set {dataset!r}, {file}, line {line}: {why}"
+    for kind, reasons in (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS)):
+        for group in read_groups(corpus, merged=False):
+            bad = queries.where(getattr(group, kind), "reason", reasons).to_pylist()
+            places = [(one["dataset"], one["file"], one["line"], queries.describe(one)) for one in bad]
+            if places:
+                dataset, file, line, why = min(places)
+                return f"data set {dataset!r}, {file}, line {line}: {why}"
+    return ""
 
 
 def write_rest(

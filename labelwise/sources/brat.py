@@ -31,7 +31,7 @@ import msgspec
 
 from labelwise.annotations import Span
 from labelwise.base.errors import InputError
-from labelwise.base.text import DECODE_ERRORS, trim
+from labelwise.base.text import DECODE_ERRORS, counter_field, trim
 from labelwise.sources.files import check_fetched, find_files, printable, read_file
 from labelwise.sources.offsets import (
     Fragments,
@@ -134,9 +134,9 @@ class Document(msgspec.Struct):
     text: str | None = None
     spans: list[Span] = []
     problems: list[BratProblem] = []
-    lines: Counter[str] = msgspec.field(default_factory=Counter)
-    notes: Counter[str] = msgspec.field(default_factory=Counter)
-    labels: Counter[str] = msgspec.field(default_factory=Counter)
+    lines: Counter[str] = counter_field()
+    notes: Counter[str] = counter_field()
+    labels: Counter[str] = counter_field()
     suffixes: tuple[str, ...] = ()
     used: set[str] = set()
 
