@@ -21,11 +21,11 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
-from labelwise.base.text import SpanKey, counted
+from labelwise.base.text import SpanKey, counted, decode_counter
 from labelwise.compare.train_curve import read_train_curve
 from labelwise.corpus.ledger import Ledger
+from labelwise.datasets.brat_tasks import Report
 from labelwise.datasets.convert_brat import REPORT
-from labelwise.datasets.convert_brat import Report as ConvertedBrat
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -125,10 +125,11 @@ def write_report(
 
 
 def read_lacking(root: Path) -> Mapping[str, int]:
-    """Read of how many test texts of the brat corpus there is no file of a kind that other splits have."""
+    """Read how many test texts of the brat corpus lack each kind of file that other splits use."""
     file = root / "corpus" / "tasks" / REPORT
-    converted = msgspec.json.decode(file.read_bytes(), type=ConvertedBrat) if file.is_file() else None
-    return converted.lacking.get("test", {}) if converted else {}
+    if not file.is_file():
+        return {}
+    return msgspec.json.decode(file.read_bytes(), type=Report, dec_hook=decode_counter).lacking.get("test", {})
 
 
 def make_environment() -> Environment:
