@@ -1,12 +1,12 @@
-"""What annotators said of a text: Task and Span, whichever tool they used; and what becomes of each.
+"""Tasks and spans, whichever tool they come from, and the outcomes that a merge gives them.
 
-Readers make them of raw values, by `sources.clean`; from there on they never change, and their types hold.
+Readers make them from raw values, by `sources.clean`; from then on they never change, and their types hold.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -17,7 +17,7 @@ Kind = Literal["complete", "binary", "other"]  # asked for all spans, for yes or
 
 
 class Reason(StrEnum):
-    """What became of a row or of a span, in the words of all pages (docs/accounting.md)."""
+    """The outcome of a row or of a span, in the words of docs/accounting.md."""
 
     # rows
     MERGED = "merged"
@@ -33,7 +33,7 @@ class Reason(StrEnum):
     BAD_JSON = "bad JSON"
     NO_TEXT = "no text"
     MALFORMED = "malformed"
-    MISCOUNTED = "miscounted"  # a file, or a row, has more than was read of it
+    MISCOUNTED = "miscounted"  # a file, or a row, has more than the reader found
     OTHER_FORMAT = "other format"
     # rows that are decisions
     CORRECTED = "corrected"
@@ -77,6 +77,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     verdict (str | None): on this span alone; None where the task's answer holds.
     file, line: its own place, such as a line of brat's annotation file; empty where the task's holds.
     renamed (str): its label in the source, if the data set's declaration renames that.
+    problem (str): why it can't be used, and so has no offsets; empty if it can.
     """
 
     start: int
@@ -86,41 +87,29 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     file: str = ""
     line: int = 0
     renamed: str = ""
-
-
-class Unusable(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A span that can't be used: its label, and what is wrong with it. It costs nothing but itself.
-
-    verdict, file, line, renamed: see Span.
-    """
-
-    label: str
-    detail: str
-    verdict: Verdict | None = None
-    renamed: str = ""
-    file: str = ""
-    line: int = 0
+    problem: str = ""
 
 
 class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One answer to one question about one text.
 
     line (int): its place in its source, from 1.
+    unusable (tuple[Span, ...]): the spans that have a problem; each costs nothing but itself.
     answer (str): "accept", "reject" or "ignore"; another value can't be used.
-    kind (str): what was asked for, as the row itself says.
+    kind (str): the question, as the row itself says.
     who (str): the annotator, or the session, as the source names them; empty if it names nobody.
     when (float | None): seconds since 1970.
     review (bool): it decides between several annotators.
-    predicted (bool): a pipeline's spans, if `when` is None: nobody has saved them.
+    predicted (bool): a pipeline made the spans; if `when` is None, nobody has saved them.
     doc (str): the name of the document that the text is; empty if it has none.
     uncovered (dict): the labels that the text isn't complete for, as an earlier merge says.
-    meta (dict): what else is known of the text, as strings.
+    meta (dict): everything else that is known of the text, as strings.
     """
 
     line: int
     text: str
     spans: tuple[Span, ...] = ()
-    unusable: tuple[Unusable, ...] = ()
+    unusable: tuple[Span, ...] = ()
     answer: str = "accept"
     kind: Kind = "complete"
     who: str = ""
@@ -131,9 +120,14 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     uncovered: dict[str, State] = {}
     meta: dict[str, str] = {}
 
+    @property
+    def all_spans(self) -> tuple[Span, ...]:
+        """The usable spans, and behind them the others."""
+        return self.spans + self.unusable
+
 
 class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A row, or an annotation of no row, that can't be used.
+    """A row, or an annotation outside any row, that can't be used.
 
     line (int): its place in its source, from 1; 0 if that isn't known.
     """
@@ -148,21 +142,20 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 Found = Task | Problem  # what a reader yields
-AnySpan = TypeVar("AnySpan", Span, Unusable)
 
 
 def miscounted(line: int, there: int, what: str, read: int) -> Problem:
-    """Make the problem of a file, or a row, that has more than was read of it.
+    """Make the problem of a file, or a row, of which the reader found too little.
 
-    line (int): where the first of it that wasn't read is; 0 if that isn't known.
-    there (int): how many there are, by a count of its own, straight from the file's content.
-    what (str): what was counted, such as "sentences".
+    line (int): that of the first part that wasn't read; 0 if that isn't known.
+    there (int): an independent count, straight from the file's content.
+    what (str): the unit that is counted, such as "sentences".
     """
     return Problem(line, Reason.MISCOUNTED, f"{there:,} {what}, of which {read:,} were read")
 
 
 def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:
-    """Return a task whose labels have their new names, each renamed once, so that two can be exchanged."""
+    """Return a task with renamed labels; each is renamed once, so that two can swap names."""
     if not rename:
         return task
     return msgspec.structs.replace(
@@ -173,12 +166,12 @@ def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:
     )
 
 
-def _renamed(spans: Iterable[AnySpan], rename: Mapping[str, str]) -> Iterator[AnySpan]:
+def _renamed(spans: Iterable[Span], rename: Mapping[str, str]) -> Iterator[Span]:
     for span in spans:
         new = rename.get(span.label)
         yield span if new is None else msgspec.structs.replace(span, label=new, renamed=span.label)
 
 
 def answer_digest(spans: Iterable[tuple[int, int]]) -> str:
-    """Digest an answer for one label: start and end of its accepted spans, which tell it from what it was before."""
+    """Digest an answer for one label, by the start and end of its accepted spans: it shows whether they changed."""
     return hashlib.blake2b(msgspec.json.encode(sorted(spans)), digest_size=6).hexdigest()

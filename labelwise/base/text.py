@@ -94,6 +94,11 @@ def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
     return ends[-1] if ends else least, behind.start() if behind else min(len(text), end + AROUND)
 
 
+def counter_field() -> Any:
+    """Make a field of a Struct whose default is an empty Counter."""
+    return msgspec.field(default_factory=Counter)
+
+
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
     """Convert the map that msgspec wrote back to a Counter, as its `dec_hook`."""
     return kind(value)
@@ -115,6 +120,17 @@ def describe_seconds(seconds: float) -> str:
     if seconds < 92.5:
         return counted(max(5, 5 * round(seconds / 5)), "second")
     return counted(round(seconds / 60), "minute") if seconds < 90 * 60 else counted(round(seconds / 3600), "hour")
+
+
+def name_counts(counts: Counter[Any], most: int | None = None) -> str:
+    """Write what was counted, the most frequent first.
+
+    most (int | None): how many are named; None for all.
+
+    >>> name_counts(Counter(LOC=3, PER=1200))
+    'PER (1,200), LOC (3)'
+    """
+    return ", ".join(f"{name} ({n:,})" for name, n in counts.most_common(most))
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:

@@ -1,9 +1,9 @@
-"""What several annotators marked in the same texts, and how far they agree."""
+"""Compare the spans of several annotators in the same texts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -11,10 +11,10 @@ from labelwise.corpus.tables import Group
 
 
 class Version(NamedTuple):
-    """The spans that an annotator marked with a label in a text: the latest work of their own alone.
+    """The spans that an annotator marked with a label in a text, in their own latest answer.
 
-    who (str): the annotator, or the data set, if nobody is named; the second of the same name has a number.
-    place (str): the file and line of their latest answer.
+    who (str): the annotator, or the data set of an unnamed one; the second of the same name has a number.
+    place (str): the file and line of the answer.
     """
 
     who: str
@@ -25,8 +25,7 @@ class Version(NamedTuple):
 def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]]:
     """Yield the texts that several people annotated for a label, with their versions by label, sorted by name.
 
-    It is a version whether it counts in the merge or not: what another annotator's answer superseded, or outvoted, was
-    annotated all the same.
+    Versions that don't count in the merge, as they were superseded or outvoted, are included.
     """
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     if not len(rows):
@@ -49,7 +48,7 @@ def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]
 
 
 def _numbered(versions: Sequence[Version]) -> list[Version]:
-    """Sort versions by name, and give the second of the same name, such as a data set's, a number."""
+    """Sort versions by name, and number those with the same name, such as a data set's."""
     names: Counter[str] = Counter()
     found = []
     for version in sorted(versions, key=lambda version: version.who):
@@ -59,18 +58,19 @@ def _numbered(versions: Sequence[Version]) -> list[Version]:
     return found
 
 
-def count_agreement(group: Group) -> tuple[dict[str, Counter[str]], dict[tuple[str, str, str], Counter[str]]]:
-    """Compare what several people marked: "both" counts the spans with equal offsets, "spans" those of both together.
+def count_agreement(group: Group) -> tuple[Counter[Any], Counter[Any]]:
+    """Count the spans with equal offsets in two versions ("both"), those of both together ("spans"), and the "texts".
 
-    RETURNS (tuple): the counts of each label, with the "texts" that several annotated; and of each label and each pair.
+    RETURNS (tuple): the counts of each label; and of each label and each pair of annotators.
     """
-    labels: dict[str, Counter[str]] = {}
-    pairs: dict[tuple[str, str, str], Counter[str]] = {}
+    labels: Counter[Any] = Counter()
+    pairs: Counter[Any] = Counter()
     for _, found in find_versions(group):
         for label, versions in found.items():
-            labels.setdefault(label, Counter())["texts"] += 1
+            labels[label, "texts"] += 1
             for one, other in combinations(versions, 2):
                 same = {"both": len(one.marked & other.marked), "spans": len(one.marked) + len(other.marked)}
-                labels[label].update(same)
-                pairs.setdefault((label, one.who, other.who), Counter()).update(texts=1, **same)
+                labels.update({(label, name): n for name, n in same.items()})
+                pair = (label, one.who, other.who)
+                pairs.update({(pair, name): n for name, n in {"texts": 1, **same}.items()})
     return labels, pairs

@@ -1,12 +1,12 @@
-"""The annotation of a merged Doc, and how to get at it.
+"""The annotation of a merged Doc.
 
 A Doc carries three views of its annotation:
 
 1. `doc.ents`, flat, is what the model is trained on. Tokens that belong to gold without token boundaries, or to no
    entity on a text that isn't complete for all labels, have spaCy's missing value.
-2. `doc.spans["gold"]` holds every accepted span that has token boundaries, or was given some by the alignment policy;
-   `doc.spans["incorrect_spans"]` every rejected one that has them.
-3. `annotation_of(doc)` is what scoring needs to be honest; `doc.user_data["labelwise"]` has it as msgpack can write it.
+2. `doc.spans["gold"]` holds each accepted span on token boundaries, if need be those of the alignment policy;
+   `doc.spans["incorrect_spans"]` each rejected one on token boundaries.
+3. `annotation_of(doc)` says which spans can be scored; `doc.user_data["labelwise"]` has it for msgpack.
 """
 
 from collections.abc import Iterable
@@ -27,13 +27,13 @@ _decode = msgspec.msgpack.Decoder().decode
 
 
 class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that a merge knows of a text; spans are in characters.
+    """The whole annotation of a text; spans are in characters.
 
     gold (list): all accepted spans, even those without token boundaries, each with the names of its data sets.
     rejected (list[SpanKey]): all rejected spans.
     uncovered (dict[str, State]): the labels that the text isn't complete for.
-    datasets (list[str]): if there are any, the data sets that the text is from.
-    doc (str): the name of the document that it is, if its tasks have one (`meta.doc`).
+    datasets (list[str]): if there are any of these, the data sets of the text.
+    doc (str): the name of the document, if its tasks have one (`meta.doc`).
     """
 
     gold: list[tuple[int, int, str, list[str]]]
@@ -50,7 +50,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     def judgeable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
         """Keep the spans that can be judged; see `text.judgeable`.
 
-        also (Iterable): further spans that count as judged.
+        also (Iterable): more spans that count as judged.
         """
         return judgeable(spans, (*self.accepted, *self.rejected, *also), self.uncovered)
 

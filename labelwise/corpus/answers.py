@@ -1,4 +1,4 @@
-"""Where the answers about each text are, who gave them, and what they say: a query of the merge's account."""
+"""Look up the places, annotators and digests of the answers about texts in the merge's tables."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -16,12 +16,12 @@ NOTHING = answer_digest(())
 
 
 class AnswerPlace(msgspec.Struct):
-    """Where an answer that counts is.
+    """The place of an answer that counts.
 
-    annotator (str): empty if nobody is named.
-    judged (list | None): of single judged spans start and end; None if the answer is about all of the text.
-    lines (list): of spans that have a line of their own: start, end, file and line.
-    digests (dict): see `answer_digest`, by label, without those that have no span.
+    annotator (str): empty without a name.
+    judged (list | None): start and end of judged spans; None if the answer is about the whole text.
+    lines (list): start, end, file and line of the spans that have lines of their own.
+    digests (dict): see `answer_digest`, by label; labels without spans aren't in it.
     """
 
     dataset: str
@@ -37,7 +37,7 @@ class AnswerPlace(msgspec.Struct):
         return self.digests.get(label, NOTHING)
 
     def of(self, span: tuple[int, int] | None) -> str:
-        """Name file and line: of a span that has a line of its own, or else of the answer; a document has no line."""
+        """Name the file and line of a span, or else those of the answer; a document has no line."""
         own = [(file, line) for start, end, file, line in self.lines if (start, end) == span]
         others = [(file, 0) for _, _, file, _ in self.lines]
         file, line = (*own, *others, (self.file, self.line))[0]
@@ -48,7 +48,6 @@ def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, li
     """Yield texts of a corpus, each with the answers that count, in the order of keys.
 
     texts (Collection[str]): the keys of the texts.
-    RAISES (InputError): a merge hasn't written the tables.
     """
     for group in read_groups(corpus):
         wanted = pa.array([key for key in group.texts["text"].to_pylist() if key in texts], pa.string())
@@ -65,7 +64,7 @@ def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, li
 
 
 def _place(row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> AnswerPlace:
-    """Look up the place of an answer by its row and its spans in the tables."""
+    """Convert a row and its spans to the place of an answer."""
     place = AnswerPlace(row["dataset"], row["file"], row["line"], row["who"] or "")
     usable = [span for span in spans if span["start"] is not None]
     if row["kind"] == "binary":

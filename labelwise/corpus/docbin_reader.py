@@ -1,7 +1,7 @@
 """Read a `.spacy` file as arrays, and build each Doc only when its turn comes.
 
-A Doc takes ten times the memory of its arrays; and DocBin.get_docs adds the words of a whole file to the vocabulary for
-good, whereas making Docs one by one lets a memory zone forget them.
+A Doc takes ten times the memory of its arrays. DocBin.get_docs adds the words of a whole file to the vocabulary for
+good; if Docs are made one by one, a memory zone can free them.
 """
 
 import struct
@@ -35,12 +35,12 @@ class StoredDoc:
     """A text, with the annotation that training needs.
 
     words (np.ndarray): hashes of its tokens.
-    spaces (np.ndarray): whether a space follows, for each token.
+    spaces (np.ndarray): whether a space follows each token.
     iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and the hashes of ENT_TYPE.
-    gold, rejected (list): the accepted spans that have token boundaries, nested ones too, and the rejected ones, as
-        (start, end, hash of the label), in tokens.
-    strings (Mapping[int, str]): by hash, of the whole file, or of more.
-    merged (Annotation | None): by a merge; None if it isn't from a merge.
+    gold, rejected (list): the accepted and the rejected spans on token boundaries, nested ones too, as (start, end,
+        hash of the label), in tokens.
+    strings (Mapping[int, str]): all strings of the file, at least, by hash.
+    merged (Annotation | None): that of a merge; None if the text isn't from a merge.
     """
 
     words: np.ndarray
@@ -79,7 +79,7 @@ class StoredDoc:
         return ends - lengths, ends
 
     def in_tokens(self, spans: Iterable[SpanKey]) -> list[tuple[int, int] | None]:
-        """Find the tokens of spans, as start and end; None for one that has no token boundaries."""
+        """Find the tokens of spans, as start and end; None for a span without token boundaries."""
         starts, ends = (array.tolist() for array in self.offsets())
         first = {start: number for number, start in enumerate(starts)}
         last = {end: number for number, end in enumerate(ends, 1)}
@@ -89,7 +89,7 @@ class StoredDoc:
         """Return its entities, in characters."""
         starts, ends = self.offsets()
         begins = np.flatnonzero(self.iob == BEGIN)
-        # An entity ends before the next token that isn't inside of one.
+        # An entity ends before the next token that isn't inside.
         outside = np.append(np.flatnonzero(self.iob != INSIDE), len(self))
         lasts = outside[np.searchsorted(outside, begins, side="right")] - 1
         columns = starts[begins].tolist(), ends[lasts].tolist(), self.labels[begins].tolist()
@@ -126,7 +126,7 @@ def read_stored_docs(partition: Partition | Path) -> Iterator[StoredDoc]:
         raise InputError(f"{partition.file}: not a .spacy file with entities ({error}); run the merge again") from error
 
 
-DAMAGES = (zlib.error, LookupError, TypeError, ValueError)  # where a `.spacy` file isn't what it should be
+DAMAGES = (zlib.error, LookupError, TypeError, ValueError)  # the errors of a damaged `.spacy` file
 
 
 def _decode_docs(content: Any) -> Iterator[StoredDoc]:
@@ -146,7 +146,7 @@ def _decode_docs(content: Any) -> Iterator[StoredDoc]:
 
 
 def decode_groups(groups: bytes) -> dict[str, list[TokenSpan]]:
-    """Get the accepted and the rejected spans out of spaCy's serialized span groups."""
+    """Decode the accepted and the rejected spans in spaCy's serialized span groups."""
     found: dict[str, list[TokenSpan]] = {}
     for group, names in (decode(groups) or {}).items() if groups else ():
         for name in {GOLD, INCORRECT}.intersection(names):

@@ -1,7 +1,7 @@
-"""Docs written as a DocBin has them, one after another, and none of them made as a Doc.
+"""Write the files of DocBin from arrays, without making Docs.
 
-DocBin.add asks every token for eight strings, most of them empty, and takes longer than tokenizing. A file written here
-has the words, the entities' labels, span groups and user data, and nothing else.
+DocBin.add asks each token for eight strings, most of them empty, and takes longer than tokenizing. A file written here
+has only words, entity labels, span groups and user data.
 """
 
 import zlib
@@ -20,7 +20,7 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 class DocWriter:
-    """Docs as arrays: what DocBin.to_disk writes, compressed less, in a quarter of the time."""
+    """Writes what DocBin.to_disk would write, compressed less, in a quarter of the time."""
 
     def __init__(self) -> None:
         """Start empty."""

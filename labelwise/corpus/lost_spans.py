@@ -1,4 +1,4 @@
-"""The spans that lost: to the tokenizer, to another span, or to a vote; each with all who assert it."""
+"""Find the spans that lost to the tokenizer, to another span, or to a vote, each with its data sets and places."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -13,7 +13,7 @@ from labelwise.corpus.tables import Group
 
 
 class AssertedSpan(NamedTuple):
-    """A span that data sets accept or reject, and the files and lines where they do."""
+    """A span that data sets accept or reject, with the files and lines of their answers."""
 
     span: SpanKey
     verdict: str
@@ -24,8 +24,8 @@ class AssertedSpan(NamedTuple):
 class LostSpan(NamedTuple):
     """A span of a text that lost.
 
-    kept (AssertedSpan | None): the one that it lost to; None where it lost to the tokenizer.
-    learnt (bool): it isn't an entity, but a head for its label learns it as well.
+    kept (AssertedSpan | None): the winner; None if the span lost to the tokenizer.
+    learnt (bool): a head for its label learns the span, though it isn't an entity.
     """
 
     text: str
@@ -36,7 +36,7 @@ class LostSpan(NamedTuple):
 
 
 def find_lost(group: Group) -> Iterator[LostSpan]:
-    """Yield the spans that lost, text by text, sorted, each with all who assert it."""
+    """Yield the spans that lost, text by text, sorted."""
     texts = pc.unique(where(group.spans, "reason", LOST)["text"])
     rows = group.rows.filter(pc.is_in(group.rows["text"], texts))
     kinds = {(row["text"], row["row"]): row["kind"] for row in rows.select(["text", "row", "kind"]).to_pylist()}
@@ -62,7 +62,7 @@ def find_lost(group: Group) -> Iterator[LostSpan]:
 
 
 def _assert(spans: Sequence[Mapping[str, Any]]) -> AssertedSpan:
-    """Collect who asserts a span."""
+    """Collect the data sets and places of a span."""
     first = spans[0]
     places = dict.fromkeys(f"{span['file']}:{span['line']}" for span in spans)
     datasets = sorted({span["dataset"] for span in spans})

@@ -1,9 +1,8 @@
 """The manifest of a merged corpus: its settings, and its content.
 
-A merge deletes the manifest first and writes it last, and readers refuse a corpus without one. They refuse one whose
-manifest has doubts, too: only `why` reads it, which says what became of everything. A `Partition` carries
-the digest that the manifest had for it when it was listed: whoever reads it gets these bytes or an error, even if a
-merge replaces the corpus meanwhile.
+A merge deletes the manifest first and writes it last. Readers refuse a corpus without a manifest, and all but `why` one
+whose manifest has doubts. A `Partition` carries its digest from the manifest, so that its reader gets these bytes or an
+error, even if a merge replaces the corpus meanwhile.
 """
 
 import hashlib
@@ -32,17 +31,17 @@ class SplitCounts(msgspec.Struct):
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What a merge says of its corpus.
+    """The manifest of a corpus.
 
     format (int): raised when readers must differ.
-    settings (dict): all that the corpus depends on besides the data, as JSON has it.
+    settings (dict): everything that the corpus depends on besides the data, as in JSON.
     labels (list[str]): sorted.
-    datasets (dict[str, int]): rows read of each data set.
+    datasets (dict[str, int]): the rows read from each data set.
     declared (dict): the labels that each data set declares.
     splits (dict): the size of each split.
-    partitions (dict[str, str]): the SHA-256 of every `.spacy` file, by its path in the corpus, such as
+    partitions (dict[str, str]): the SHA-256 of each `.spacy` file, by its path in the corpus, such as
         "train/part-00000.spacy".
-    doubts (list[str]): why data sets can't have been read as they were meant.
+    doubts (list[str]): those that stop later stages.
     """
 
     format: Literal[1] = 1
@@ -56,7 +55,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class Partition(NamedTuple):
-    """A `.spacy` file, and its SHA-256 as the manifest has it; empty for a file that no merge made."""
+    """A `.spacy` file, and its SHA-256 in the manifest; empty for a file that no merge made."""
 
     file: Path
     digest: str = ""
@@ -70,9 +69,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(corpus: Path, *, doubted: bool = False) -> Manifest:
     """Read the manifest of a corpus.
 
-    doubted (bool): it may have doubts.
-    RAISES (InputError): there is none, as a merge is replacing the corpus, it is another program's or format's, or it
-        has doubts.
+    doubted (bool): accept one with doubts.
+    RAISES (InputError): there is none, as a merge is replacing the corpus; it isn't of this version; or it has doubts.
     """
     try:
         manifest = msgspec.json.decode((corpus / MANIFEST).read_bytes(), type=Manifest)
@@ -91,10 +89,7 @@ def read_manifest(corpus: Path, *, doubted: bool = False) -> Manifest:
 
 
 def digest_splits(corpus: Path, splits: Sequence[str]) -> str:
-    """Digest the labels of a corpus, and the content of some splits.
-
-    RAISES (InputError): it isn't a merged corpus.
-    """
+    """Digest the labels of a corpus, and the content of some splits."""
     manifest = read_manifest(corpus)
     files = sorted(item for item in manifest.partitions.items() if item[0].partition("/")[0] in splits)
     return hashlib.sha256(msgspec.json.encode([manifest.labels, files])).hexdigest()
@@ -123,10 +118,7 @@ def read_split(split: Path) -> SplitCounts:
 
 @contextmanager
 def unchanged(corpus: Path) -> Iterator[None]:
-    """Check at the end of a block that the corpus is the one of its beginning, so that all that was read fits together.
-
-    RAISES (InputError): a merge has replaced it, or is about to.
-    """
+    """Refuse at the end of a block a corpus that a merge has replaced, or is about to: what was read may not fit."""
     before = read_manifest(corpus)
     yield
     if not is_corpus(corpus) or read_manifest(corpus) != before:
@@ -134,20 +126,17 @@ def unchanged(corpus: Path) -> Iterator[None]:
 
 
 def find_partitions(split: Path) -> list[Partition]:
-    """List the `.spacy` files of a folder, sorted.
-
-    RAISES (InputError): there is none, or they aren't those that a merge lists beside the folder.
-    """
+    """List the `.spacy` files of a folder, sorted; refuse a folder without any. See `partitions_of`."""
     if not (found := partitions_of(split.parent, split.name)):
         raise InputError(f"{split}: no .spacy file; run the merge, with a share for this split")
     return found
 
 
 def partitions_of(corpus: Path, split: str, *, doubted: bool = False) -> list[Partition]:
-    """List the `.spacy` files of a split of a corpus, sorted, which may have none.
+    """List the `.spacy` files of a split of a corpus, sorted; it may have none.
 
-    doubted (bool): the corpus may have doubts.
-    RAISES (InputError): they aren't those that the merge lists.
+    doubted (bool): accept a corpus with doubts.
+    RAISES (InputError): they aren't those in the manifest.
     """
     files = sorted((corpus / split).glob("*.spacy"))
     listed = _listed(corpus / split, doubted=doubted)
@@ -165,10 +154,7 @@ def partitions_of(corpus: Path, split: str, *, doubted: bool = False) -> list[Pa
 
 
 def read_partition(partition: Partition) -> bytes:
-    """Read a `.spacy` file.
-
-    RAISES (InputError): it isn't what the merge that lists it has written.
-    """
+    """Read a `.spacy` file; refuse one that has changed since its merge."""
     try:
         content = partition.file.read_bytes()
     except FileNotFoundError as error:
@@ -179,10 +165,7 @@ def read_partition(partition: Partition) -> bytes:
 
 
 def find_partition(file: Path) -> Partition:
-    """Look a `.spacy` file up in the manifest of its corpus, if a merge made it.
-
-    RAISES (InputError): a merge made the folder, and doesn't list the file.
-    """
+    """Look a `.spacy` file up in the manifest of its corpus, if there is one; refuse a file that this doesn't list."""
     listed = _listed(file.parent)
     if listed is not None and file.name not in listed:
         raise InputError(f"{file}: the manifest of its corpus doesn't list it; delete it, or run the merge again")
@@ -190,10 +173,7 @@ def find_partition(file: Path) -> Partition:
 
 
 def _listed(split: Path, *, doubted: bool = False) -> dict[str, str] | None:
-    """Return the digests of a split's files, by name, that the manifest beside it lists; None if no merge made it.
-
-    RAISES (InputError): a merge was killed while it replaced them, or it has doubts.
-    """
+    """Return the digests of a split's files in its manifest, by name; None if no merge made the split."""
     split = split.resolve()
     corpus = split.parent
     made = any((corpus / name).exists() for name in ("labels", "tokenizer.json"))  # which a merge writes, too

@@ -1,4 +1,4 @@
-"""Work through a corpus with a pipeline, piece by piece, so that neither texts nor their words pile up."""
+"""Run a pipeline over a corpus in pieces, so that neither texts nor their words pile up in memory."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -19,15 +19,12 @@ from labelwise.corpus.tokenizer import MAX_LENGTH, make_nlp, read_tokenizer, tok
 Item = TypeVar("Item")
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time
 MAX_STRINGS = 20_000  # in a vocabulary, of about half a kilobyte each
-CHECKED = 100  # texts whose tokens are compared: the first ones, which are random, as they are sorted by digest
+CHECKED = 100  # texts whose tokens are compared: the first ones, a random sample, as they are sorted by digest
 SHOWN = 5  # tokens, from the first that differs
 
 
 def load_pipeline(model: Path) -> Language:
-    """Load a pipeline, for texts of any length; one with a head for each label needs `spacy_per_label`.
-
-    RAISES (InputError): there is none.
-    """
+    """Load a pipeline for texts of any length; one with a head for each label needs `spacy_per_label`."""
     if not (model / "meta.json").is_file():
         raise InputError(f"{model}: no trained pipeline; run the training first")
     nlp = spacy.load(model)
@@ -36,7 +33,7 @@ def load_pipeline(model: Path) -> Language:
 
 
 def untaught_labels(nlp: Language) -> list[str]:
-    """List the labels that a pipeline's training left out, because no text in train is complete for them."""
+    """List the labels that a pipeline hasn't learned, because no text in train is complete for them."""
     return [label for _, component in nlp.pipeline for label in getattr(component, "untaught", ())]
 
 
@@ -52,16 +49,16 @@ def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -
 
 
 def forgetting(nlp: Language) -> AbstractContextManager[Any]:
-    """Open spaCy's memory zone, which forgets the words of its Docs at the end, if the vocabulary has grown large."""
+    """Open a memory zone of spaCy, which frees the words of its Docs at the end, if the vocabulary has grown large."""
     vocab: Any = nlp.vocab
     large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
     return nlp.memory_zone() if large else nullcontext()
 
 
 def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], int]) -> Iterator[tuple[Item, Doc]]:
-    """Yield what has a text, each with the predicted Doc, which can't be used any more once the next one is asked for.
+    """Yield each item, which has a text, with its predicted Doc, which is valid until the next one is asked for.
 
-    words (Callable): gives roughly how many words an item has.
+    words (Callable): estimates the number of words of an item.
     """
     most = nlp.batch_size
     while True:
@@ -74,19 +71,16 @@ def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], i
 
 
 def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
-    """List the strings that a pipeline needs: those of its language, of the tokenizer, and its labels.
+    """List the strings that a pipeline needs: those of its language and tokenizer, and its labels.
 
-    spaCy saves every word of the texts with the vocabulary; the model knows hashes only.
+    spaCy would save every word of the texts with the vocabulary, but the model knows only hashes.
     """
     lang, rules = read_tokenizer(corpus / "tokenizer.json")
     return sorted({*make_nlp(lang, rules).vocab.strings, *labels})
 
 
 def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
-    """Check that a pipeline makes the tokens that the first texts of a split have: else it learns nothing.
-
-    RAISES (InputError): it doesn't, and the first difference.
-    """
+    """Refuse a pipeline whose tokens differ from those of the first texts of a split: it would learn nothing."""
     texts = ((one.file, doc) for one in find_partitions(split) for doc in read_stored_docs(one))
     for file, stored in islice(texts, CHECKED):
         with forgetting(nlp):

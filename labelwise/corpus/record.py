@@ -1,4 +1,4 @@
-"""A pipeline's record of its own files: people may edit a pipeline, and are told that it isn't the one trained."""
+"""Record the files of a trained pipeline, so that edited ones can be reported."""
 
 import json
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ def write_record(pipeline: Path) -> None:
 
 
 def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:
-    """List the files that were changed, added or deleted since training; none if nothing recorded it.
+    """List the files that were changed, added or deleted since training; none without a record.
 
-    digests (Mapping[str, str]): of the files as they are now.
+    digests (Mapping[str, str]): those of the current files.
     """
     try:
         trained = json.loads((pipeline / RECORD).read_bytes())["files"].items()

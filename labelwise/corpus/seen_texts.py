@@ -1,7 +1,7 @@
-"""The texts that a pipeline was trained on, as digests in its folder: they tell whether it has seen a text.
+"""Keep digests of the texts that a pipeline was trained on, to find out whether it has seen a text.
 
-The file is an array of numpy: the first 8 bytes of the texts' keys, sorted. Whoever has it can test whether a text was
-in training, and so a wheel has it only if asked.
+The file is an array of numpy: the first 8 bytes of the texts' keys, sorted. Anyone who has it can test whether a text
+was in training, so a wheel has it only on request.
 """
 
 from pathlib import Path
@@ -16,25 +16,19 @@ SEEN_TEXTS = "seen_texts.npy"
 
 
 def collect_seen(corpus: Path) -> np.ndarray:
-    """Collect the digests of train and dev of a corpus.
-
-    RAISES (InputError): the corpus isn't whole.
-    """
+    """Collect the digests of train and dev of a corpus."""
     files = (file for split in ("train", "dev") for file in partitions_of(corpus, split))
     texts = (doc.text for file in files for doc in read_stored_docs(file))
     return np.unique(np.fromiter((digest(text_key(text).hex()) for text in texts), np.uint64))
 
 
 def digest(key: str) -> np.uint64:
-    """Return the first 8 bytes of a text's key, which is in hexadecimal, as a number."""
+    """Return the first 8 bytes of a hexadecimal key as a number."""
     return np.uint64(int(key[:16], 16))
 
 
 def has_seen(seen: np.ndarray, key: str) -> bool:
-    """Return whether a text is among others, by its key in hexadecimal.
-
-    seen (np.ndarray): the digests of these, sorted.
-    """
+    """Return whether a text, by its hexadecimal key, is among the seen ones, whose digests are sorted."""
     place = np.searchsorted(seen, digest(key))
     return bool(digest(key) in seen[place : place + 1])
 
@@ -45,6 +39,6 @@ def write_seen(pipeline: Path, seen: np.ndarray) -> None:
 
 
 def read_seen(pipeline: Path) -> np.ndarray | None:
-    """Read the file from the folder of a pipeline; None if there is none."""
+    """Read the file from the folder of a pipeline; None without one."""
     file = pipeline / SEEN_TEXTS
     return np.load(file) if file.is_file() else None

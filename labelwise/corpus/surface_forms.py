@@ -1,8 +1,8 @@
-"""How often a form, a sequence of words, is marked with a label, and how often it is left unmarked.
+"""Count how often a form, which is a sequence of words, is marked with a label, and how often it is left unmarked.
 
-An occurrence of a form is free for a label if the text is complete for the label, nothing of it is in a span of that
-label, and it isn't a part of a longer span of another label. Tokens are compared as they are written; single spaces
-between them don't count.
+An occurrence of a form is free for a label if the text is complete for the label, no part of it is in a span of that
+label, and it isn't part of a longer span of another label. Tokens are compared as written; single spaces between them
+don't count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,8 @@ from spacy.strings import get_string_id
 
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan
 
-LONGEST = 8  # words of a form whose free occurrences are looked for
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring numbers get digests far apart
+LONGEST = 8  # words of a form whose free occurrences are counted
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring numbers get distant digests
 _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
@@ -31,11 +31,11 @@ class Counts:
         self._waiting: list[np.ndarray] = []
 
     def add(self, keys: np.ndarray) -> None:
-        """Count keys, each as often as it is there."""
+        """Count keys, as often as they occur."""
         self._waiting.append(keys.astype(np.uint64, copy=False))
 
     def of(self, keys: np.ndarray) -> np.ndarray:
-        """Return the count of each key, 0 if it was never added."""
+        """Return the count of each key."""
         self._count()
         if not len(self.keys):
             return np.zeros(keys.shape, np.int64)
@@ -53,7 +53,7 @@ class Counts:
 
 
 class Occurrences(NamedTuple):
-    """The places of a text whose words are a form that is looked for, each with a label that it is free for.
+    """The free occurrences of forms in a text.
 
     starts, ends (np.ndarray): in tokens.
     labels (np.ndarray): numbers of the labels.
@@ -67,7 +67,7 @@ class Occurrences(NamedTuple):
 
 
 class SurfaceForms:
-    """Counts forms with their labels. Free occurrences are counted of those that are looked for.
+    """Counts marked forms by label, and free occurrences of wanted ones.
 
     labels (Sequence[str]): all labels.
     marked, free (Counts): by the `keys` of forms and labels.
@@ -84,7 +84,7 @@ class SurfaceForms:
         self._wanted = Counts()
 
     def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
-        """Look for the forms of some spans, with their labels, from now on."""
+        """Add the forms of some spans, with their labels, to the wanted ones."""
         self._forms.add(self.form_keys(doc, spans))
         self._wanted.add(self.keys_of(doc, spans))
 
@@ -93,7 +93,7 @@ class SurfaceForms:
         self.marked.add(self.keys_of(doc, self.spans(doc)))
 
     def release(self, doc: StoredDoc) -> None:
-        """Count the free occurrences in a text of the forms that are looked for."""
+        """Count the free occurrences of wanted forms in a text."""
         self.free.add(self.occurrences(doc).keys)
 
     def spans(self, doc: StoredDoc) -> list[TokenSpan]:
@@ -109,7 +109,7 @@ class SurfaceForms:
         return self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def counts(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> dict[TokenSpan, tuple[int, int]]:
-        """Count, for each span, how often its form is marked with its label, and how often it is unmarked."""
+        """Return for each span how often its form is marked with its label, and how often it is free."""
         keys = self.keys_of(doc, spans)
         both = zip(self.marked.of(keys).tolist(), self.free.of(keys).tolist(), strict=True)
         return dict(zip(spans, both, strict=True))
@@ -124,12 +124,12 @@ class SurfaceForms:
             return (forms * _FACTOR) ^ (self.hashes[labels] * _OTHER)  # no zero where a word is its own label
 
     def occurrences(self, doc: StoredDoc) -> Occurrences:
-        """Find the free occurrences in a text of the forms that are looked for.
+        """Find the free occurrences of wanted forms in a text.
 
         In the tokens `New York beats New York`, the first two are a span of CITY, and the form (New, York) of CITY
-        occurs at 0 and at 3. That at 3 is free, as `taken[CITY]`, the number of tokens in spans before each token, is
-        [0, 1, 2, 2, 2, 2]: equal at its start, 3, and behind its end, 5. If `York` alone were looked for, 1 wouldn't be
-        a free place of any label: a span that begins earlier reaches to 2, so `York` is a part of it (`_reach`).
+        occurs at 0 and at 3. That at 3 is free: `taken[CITY]`, the number of tokens in spans before each token, is
+        [0, 1, 2, 2, 2, 2], equal at its start, 3, and behind its end, 5. If `York` alone were wanted, 1 wouldn't be
+        free for any label: a span that begins earlier reaches to 2, so `York` is part of it (`_reach`).
         """
         unknown = doc.annotation.uncovered
         known = np.array([number for number, label in enumerate(self.labels) if label not in unknown], int)
@@ -156,7 +156,7 @@ class SurfaceForms:
         return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def _reach(self, doc: StoredDoc) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each token, the furthest end of spans that begin there, and of spans that begin earlier."""
+        """Return for each token the furthest end of spans that begin there, and of spans that begin earlier."""
         at = np.zeros(len(doc) + 1, int)
         for start, end, _ in self.spans(doc):
             at[start] = max(at[start], end)
@@ -173,7 +173,7 @@ def digest(words: np.ndarray) -> np.uint64:
 
 
 def ngrams(words: np.ndarray, longest: int) -> Iterable[np.ndarray]:
-    """Yield, for each length from 1, the digests of all sequences of so many words, by their first word."""
+    """Yield for each length from 1 the digests of all sequences of that many words, by their first word."""
     words = words.astype(np.uint64)
     totals = np.zeros(len(words), np.uint64)
     for length in range(1, min(longest, len(words)) + 1):

@@ -1,16 +1,15 @@
-"""The account of a merge, as three tables: what became of each text, each row and each span that was read.
+"""The account of a merge in three tables: the outcome of each text, row and span.
 
     texts.parquet   text, split, reason, chosen_by, words, doc, complete, partial, same
     rows.parquet    text, row, dataset, file, line, who, when, kind, answer, reason, detail, winner, ...
     spans.parquet   text, row, span, dataset, file, line, start, end, label, words, verdict, reason, detail, winner, ...
 
-A text is known by its key, in hexadecimal; it has the rows of those in `same`, too. `row` and `span` number the rows
-and the spans of a text from 0; `winner` is the one of the same text that counts instead. Texts are in the order of
-their keys, their rows in that of data sets, files and lines, decisions last. The row groups of the three files
-correspond: each has the same texts in all three. The last ones have the rows without a usable text, and the decisions
-about texts that aren't there.
+`text` is a key, in hexadecimal; its rows include those of the keys in `same`. `row` and `span` number the rows and the
+spans of a text from 0; `winner` is the one of the same text that counts instead. Texts are in the order of their keys,
+rows in that of data sets, files and lines, with decisions last. Corresponding row groups of the three files have the
+same texts. The last ones have rows without a usable text, and decisions about missing texts.
 
-Everything that a merge says is a query of these: see `queries`.
+All figures of a merge are queries of these tables: see `merge.ledger`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import TABLES, read_manifest
 
-GROUP_ROWS = 2**14  # of a row group, in the table that has the most: with 65,536, a merge takes 55 MB more
+GROUP_ROWS = 2**14  # of a row group, in its largest table: with 65,536, a merge takes 55 MB more
 
 _labels = pa.list_(pa.string())
 TEXTS = pa.schema(
@@ -32,7 +31,7 @@ TEXTS = pa.schema(
         "text": pa.string(),  # the key
         "split": pa.string(),  # null where the text is left out of the corpus,
         "reason": pa.string(),  # for this reason
-        "chosen_by": pa.string(),  # what chose the split: declared, group (of near duplicates), split_by, hash
+        "chosen_by": pa.string(),  # the reason for the split: declared, group (of near duplicates), split_by, hash
         "words": pa.int32(),
         "doc": pa.string(),
         "complete": _labels,
@@ -51,24 +50,24 @@ ROWS = pa.schema(
         "anonymous": pa.bool_(),  # the name is known within the data set only
         "when": pa.float64(),
         "kind": pa.string(),  # complete, binary, other, decision
-        "answer": pa.string(),  # of a decision: what it says
+        "answer": pa.string(),  # or the verdict of a decision
         "reason": pa.string(),
         "detail": pa.string(),
         "winner": pa.int32(),
         "covered": _labels,  # those for which the row counts
         "superseded": _labels,  # those for which another row of the same person counts,
         "superseded_by": pa.list_(pa.int32()),  # which is this one; null where several count
-        "version": _labels,  # those for which it is its annotator's latest work, and others annotated the text, too
+        "version": _labels,  # those for which it is its annotator's latest work, if others annotated the text, too
         "out_of_order": pa.bool_(),  # the latest by time, though another file is declared as a later export
     }
 )
 SPANS = pa.schema(
     {
         "text": pa.string(),
-        "row": pa.int32(),  # null where a problem is no row's
+        "row": pa.int32(),  # null for a problem outside any row
         "span": pa.int32(),
         "dataset": pa.string(),
-        "file": pa.string(),  # its own place, such as a line of brat's, or else that of its row
+        "file": pa.string(),  # its own place, such as a line in a brat file, or else that of its row
         "line": pa.int32(),
         "start": pa.int32(),
         "end": pa.int32(),
@@ -80,10 +79,10 @@ SPANS = pa.schema(
         "detail": pa.string(),
         "winner": pa.int32(),
         "realigned": pa.bool_(),  # it was expanded or contracted to whole tokens
-        "learnt": pa.bool_(),  # it isn't an entity, but a head for its label learns it as well
+        "learnt": pa.bool_(),  # it isn't an entity, but a head for its label learns it
     }
 )
-# Arrow's own allocator keeps what was used once, in each process.
+# Arrow's own allocator keeps the memory that it has used, in each process.
 pa.set_memory_pool(pa.system_memory_pool())
 SCHEMAS = {"texts": TEXTS, "rows": ROWS, "spans": SPANS}
 
@@ -99,7 +98,7 @@ class Group(NamedTuple):
 def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: Path) -> None:
     """Write the three tables into the folder of a corpus.
 
-    batches (Iterable): of some texts each: for each table its columns, or none if it has no rows.
+    batches (Iterable): the columns of each table, or none if it has no rows, for some texts each.
     """
     with ExitStack() as stack:
         writers = [
@@ -109,7 +108,7 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
         waiting: list[list[pa.RecordBatch]] = []
 
         def write() -> None:
-            """Write the batches that wait as a row group."""
+            """Write the waiting batches as a row group."""
             for writer, columns in zip(writers, zip(*waiting, strict=True), strict=True):
                 table = pa.Table.from_batches(columns)
                 writer.write_table(table, row_group_size=max(1, table.num_rows))
@@ -117,7 +116,10 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
 
         for batch in batches:
             waiting.append(
-                [_to_batch(columns, schema) for columns, schema in zip(batch, SCHEMAS.values(), strict=True)]
+                [
+                    pa.record_batch([*map(pa.array, columns or [()] * len(schema), schema.types)], schema=schema)
+                    for columns, schema in zip(batch, SCHEMAS.values(), strict=True)
+                ]
             )
             if max(sum(one.num_rows for one in columns) for columns in zip(*waiting, strict=True)) >= GROUP_ROWS:
                 write()
@@ -125,14 +127,8 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
             write()
 
 
-def _to_batch(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    given = columns or [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(given, schema, strict=True)]
-    return pa.record_batch(arrays, schema=schema)
-
-
 def has_tables(folder: Path) -> bool:
-    """Return whether a folder has the account of a merge, which may have been replacing it when it was killed."""
+    """Return whether a folder has a table of a merge, even of one that was killed."""
     for name, schema in zip(TABLES, SCHEMAS.values(), strict=True):
         with suppress(OSError, pa.ArrowException):
             if pq.read_schema(folder / name).equals(schema):
@@ -143,7 +139,7 @@ def has_tables(folder: Path) -> bool:
 def read_groups(corpus: Path, *, merged: bool = True, doubted: bool = False) -> Iterator[Group]:
     """Yield the row groups of the tables of a corpus.
 
-    merged, doubted (bool): the corpus has to be complete, and may have doubts.
+    merged, doubted (bool): require the manifest; accept one with doubts.
     RAISES (InputError): a merge hasn't written them.
     """
     if merged:

@@ -1,4 +1,4 @@
-"""Tasks for Prodigy: their keys, the hashes and tokens that it gives them, and a file name for each label."""
+"""Tasks for Prodigy: their keys, their hashes and tokens, and a file name for each label."""
 
 import hashlib
 import re
@@ -30,15 +30,15 @@ def input_hash(text: str) -> int:
 
 
 def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
-    """Compute Prodigy's `_task_hash` of a task that has an input hash and spans and nothing else that counts."""
+    """Compute Prodigy's `_task_hash` of a task that has spans and no other input than its text."""
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
 
 
 def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str, Any]:
-    """Make a task with the hashes that Prodigy gives it.
+    """Make a task with Prodigy's hashes.
 
-    shown (Iterable[SpanKey]): the spans that are marked when it is shown; there may be others when it is answered.
-    keys (Any): all else that it has, such as tokens and spans.
+    shown (Iterable[SpanKey]): the spans that are marked before it is answered.
+    keys (Any): its other keys, such as tokens and spans.
     """
     text_hash = input_hash(text)
     spans = [{"start": start, "end": end, "label": label} for start, end, label in shown]
@@ -47,7 +47,7 @@ def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str
 
 
 def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
-    """List a task's `tokens`, without which Prodigy tokenizes its text itself, and refuses spans of other tokens.
+    """List a task's `tokens`. Without them, Prodigy would tokenize the text, and refuse spans inside its tokens.
 
     edges (Iterable[int]): offsets at which tokens are cut, so that spans can begin and end there.
     The interface: https://prodi.gy/docs/api-interfaces#ner_manual
@@ -65,7 +65,7 @@ def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return a file name for each label that is safe on every file system, even where case doesn't count.
+    """Return a file name for each label that is safe on every file system, even if it ignores case.
 
     >>> file_names(["Amount-Unit", "N", "n"])
     {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}

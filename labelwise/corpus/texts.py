@@ -1,7 +1,7 @@
-"""The Docs of a corpus beside the tables of its merge: both are in the order of the keys of texts."""
+"""Read the Docs of a corpus together with the tables of its merge: both are in the order of the keys of texts."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -17,11 +17,9 @@ def key_of(doc: StoredDoc) -> str:
 
 
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
-    """Find the Doc of a text: the partitions of a split are in the order of keys, so few are read.
+    """Find the Doc of a text in few partitions, as those of a split are in the order of keys.
 
     The corpus may have doubts, and needn't have its manifest yet.
-
-    RAISES (InputError): the files aren't those that the merge lists.
     """
 
     def first_key(partition: Partition) -> str:
@@ -41,17 +39,15 @@ def read_groups_with_docs(
 
     A group's Docs are read as they are consumed, one partition of each split at a time.
 
-    merged, doubted (bool): the corpus has to be complete, and may have doubts.
-    RAISES (InputError): a merge hasn't written the tables, or the files aren't those that it lists.
+    merged, doubted (bool): see `tables.read_groups`.
     """
-    docs = {split: _read_docs(partitions_of(corpus, split, doubted=doubted)) for split in SPLITS}
+    docs = {
+        split: chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split, doubted=doubted)))
+        for split in SPLITS
+    }
     for group in read_groups(corpus, merged=merged, doubted=doubted):
         columns = (group.texts[name].to_pylist() for name in ("text", "split"))
         of_group = ((key, next(docs[split])) for key, split in zip(*columns, strict=True) if split)
         yield group, of_group
-        for _ in of_group:  # those that nobody wanted
+        for _ in of_group:  # the Docs that were left
             pass
-
-
-def _read_docs(partitions: Collection[Partition]) -> Iterator[StoredDoc]:
-    return chain.from_iterable(map(read_stored_docs, partitions))

@@ -1,4 +1,4 @@
-"""The project's tokenizer: the language's own, or another of spaCy's; one that has rules splits in more places."""
+"""The project's tokenizer: the language's own, or another of spaCy's, with more infixes if it has rules."""
 
 import json
 import re
@@ -19,10 +19,10 @@ from spacy.util import compile_infix_regex, get_lang_class
 from labelwise.base.errors import InputError
 from labelwise.base.settings import read_section
 
-WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # what spaCy's tokenizer takes for a word, and remembers
+WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # the units that spaCy's tokenizer caches
 EMOJI_MARKS = (0x20E3, 0xFE0E, 0xFE0F)
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
-# What tokenizers of spaCy need that spaCy doesn't require, by their name, or that of the segmenter.
+# Packages that spaCy's tokenizers need, and spaCy doesn't require, by the name of the tokenizer, or of the segmenter.
 PACKAGES = {
     "spacy.ja.JapaneseTokenizer": ("sudachipy", "sudachidict_core"),
     "spacy.ko.KoreanTokenizer": ("natto-py",),
@@ -40,14 +40,14 @@ OTHERS = (
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     r"""The tokenizer: the section `tokenizer` of project.yml.
 
-    Infixes and exceptions are for tokenizers that have rules, as those of most languages; see `has_rules`. In both,
-    `[\p{M}]` is a combining mark; here, and in all files, the pattern has the ranges of marks instead.
+    Infixes and exceptions are for tokenizers that have rules, as in most languages; see `has_rules`. In both, `[\p{M}]`
+    stands for a combining mark; the patterns here, and in all files, have the ranges of marks instead.
 
-    infixes (tuple[str, ...]): regular expressions of further infixes. One that matches only a position, between two
-        characters that it looks at, splits there.
-    no_exceptions (tuple[str, ...]): the tokenizer exceptions that one of these matches as a whole are dropped. English
-        has `g.` as one, so the full stop after a gram would be part of the token.
-    block (Block | None): `[nlp.tokenizer]` of a spaCy config; None is the language's own.
+    infixes (tuple[str, ...]): regular expressions of more infixes. One that matches only a position, by lookahead and
+        lookbehind, splits there.
+    no_exceptions (tuple[str, ...]): patterns of tokenizer exceptions to drop, each matched as a whole. English has `g.`
+        as an exception, so the full stop after a gram would be part of the token.
+    block (Block | None): `[nlp.tokenizer]` of a spaCy config; None for the language's own.
     """
 
     infixes: tuple[str, ...] = ()
@@ -55,10 +55,7 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block: Block | None = None
 
     def __post_init__(self) -> None:
-        """Check the patterns, and write them as `re` takes them.
-
-        RAISES (InputError): one doesn't compile, or the block names no tokenizer.
-        """
+        """Refuse bad patterns, and a block that names no tokenizer; translate patterns for `re`."""
         if self.block is not None and "@tokenizers" not in self.block:
             raise InputError(f"block: {self.block}: it names no tokenizer: {{'@tokenizers': spacy.Tokenizer.v1}}")
         for name in ("infixes", "no_exceptions"):
@@ -74,7 +71,7 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _marks() -> str:
     """List the combining marks, Unicode's category M, as ranges of a set; Python's `re` has no name for them.
 
-    Those that make an emoji of the sign before them are left out: they are tokens of their own.
+    Those that turn the sign before them into an emoji are left out: they are tokens of their own.
     """
     places = chain(range(0x300, 0x20000), range(0xE0100, 0xE01F0))  # there are none elsewhere
     codes = [code for code in places if category(chr(code))[0] == "M" and code not in EMOJI_MARKS]
@@ -83,7 +80,7 @@ def _marks() -> str:
 
 
 def with_marks(pattern: str) -> str:
-    r"""Write a regular expression as `re` takes it: `\p{M}`, which stands in the brackets of a set, as its ranges.
+    r"""Translate a regular expression for `re`: `\p{M}`, in the brackets of a set, becomes the ranges of marks.
 
     >>> with_marks(r"[\w\p{M}]+")[:23]
     '[\\w\\U00000300-\\U0000036'
@@ -92,24 +89,18 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
-    """Read the section `tokenizer` of project.yml; no file or section, no rules.
-
-    RAISES (InputError): it has other keys or types, or a pattern doesn't compile.
-    """
+    """Read the section `tokenizer` of project.yml; without a file or section, there are no rules."""
     return read_section(project, "tokenizer", TokenizerRules)
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
-    """Write the language, the rules, and the block that was used: of these, a pipeline makes the same tokenizer."""
+    """Write the language, the rules, and the block: from these, `make_nlp` makes the same tokenizer."""
     content = {"lang": nlp.lang, **msgspec.to_builtins(rules), "block": nlp.config["nlp"]["tokenizer"]}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
 
 def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
-    """Read language and rules, as `write_tokenizer` wrote them.
-
-    RAISES (InputError): there is no such file.
-    """
+    """Read the language and the rules that `write_tokenizer` wrote."""
     try:
         content = json.loads(path.read_text(encoding="utf8"))
         return content.pop("lang"), msgspec.convert(content, TokenizerRules)
@@ -125,7 +116,7 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     try:
         nlp = spacy.blank(lang, config={"nlp": {"tokenizer": rules.block}} if rules.block else {})
         if not has_rules(nlp):
-            nlp.make_doc("1")  # some load what they need when they are called first
+            nlp.make_doc("1")  # some load their packages on the first call
     except Exception as error:  # each tokenizer has errors of its own
         raise InputError(f"language {lang!r}: {_explain(lang, rules, error)}") from error
     extend_tokenizer(nlp, rules)
@@ -133,7 +124,7 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
 
 
 def _explain(lang: str, rules: TokenizerRules, error: Exception) -> str:
-    """Explain why there is no such pipeline, and the remedy."""
+    """Explain why a tokenizer can't be made, with a remedy."""
     try:
         block = rules.block or get_lang_class(lang).default_config["nlp"]["tokenizer"]
     except ImportError:
@@ -156,15 +147,14 @@ def packages_of(block: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def has_rules(nlp: Language) -> bool:
-    """Return whether a pipeline's tokenizer has rules, to which infixes can be added; that of Chinese has none."""
+    """Return whether a pipeline's tokenizer has rules, to which infixes can be added; Chinese has none."""
     return isinstance(nlp.tokenizer, Tokenizer)
 
 
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
-    """Add the rules to a pipeline's tokenizer, in place, if it has rules; they are saved with it.
+    """Add rules to a pipeline's tokenizer, in place, if it has rules; accept texts of any length.
 
-    Its texts may then be of any length.
-    RAISES (InputError): they are valid one by one, but not as the one expression that is made of them.
+    RAISES (InputError): the infixes can't be joined to one expression.
     """
     nlp.max_length = MAX_LENGTH
     if not has_rules(nlp):
@@ -191,11 +181,11 @@ def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
 class LearningTokenizer:
     """Tokenizes as a pipeline does, several times faster, in a fixed amount of memory.
 
-    spaCy's tokenizer remembers how it split a word, but not if a special case, such as "don't" or "May", came before
-    it in the text: nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So
-    words are tokenized by themselves, which it remembers, as long as there is room in its cache.
+    spaCy's tokenizer caches the tokens of a word, unless a special case, such as "don't" or "May", came before it in
+    the text, and nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new
+    words are tokenized by themselves first, as long as the cache has room.
 
-    words (int): of the texts so far.
+    words (int): the number of words so far.
     """
 
     def __init__(self, nlp: Language) -> None:
@@ -205,10 +195,7 @@ class LearningTokenizer:
         self.words = 0
 
     def __call__(self, text: str) -> Doc:
-        """Tokenize a text.
-
-        RAISES (InputError): see `tokenize`.
-        """
+        """Tokenize a text; see `tokenize`."""
         tokenizer = self.nlp.tokenizer
         if isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
             new = set(WORDS_AND_SPACES.findall(text)) - self.known
@@ -223,7 +210,7 @@ class LearningTokenizer:
 def tokenize(nlp: Language, text: str) -> Doc:
     """Tokenize a text as a pipeline does.
 
-    RAISES (InputError): a tokenizer without rules can't: Sudachi takes 49,149 bytes, and MeCab's loses white space.
+    RAISES (InputError): a tokenizer without rules fails: Sudachi takes 49,149 bytes, and MeCab loses white space.
     """
     if has_rules(nlp):
         return nlp.make_doc(text)
@@ -235,5 +222,5 @@ def tokenize(nlp: Language, text: str) -> Doc:
     if lost:
         name = type(nlp.tokenizer).__name__
         raise InputError(f"{text[:40]!r}... of {len(text):,} characters: {name} can't: {lost}; cut it or leave it out")
-    doc.user_data.clear()  # what some tokenizers leave there takes more room than the tokens
+    doc.user_data.clear()  # some tokenizers leave more there than the tokens take
     return doc

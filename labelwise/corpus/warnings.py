@@ -1,4 +1,4 @@
-"""Reasons not to trust a pipeline that learned from a corpus, or its scores; the merge and the report both say them."""
+"""Warn about reasons not to trust a pipeline, or its scores, after a merge and in a report."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Split
 
-FEW_TEXTS = 20  # of test, below which scores say little
+FEW_TEXTS = 20  # in test, below which scores say little
 NAMED = 6  # labels, or data sets, that a warning names
 FOLLOWS = {
     "dev": "training chooses the best pipeline without",
@@ -26,8 +26,8 @@ class ScoreWarning(NamedTuple):
 def warnings_about_split(split: Split, texts: int, without_gold: Sequence[str]) -> Iterator[ScoreWarning]:
     """Yield warnings about the size of a split.
 
-    texts (int): those in it.
-    without_gold (Sequence[str]): the labels that it has no gold of.
+    texts (int): the number of its texts.
+    without_gold (Sequence[str]): the labels without gold in it.
     """
     remedy = f"Annotate more texts, raise {split}_ratio in project.yml, or declare a data set as split: {split}."
     if split == "test" and texts < FEW_TEXTS:
@@ -38,7 +38,7 @@ def warnings_about_split(split: Split, texts: int, without_gold: Sequence[str]) 
 
 
 def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
-    """Yield the warning that a pipeline lacks labels of its corpus, if it does."""
+    """Warn if a pipeline lacks labels of its corpus."""
     if untaught:
         them = "it" if len(untaught) == 1 else "them"
         yield ScoreWarning(
@@ -49,9 +49,9 @@ def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
 
 
 def warnings_about_merge(counts: Ledger, untaught: Sequence[str] = ()) -> Iterator[ScoreWarning]:
-    """Yield warnings about things left out, unknown, or in two splits.
+    """Yield warnings about omissions, unknown names, and texts in two splits.
 
-    untaught (Sequence[str]): labels that a pipeline lacks, which another warning is about.
+    untaught (Sequence[str]): labels that a pipeline lacks, which have a warning of their own.
     """
     if counts.problems:
         yield ScoreWarning(
@@ -92,6 +92,6 @@ def warnings_about_merge(counts: Ledger, untaught: Sequence[str] = ()) -> Iterat
 
 
 def name_labels(names: Sequence[str]) -> str:
-    """Name labels, not too many of them."""
+    """Name at most NAMED labels."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"{'label' if len(names) == 1 else 'labels'} {', '.join(names[:NAMED])}{more}"

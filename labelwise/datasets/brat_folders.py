@@ -1,6 +1,6 @@
-"""Folders of a brat corpus that are annotators, or labels: nobody can tell which, so the section `brat` says it.
+"""Find folders of a brat corpus that may be annotators, or labels: the section `brat` declares which.
 
-A document is in the first folder of its path that isn't common to all documents, nor named after a split: those of
+A document belongs to the first folder of its path that isn't common to all documents, nor named after a split:
 `alice/1.txt`, `train/alice/2.txt` and `corpus/alice/3.txt` are alice's.
 """
 
@@ -15,22 +15,22 @@ from labelwise.base.text import counted, text_key
 from labelwise.datasets.brat_splits import SPLIT_FOLDERS
 from labelwise.sources.brat import Document
 
-CONF = "annotation.conf"  # brat's own: what annotators could choose from
-FEW = 2  # texts that folders have in common, from which they are asked about
-MANY = 10  # spans of a folder, from which its labels say something
+CONF = "annotation.conf"  # brat's own: the labels that annotators could choose
+FEW = 2  # common texts from which the meaning of folders has to be declared
+MANY = 10  # spans from which the labels of a folder are meaningful
 MOST = 50  # folders that may be labels
 NAMED = 6
 SECTION = re.compile(r"^\[(\w+)\]\s*$")
 
 
 class Folders:
-    """What the folders of a corpus have: their texts, and the spans of each label.
+    """The texts of the folders of a corpus, and their spans of each label.
 
-    depth (int): how many folders are common to all documents.
+    depth (int): the number of folders that are common to all documents.
     """
 
     def __init__(self, stems: Iterable[Path], brat_dir: Path) -> None:
-        """Find what is common to the paths of all documents."""
+        """Find the common part of the paths of all documents."""
         self.brat_dir = brat_dir
         paths = [stem.relative_to(brat_dir).parts[:-1] for stem in stems]
         self.depth = len([*takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))])
@@ -38,7 +38,7 @@ class Folders:
         self._owners: dict[bytes, list[str]] = {}
 
     def name_of(self, path: str) -> str:
-        """Name the folder that a document is in, by its path; empty if it is in none."""
+        """Name the folder that a document belongs to; empty for the top."""
         parts = path.split("/")[self.depth : -1]
         return next((part for part in parts if part.lower() not in SPLIT_FOLDERS), "")
 
@@ -51,10 +51,7 @@ class Folders:
             owners.append(name)
 
     def check(self) -> None:
-        """Check that no folders have the same texts, half of the smaller one's or more.
-
-        RAISES (InputError): some have.
-        """
+        """Refuse folders that have the same texts, half of the smaller one's or more."""
         sizes = Counter(name for owners in self._owners.values() for name in owners)
         common = Counter(pair for owners in self._owners.values() for pair in combinations(sorted(owners), 2))
         pairs = [pair for pair, n in common.items() if n >= FEW and 2 * n >= min(sizes[name] for name in pair)]
@@ -71,18 +68,18 @@ class Folders:
             )
 
     def disjoint(self) -> dict[str, list[str]]:
-        """List the labels of folders that have other texts, and other labels, each: none if they share one."""
+        """List the labels of the folders, if they share neither texts nor labels."""
         found = {name: sorted(labels) for name, labels in sorted(self.labels.items())}
         shared = Counter(label for labels in found.values() for label in labels).most_common(1)
         few = any(labels.total() < MANY for labels in self.labels.values())
         return found if 1 < len(found) <= MOST and not few and shared[0][1] == 1 else {}
 
     def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
-        """List the labels that a folder was annotated for.
+        """List the labels that a folder was annotated for: those that an annotation.conf in it shows, if there is one.
 
         labels (Sequence[str]): those of all folders.
         rename (Mapping[str, str]): new names of labels.
-        own (bool): those that it has, or else all; unless an annotation.conf in it says which were shown.
+        own (bool): without an annotation.conf, list those that the folder has, rather than all.
         """
         used = self.labels.get(name, Counter())
         files = self.brat_dir.rglob(CONF) if name else ()

@@ -1,8 +1,6 @@
-"""The splits of a brat corpus: the folders that are named after them, and the kinds of files that one of them lacks."""
+"""Find the folders of a brat corpus that are named after splits."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 
 from labelwise.corpus.manifest import Split
@@ -14,17 +12,16 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
     "test": "test",
 }
 Log = Callable[[str], object]
-USED = "used "  # begins the name of what counts files with labels that are asked for
 NAMED = 6  # folders that a message names
 
 
 def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, Split]:
     """Find the folders of a corpus that are named after splits: train, dev (or devel, valid, val ...), and test.
 
-    They are at the top, or below single folders, beside which nothing is annotated. Where dev or test has no folder,
-    the texts of train are split by hash, so that there is one.
+    They are at the top, or below single folders, beside which nothing is annotated. If dev or test has no folder, the
+    texts of train are split by hash.
 
-    log (Callable): takes messages: the splits, and which folders have such names and can't be used.
+    log (Callable): takes messages: the splits, and the folders with such names that can't be used.
     RETURNS (dict): splits by their folders, whose paths end with a slash.
     """
     annotated = [stem for stem in stems if any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)]
@@ -58,17 +55,5 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
 
 
 def _are_splits(names: Sequence[str]) -> bool:
-    """Return whether folders, one or none, are named after a split."""
+    """Return whether a folder, if there is one, is named after a split."""
     return any(name.lower() in SPLIT_FOLDERS for name in names)
-
-
-def find_lacking(kinds: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    """Find the splits in which no document has a kind of annotation file that others use: it has labels asked for.
-
-    kinds (Mapping): by split, how many "documents" there are, how many have each kind, and how many use it (USED).
-    """
-    lacking: dict[str, dict[str, int]] = {}
-    for split, suffix in product(sorted(kinds), SUFFIXES):
-        if not kinds[split][suffix] and any(others[USED + suffix] for others in kinds.values()):
-            lacking.setdefault(split, {})[suffix] = kinds[split]["documents"]
-    return lacking

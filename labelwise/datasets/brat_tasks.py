@@ -1,6 +1,6 @@
-"""Write documents of brat as tasks, in a file for each split or folder, and count what became of their lines."""
+"""Write documents of brat as tasks, in a file for each split or folder, and count the outcomes of their lines."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from itertools import islice
@@ -11,17 +11,49 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import caseless
-from labelwise.base.text import counted
+from labelwise.base.text import counted, counter_field, name_counts
 from labelwise.corpus.tasks import DOCUMENT, make_task
 from labelwise.datasets.brat_folders import MANY
-from labelwise.datasets.brat_splits import USED, find_lacking
 from labelwise.datasets.entries import AnySplit
-from labelwise.sources.brat import NOT_CONVERTED, BratOptions, BratProblem, Document
+from labelwise.sources.brat import NOT_CONVERTED, SUFFIXES, BratOptions, BratProblem, Document
 
 PROBLEMS = "problems.jsonl"
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 SAMPLE = 3
-COUNTED = ("documents", "lines", "annotations", "notes", "labels")
+
+
+class Report(msgspec.Struct):
+    """Counts of a brat corpus.
+
+    documents (Counter): "converted", and the others by reason.
+    lines (Counter): lines of the annotation files by kind; "T" are the annotations.
+    annotations (Counter): T lines "converted", and the others by reason; adds up to lines["T"].
+    notes (Counter): spans that weren't converted exactly as written (see `brat.Document`); these overlap.
+    labels (Counter): converted spans by label.
+    lacking (dict): the documents of a split without a kind of file, such as .a2, that other splits use.
+    disjoint (dict): the labels of each folder, if folders have no label in common.
+    """
+
+    documents: Counter[str] = counter_field()
+    lines: Counter[str] = counter_field()
+    annotations: Counter[str] = counter_field()
+    notes: Counter[str] = counter_field()
+    labels: Counter[str] = counter_field()
+    lacking: dict[str, dict[str, int]] = {}
+    disjoint: dict[str, list[str]] = {}
+
+    def add(self, document: Document) -> None:
+        """Count a document."""
+        self.lines += document.lines
+        self.notes += document.notes
+        self.labels.update(span.label for span in document.spans)
+        self.annotations["converted"] += len(document.spans)
+        self.documents["converted"] += document.text is not None
+        for problem in document.problems:
+            if problem.line == 0:
+                self.documents[problem.reason] += 1
+            elif problem.reason in NOT_CONVERTED:
+                self.annotations[problem.reason] += 1
 
 
 class TaskFile(NamedTuple):
@@ -36,64 +68,59 @@ class TaskFile(NamedTuple):
         return "-".join(filter(None, self)) + ".jsonl"
 
 
-def write_tasks(
-    documents: Iterable[Document], out: Path, file_of: Callable[[Document], TaskFile]
-) -> tuple[dict[str, Counter[str]], dict[str, dict[str, int]], BratProblem | None, list[TaskFile]]:
-    """Write a file of tasks for each split that has some, SPLIT.jsonl, and `problems.jsonl`, into a new folder.
+class Written(NamedTuple):
+    """The results of writing tasks.
+
+    labels (Counter): those of all well-formed T lines, as written.
+    bad (int): files and lines that can't be converted, except those that an option leaves out.
+    first (BratProblem | None): the first of these.
+    files (list[TaskFile]): the written files.
+    """
+
+    report: Report
+    labels: Counter[str]
+    bad: int
+    first: BratProblem | None
+    files: list[TaskFile]
+
+
+def write_tasks(documents: Iterable[Document], out: Path, file_of: Callable[[Document], TaskFile]) -> Written:
+    """Write the files of tasks, and `problems.jsonl`, into a new folder.
 
     file_of (Callable): chooses the file of a document.
-    RETURNS (tuple): the counts of a Report, "written", labels as all well-formed T lines have them, and "bad", files
-        and lines that can't be converted; what splits lack, see `find_lacking`; the first that can't be converted; and
-        the files.
+    RAISES (InputError): the names of two files differ in case alone.
     """
     out.mkdir()
-    counts: dict[str, Counter[str]] = {field: Counter() for field in (*COUNTED, "written", "bad")}
-    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    first = None
+    report, labels, bad, first = Report(), Counter[str](), 0, None
+    sizes: Counter[str] = Counter()  # documents by split
+    suffixes: dict[str, set[str]] = {}  # of annotation files, by split
+    used: set[str] = set()  # of those that have labels that are asked for
     with ExitStack() as stack:
         problems = stack.enter_context((out / PROBLEMS).open("wb"))
         files: dict[TaskFile, BinaryIO] = {}
         for document in documents:
-            _count(document, counts)
+            report.add(document)
+            labels += document.labels
             for problem in document.problems:
                 problems.write(msgspec.json.encode(problem._asdict()) + b"\n")
                 if problem.reason not in CHOSEN:
-                    first = first or problem
-                    counts["bad"][problem.reason] += 1
+                    first, bad = first or problem, bad + 1
             if document.text is not None:
                 file = file_of(document)
-                kinds[file.split].update(
-                    ("documents", *document.suffixes, *(USED + suffix for suffix in document.used))
-                )
+                sizes[file.split] += 1
+                suffixes.setdefault(file.split, set()).update(document.suffixes)
+                used |= document.used
                 if file not in files:
-                    check_apart(file, files)
+                    for other in files:
+                        if caseless(other.name) == caseless(file.name):
+                            folders = f"{file.folder} and {other.folder}"
+                            raise InputError(f"folders {folders} differ in case alone; rename one")
                     files[file] = stack.enter_context((out / file.name).open("wb"))
                 files[file].write(encode_document(document))
-    return counts, find_lacking(kinds), first, sorted(files)
-
-
-def check_apart(file: TaskFile, others: Iterable[TaskFile]) -> None:
-    """Check that no other file of tasks has the same name where case doesn't count.
-
-    RAISES (InputError): one has.
-    """
-    for other in others:
-        if caseless(other.name) == caseless(file.name):
-            raise InputError(f"folders {file.folder} and {other.folder} differ in case alone; rename one")
-
-
-def _count(document: Document, counts: dict[str, Counter[str]]) -> None:
-    counts["lines"] += document.lines
-    counts["notes"] += document.notes
-    counts["written"] += document.labels
-    counts["labels"].update(span.label for span in document.spans)
-    counts["annotations"]["converted"] += len(document.spans)
-    counts["documents"]["converted"] += document.text is not None
-    for problem in document.problems:
-        if problem.line == 0:
-            counts["documents"][problem.reason] += 1
-        elif problem.reason in NOT_CONVERTED:
-            counts["annotations"][problem.reason] += 1
+    for split in sorted(sizes):
+        if lacking := [suffix for suffix in SUFFIXES if suffix in used - suffixes[split]]:
+            report.lacking[split] = dict.fromkeys(lacking, sizes[split])
+    return Written(report, labels, bad, first, sorted(files))
 
 
 def encode_document(document: Document) -> bytes:
@@ -109,18 +136,14 @@ def encode_document(document: Document) -> bytes:
 
 
 def check_losses(annotations: Counter[str], how: BratOptions, brat_dir: Path, problems: Path) -> None:
-    """Check that no more annotations are lost than converted, unless that is expected.
-
-    RAISES (InputError): they are, ten or more.
-    """
+    """Refuse a corpus of which more annotations are lost than converted, ten or more, unless that is expected."""
     lost = Counter({reason: n for reason, n in annotations.items() if reason not in ("converted", *CHOSEN)})
     if how.expect_losses or lost.total() < MANY or lost.total() <= annotations["converted"]:
         return
-    why = ", ".join(f"{reason} ({n:,})" for reason, n in lost.most_common())
     rows = (BratProblem(**msgspec.json.decode(line)) for line in problems.read_bytes().splitlines())
     sample = islice((row for row in rows if row.reason in lost), SAMPLE)
     raise InputError(
         f"{brat_dir}: {lost.total():,} of {counted(lost.total() + annotations['converted'], 'annotation')} can't be "
-        f"used: {why}; if it is meant so, add `expect_losses: true` to the section brat of project.yml\n"
+        f"used: {name_counts(lost)}; if it is meant so, add `expect_losses: true` to the section brat of project.yml\n"
         + "\n".join(f"  {row.file}:{row.line}  {row.reason}: {row.row!r}" for row in sample)
     )

@@ -1,13 +1,13 @@
 """Convert a brat folder to tasks, which replace the earlier conversion: `convert-brat`.
 
-1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split; or
-   for those of its folder, in a file for each of these, too, if they are annotators or labels (`brat_folders`).
-2. Every T line read ends up as one span of a task or as one line, with its reason, in `problems.jsonl`.
-3. Documents are read once, and forgotten when they are written.
+1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split. If
+   folders are annotators or labels (`brat_folders`), each of them has files of its own.
+2. Each T line becomes a span of a task, or a line, with its reason, in `problems.jsonl`.
+3. Documents are read and written one by one.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -19,9 +19,9 @@ from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS
 from labelwise.datasets.brat_folders import Folders
 from labelwise.datasets.brat_splits import Log, split_folders
-from labelwise.datasets.brat_tasks import COUNTED, PROBLEMS, TaskFile, check_losses, write_tasks
+from labelwise.datasets.brat_tasks import PROBLEMS, Report, TaskFile, check_losses, write_tasks
 from labelwise.datasets.declarations import natural_order
-from labelwise.datasets.entries import AnySplit, Entry, check_renaming, write_entries
+from labelwise.datasets.entries import Entry, check_renaming, write_entries
 from labelwise.sources.brat import (
     DEFAULTS,
     READ_SUFFIXES,
@@ -37,27 +37,6 @@ from labelwise.sources.files import stat_of
 REPORT = "report.json"
 
 
-class Report(msgspec.Struct):
-    """The outcome of each part of a brat corpus, in counts.
-
-    documents (dict): "converted", and the others by reason.
-    lines (dict): lines of the annotation files by kind; "T" are the annotations.
-    annotations (dict): T lines "converted", and the others by reason; adds up to lines["T"].
-    notes (dict): converted, but not exactly as written (see brat.Document); these overlap.
-    labels (dict): converted spans by label.
-    lacking (dict): by split, the documents that have no file of a kind, such as .a2, that other splits have.
-    disjoint (dict): the labels of each folder, if folders have no label in common.
-    """
-
-    documents: dict[str, int]
-    lines: dict[str, int]
-    annotations: dict[str, int]
-    notes: dict[str, int]
-    labels: dict[str, int]
-    lacking: dict[str, dict[str, int]] = {}
-    disjoint: dict[str, list[str]] = {}
-
-
 def convert_brat(
     brat_dir: Path,
     out: Path,
@@ -69,21 +48,24 @@ def convert_brat(
     progress: Progress = no_progress,
     log: Log = lambda message: None,
 ) -> Report:
-    """Convert a brat folder: each document is read once, and becomes a task with all its labels.
+    """Convert a brat folder, a document at a time, to a task with all its labels.
 
     out (Path): the folder for the tasks; replaced as a whole.
-    how (BratOptions): how documents are read.
+    how (BratOptions): the section `brat` of project.yml.
     fallback (Path | None): the folder to convert when `brat_dir` has no documents; it may have none either.
     prefix (str): see `declare_tasks`.
-    strict (bool): it is an error if any line can't be converted; nothing is written then.
+    strict (bool): refuse lines that can't be converted, and write nothing.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     log (Callable): takes messages, such as that `fallback` is converted, and how many spans are renamed.
 
-    RAISES (InputError): no document, no label, no such encoding, a folder that mustn't be replaced, or that another
-        process is writing, a corpus that changes meanwhile, or, with `strict`, a line that can't be converted.
+    RAISES (InputError): there is no document, label or such encoding; the folder can't be replaced; the corpus has
+        changed meanwhile; or, with `strict`, a line can't be converted.
     """
     check_out(out, [folder for folder in (brat_dir, fallback) if folder])
-    check_encoding(how.encoding)
+    try:
+        "".encode(how.encoding)
+    except (LookupError, ValueError) as error:
+        raise InputError(f"there is no encoding {how.encoding!r}; try utf-8 or latin-1") from error
     check_renaming(how.rename, how.labels, "section brat")
     with atomic(out, folder=True) as folder:
         brat_dir, stems = choose_folder(brat_dir, fallback, log)
@@ -99,37 +81,33 @@ def convert_brat(
         def file_of(document: Document) -> TaskFile:
             """Choose the file of a document."""
             found.add(document)
-            return TaskFile(found.name_of(document.path) * apart, _split_of(document.path, folders, others))
+            split = next((split for folder, split in folders.items() if document.path.startswith(folder)), others)
+            return TaskFile(found.name_of(document.path) * apart, split)
 
         documents = (read_document(stem, brat_dir, how, predicted) for stem in progress(stems, "convert"))
-        counts, lacking, bad, files = write_tasks(documents, folder, file_of)
+        written = write_tasks(documents, folder, file_of)
+        report, bad = written.report, written.first
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
-        labels = choose_labels(how, counts["written"], brat_dir, log, bad) if stems else []
+        labels = choose_labels(how, written.labels, brat_dir, log, bad) if stems else []
         if strict and bad:
             raise InputError(
-                f"{counted(counts['bad'].total(), 'file or line', 'files or lines')} can't be converted, the first is "
+                f"{counted(written.bad, 'file or line', 'files or lines')} can't be converted, the first is "
                 f"{bad.file}:{bad.line} ({bad.reason}): {bad.row!r}; fix them, or leave out --strict"
             )
         if how.folders == "ask":
             found.check()
-        check_losses(counts["annotations"], how, brat_dir, folder / PROBLEMS)
-        declare_tasks(folder, files, labels, found, how, prefix)
-        counts["labels"].update(dict.fromkeys(labels, 0))
-        return write_report(counts, lacking, found.disjoint() if how.folders == "ask" else {}, folder)
-
-
-def _split_of(path: str, folders: Mapping[str, AnySplit], others: AnySplit) -> AnySplit:
-    """Find the split of a document by the folder that it is in."""
-    return next((split for folder, split in folders.items() if path.startswith(folder)), others)
+            report.disjoint = found.disjoint()
+        check_losses(report.annotations, how, brat_dir, folder / PROBLEMS)
+        declare_tasks(folder, written.files, labels, found, how, prefix)
+        report.labels.update(dict.fromkeys(labels, 0))
+        write_report(report, folder / REPORT)
+    return report
 
 
 def check_out(out: Path, inputs: Iterable[Path]) -> None:
-    """Check that writing to a folder, which replaces it as a whole, destroys nothing but an earlier conversion.
-
-    RAISES (InputError): it overlaps with an input, or has other things in it.
-    """
+    """Refuse a folder, which is replaced as a whole, that overlaps with an input, or has more than a conversion."""
     target = out.resolve()
     for folder in (folder.resolve() for folder in inputs):
         if target.is_relative_to(folder) or folder.is_relative_to(target):
@@ -138,26 +116,12 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
 
 
 def is_conversion(folder: Path) -> bool:
-    """Return whether a folder was made by a conversion."""
+    """Return whether a conversion has made a folder."""
     return all((folder / name).is_file() for name in (REPORT, PROBLEMS, DATASETS))
 
 
-def check_encoding(encoding: str) -> None:
-    """Check that there is such an encoding of text.
-
-    RAISES (InputError): there isn't.
-    """
-    try:
-        "".encode(encoding)
-    except (LookupError, ValueError) as error:
-        raise InputError(f"there is no encoding {encoding!r}; try utf-8 or latin-1") from error
-
-
 def choose_folder(brat_dir: Path, fallback: Path | None, log: Log) -> tuple[Path, list[Path]]:
-    """Return the folder to convert, with its documents: none if the fallback was made without any.
-
-    RAISES (InputError): there is no document, and no fallback.
-    """
+    """Return the folder to convert, with its documents; the fallback may have none."""
     stems = find_documents(brat_dir)
     if stems:
         return brat_dir, stems
@@ -172,12 +136,12 @@ def choose_folder(brat_dir: Path, fallback: Path | None, log: Log) -> tuple[Path
 def choose_labels(
     how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: BratProblem | None = None
 ) -> list[str]:
-    """Choose the labels to declare: those wanted, once each, or all.
+    """Choose the labels to declare: those of the options, or all.
 
-    written (Counter): those of all annotations, by the names that these have.
+    written (Counter): those of all annotations, before they are renamed.
     log (Callable): takes messages: how many spans of each label are renamed.
     bad (BratProblem | None): the first file or line that can't be converted.
-    RAISES (InputError): one that is wanted doesn't occur, or none does.
+    RAISES (InputError): one of the options doesn't occur, or there is no label.
     """
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
@@ -199,7 +163,7 @@ def declare_tasks(
     """Write `datasets.yml`: each file is a data set, brat or brat-SPLIT, complete for all labels.
 
     folders (Folders): those of the documents: if they are annotators or labels, the data sets are brat-FOLDER-SPLIT.
-    prefix (str): what the names begin with.
+    prefix (str): the begin of all names.
     """
     entries = [
         Entry(
@@ -218,19 +182,13 @@ def declare_tasks(
     (out / DATASETS).write_text(write_entries(entries), encoding="utf8")
 
 
-def write_report(
-    counts: Mapping[str, Counter[str]], lacking: dict[str, dict[str, int]], disjoint: dict[str, list[str]], out: Path
-) -> Report:
-    """Write `report.json`.
+def write_report(report: Report, file: Path) -> None:
+    """Sort a report, and write it.
 
     RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
     """
-    report = Report(
-        **{field: dict(sorted(counts[field].items())) for field in COUNTED}, lacking=lacking, disjoint=disjoint
-    )
-    (out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
-    if report.lines.get("T", 0) != sum(report.annotations.values()):
-        raise RuntimeError(
-            f"{report.lines.get('T', 0)} T lines read, but {report.annotations} counted: please report this"
-        )
-    return report
+    if report.lines["T"] != report.annotations.total():
+        raise RuntimeError(f"{report.lines['T']} T lines read, but {report.annotations} counted: please report this")
+    for name in ("documents", "lines", "annotations", "notes", "labels"):
+        setattr(report, name, Counter(dict(sorted(getattr(report, name).items()))))
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")

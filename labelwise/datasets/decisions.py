@@ -3,9 +3,9 @@
     {"dataset": "Material", "text": "0a5f…", "label": "Material", "answer": "91c2…", "verdict": "gold is wrong",
      "removed": [4, 8], "added": [4, 12], "note": "the unit belongs to it"}
 
-Somebody looked at what a data set says of a label on a text, and at one span there: one that should be removed or
-added, or moved, which is both. "gold is wrong" makes that change, "gold is right" declines it, "policy" asks what holds
-of such spans. What becomes of a decision: see `merge.rules.decisions`.
+Somebody looked at a data set's annotation of a text for a label, and at one span that might be removed, added, or both,
+to move it. "gold is wrong" makes that change, "gold is right" declines it, "policy" asks for a rule about such spans.
+`merge.rules.decisions` applies decisions.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from labelwise.corpus.manifest import is_corpus
 from labelwise.sources.files import read_file
 from labelwise.sources.json_text import BOM
 
-DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which others are added
+DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which new ones are added
 SHOWN = 100  # characters of a bad row
 
 Offset = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -35,9 +35,9 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     """One decision.
 
     text (str): the key of the text, in hexadecimal.
-    answer (str): the digest of the answer that it was made from; see `annotations.answer_digest`.
+    answer (str): the digest of the answer that it is based on; see `annotations.answer_digest`.
     removed, added (tuple | None): start and end, in characters; one of them may be None.
-    note (str): what a person wrote.
+    note (str): a person's comment.
     """
 
     dataset: str
@@ -50,10 +50,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Check that there is a change.
-
-        RAISES (ValueError): there is none, or a span is empty.
-        """
+        """Refuse a decision without a change, or with an empty span, by a ValueError."""
         for start, end in self.spans:
             if start >= end:
                 raise ValueError(f"[{start}, {end}] is no span: its end must come after its start")
@@ -67,11 +64,11 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def about(self) -> tuple[str, str, str, str, Offsets | None, Offsets | None]:
-        """The span that it is about: the one removed, or else the one added. Of several decisions the last counts."""
+        """The span that it is about, removed or else added: of several decisions about one, the last counts."""
         return (self.dataset, self.text, self.label, self.answer, self.removed, None if self.removed else self.added)
 
     def corrects(self, other: "Decision") -> bool:
-        """Return whether it adds, with another label, where another decision removes: both are about one case."""
+        """Return whether it adds, with another label, a span that another decision removes: both are one case."""
         if self.removed or other.added or not self.added or not other.removed:
             return False
         overlap = self.added[0] < other.removed[1] and other.removed[0] < self.added[1]
@@ -80,7 +77,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class DecisionRow(NamedTuple):
-    """A row of a file of decisions, or why it can't be used."""
+    """A row of a file of decisions: a decision or a problem."""
 
     file: str
     line: int
@@ -92,18 +89,12 @@ _decode = msgspec.json.Decoder(Decision).decode
 
 
 def read_decisions(file: Path) -> Iterator[DecisionRow]:
-    """Yield the rows of a file, but for blank ones.
-
-    RAISES (InputError): it can't be read.
-    """
+    """Yield the rows of a file that aren't blank."""
     yield from decode_decisions(read_file(file), file.name)
 
 
 def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[DecisionRow]:
-    """Yield the rows of a file's content, but for blank ones.
-
-    name (str): of the file.
-    """
+    """Yield the rows of a file's content that aren't blank."""
     for line, row in enumerate(content.removeprefix(BOM).splitlines(), 1):
         if not row.strip():
             continue
@@ -117,10 +108,7 @@ def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[Decision
 
 
 def find_decisions(folder: Path) -> Iterator[DecisionRow]:
-    """Yield the rows of a folder's files, by their names.
-
-    RAISES (InputError): there is no such folder, or a file can't be read.
-    """
+    """Yield the rows of a folder's files, in the order of their names."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; make it, or leave out --decisions")
     for file in sorted(folder.glob("*.jsonl")):
@@ -130,7 +118,7 @@ def find_decisions(folder: Path) -> Iterator[DecisionRow]:
 def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
     """List one decision of each case.
 
-    A correction to another label is two rows: one removes, and the next one adds. The first is listed.
+    A correction to another label is two rows: one removes a span, and the next one adds it. The first is listed.
     """
     last = {row.decision.about: row.decision for row in rows if row.decision}
     decisions = [None, *last.values()]
@@ -138,9 +126,9 @@ def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
 
 
 class Added(NamedTuple):
-    """What became of a file's decisions.
+    """The outcome of adding a file's decisions.
 
-    counts (Counter): of its rows.
+    counts (Counter): those of its rows.
     problems (list): rows that can't be used.
     total, cases (int): the rows and cases that the project has now.
     """
@@ -154,9 +142,9 @@ class Added(NamedTuple):
 def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added:
     """Add the decisions of a file to those of a folder, which keeps the last about each span; bad rows are left out.
 
-    corpus (Path | None): that of the project, if it is known which texts it has.
-    RAISES (InputError): the file has no decision, or none about a text of the corpus, that of the folder has a row that
-        can't be used, or another process is adding to it.
+    corpus (Path | None): the project's corpus, if there is one.
+    RAISES (InputError): the file has no decision, or none about a text of the corpus; the folder's file has a bad row;
+        or another process is adding to it.
     """
     rows = list(read_decisions(file))
     problems = [row for row in rows if row.decision is None]
@@ -177,7 +165,7 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
         )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / DECISIONS
-    with atomic(target) as path:  # from here on nobody else can write
+    with atomic(target) as path:  # this locks the file
         kept: dict[tuple[object, ...], Decision] = {}
         for row in read_decisions(target) if target.exists() else ():
             if row.decision is None:

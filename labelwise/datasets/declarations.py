@@ -1,39 +1,28 @@
-"""The data sets that `datasets.yml` files declare, with the files of each: whatever a merge reads."""
+"""Load the data sets that `datasets.yml` files declare, with the files of each, for a merge."""
 
 import os
 import re
 from collections.abc import Sequence
 from glob import glob, has_magic
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.datasets.entries import SYNTAX, Entry, check_renaming, read_all_entries
-from labelwise.sources.files import find_files, open_file, printable
+from labelwise.sources.files import SourceFile, find_files, open_file, printable
 from labelwise.sources.formats import DATABASE, JSON
 
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")  # as a server's begins
 NUMBERS = re.compile(r"([0-9]+)")
 
 
-class SourceFile(NamedTuple):
-    """A file of a data set, and its name in all that a merge writes: its path as declared, never an absolute one.
-
-    path (Path): absolute; links aren't resolved, as a name's suffix tells the format, and DVC's cache has none.
-    """
-
-    path: Path
-    name: str
-
-
 class DataSet(Entry, frozen=True):
-    """An entry with what it names.
+    """An entry, with its files.
 
     files (tuple[SourceFile, ...]): the sources of its tasks, in order.
-    annotators (dict[str, str]): names of annotators by those that answers have; that of answers without one by "".
+    annotators (dict[str, str]): people by the names in answers; "" stands for answers without one.
     declared (str): the file that declares it.
     """
 
@@ -43,9 +32,9 @@ class DataSet(Entry, frozen=True):
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
-    """Read the declarations, in the order of the files' paths, so that the order they are given in doesn't matter.
+    """Load the data sets, in the order of the declarations' paths, however these are given.
 
-    RAISES (InputError): a file isn't a list of declarations, a name or a file comes twice, labels are missing, data
+    RAISES (InputError): a file isn't a list of declarations, a name or a file is repeated, labels are missing, data
         sets are on a server, or a declared file doesn't exist.
     """
     datasets = [_make_dataset(entry, file, find_sources(entry, file)) for file, entry in read_all_entries(declarations)]
@@ -69,19 +58,15 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 
 def list_sources(declarations: Sequence[Path]) -> list[Path]:
-    """List the files that a merge reads: those that declare data sets, and the data sets' own.
-
-    RAISES (InputError): see `load_datasets`.
-    """
+    """List the files that a merge reads: those that declare data sets, and the data sets' own; see `load_datasets`."""
     files = (file.path for dataset in load_datasets(declarations) for file in dataset.files)
     return [*dict.fromkeys(file for file, _ in read_all_entries(declarations)), *files]
 
 
 def _check_labels(dataset: DataSet, known: set[str]) -> None:
-    """Check the labels of a data set.
+    """Refuse a data set without labels, with an empty one, or whose `rename` or `absent` can't be meant so.
 
-    known (set[str]): those of all data sets.
-    RAISES (InputError): there is none, one is empty, or what `rename` and `absent` say can't be.
+    known (set[str]): the labels of all data sets.
     """
     where = f"data set {dataset.name!r}"
     if not dataset.labels:
@@ -119,7 +104,7 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
     """List the sources of an entry, each once: files, those that patterns match, and the `.spacy` files of folders.
 
     file (Path): the `datasets.yml`.
-    RAISES (InputError): it has both a path and a database, or neither, or one of its files doesn't exist.
+    RAISES (InputError): it has both a path and a database, or neither; or one of its files doesn't exist.
     """
     where = f"data set {entry.name!r}"
     if bool(entry.path) == bool(entry.db):
@@ -141,9 +126,9 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 
 
 def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
-    """Name the files of an entry: relative to the folder of its `datasets.yml`, as they are declared.
+    """Name the files of an entry by their paths relative to the folder of its `datasets.yml`.
 
-    Absolute paths to elsewhere differ between machines, so only as many last parts are kept as tell the files apart.
+    Other absolute paths differ between machines, so they keep only as many last parts as distinguish the files.
     """
     inside = [file.relative_to(folder).as_posix() if file.is_relative_to(folder) else "" for file in files]
     names = inside
@@ -155,7 +140,7 @@ def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
 
 
 def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
-    """List the sources that one path of an entry names, relative to a folder; those of a pattern in natural order.
+    """List the sources of one path of an entry, relative to a folder; those of a pattern are in natural order.
 
     where (str): the data set, for errors.
     """
@@ -180,17 +165,14 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
 
 
 def natural_order(path: Path) -> list[list[str | int]]:
-    """Order paths as people do: org, org-9, org-10, whatever their suffixes."""
+    """Return a key that sorts paths naturally, without regard to suffixes: org, org-9, org-10."""
     parts = *path.parent.parts, path.name.partition(".")[0], path.name
     return [[int(piece) if piece.isdecimal() else piece for piece in NUMBERS.split(part)] for part in parts]
 
 
 def _find_inside(folder: Path, where: str) -> list[Path]:
-    """List the `.spacy` files in a folder, and below it.
-
-    RAISES (InputError): it has none, or a merge has made others in it.
-    """
-    # Hidden folders, such as a merge's cache, aren't looked into.
+    """List the `.spacy` files in a folder, and below it; refuse a folder without any, or with an incomplete corpus."""
+    # Hidden folders, such as a merge's cache, are left out.
     found = find_files(folder, (".spacy",), hidden=False)
     if not found:
         raise InputError(

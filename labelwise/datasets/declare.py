@@ -1,11 +1,11 @@
-"""Write an entry into a folder's `datasets.yml` for each file in it that nobody has declared, and print what isn't.
+"""Declare the files of a folder that its `datasets.yml` doesn't declare yet, and print those that can't be declared.
 
-An entry has a file's name and path, and the labels that are used in it, to be checked: labels nobody used can't be
-inferred. From then on `datasets.yml` is the truth: entries are added to it, and never changed or taken out. Each file
-is a data set of its own, until somebody lists two exports in one entry. `skip: true` leaves one out for good.
+An entry has a file's name, its path, and the labels that are used in it. Check it: labels nobody used can't be
+inferred. Entries are added to `datasets.yml`, and never changed or removed. Each file is a data set, until you list two
+exports in one entry. `skip: true` leaves a file out for good.
 
-A file that is named after a split is declared for it: `dev.spacy`, `food_eval.jsonl`. `train` only counts beside both
-of the others, as there would be no text in these, and the others only where something is left to learn from.
+A file that is named after a split is declared for it: `dev.spacy`, `food_eval.jsonl`. `train` counts only beside both
+of the others, which would be empty otherwise, and these count only if something is left to learn from.
 """
 
 import re
@@ -33,7 +33,7 @@ COMMENT = """\
 """
 
 
-# Words of a name that say which split a file is. Evaluation sets are for tests: nothing is chosen by them.
+# The words in names that stand for splits. Evaluation sets are for tests: training chooses nothing by them.
 SPLIT_WORDS: Mapping[str, Split] = {
     **SPLIT_FOLDERS,
     "training": "train",
@@ -42,7 +42,7 @@ SPLIT_WORDS: Mapping[str, Split] = {
 
 
 def declare(folder: Path) -> list[Undeclared]:
-    """Have the files of a folder declared that aren't, and print the entries that were added; return the others."""
+    """Declare the files of a folder, and print the new entries; return the files that can't be declared."""
     found = declare_folder(folder)
     new = [one for one in found if not one.problem]
     splits = ["split"] * any(one.entry.split != "auto" for one in new)
@@ -60,7 +60,7 @@ def declare(folder: Path) -> list[Undeclared]:
 
 
 def print_undeclared(folder: Path, left: Iterable[Undeclared]) -> None:
-    """Print the files of a folder that aren't declared, each with the entry to add."""
+    """Print the files of a folder that can't be declared, each with the entry to add."""
     for one in left:
         file = folder / one.entry.paths[0]
         msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
@@ -75,13 +75,11 @@ def print_undeclared(folder: Path, left: Iterable[Undeclared]) -> None:
 
 
 def declare_folder(folder: Path) -> list[Undeclared]:
-    """Add to a folder's `datasets.yml` an entry for each file that has none, with its name, path and used labels.
+    """Add an entry to a folder's `datasets.yml` for each file that has none, with its name, path and used labels.
 
-    What it has stays as it is, and counts from then on.
-
-    RETURNS (list[Undeclared]): all that had no entry, also what isn't added: if it has no labels, can't be read, or if
-        the `datasets.yml` isn't written in a way that entries can be put at its end.
-    RAISES (InputError): it has an entry whose sources can't be found; see `declarations.find_sources`.
+    RETURNS (list[Undeclared]): all files that had no entry; those without labels, and unreadable ones, aren't added,
+        nor is any if entries can't be appended to the `datasets.yml`.
+    RAISES (InputError): the sources of an entry can't be found; see `declarations.find_sources`.
     """
     file = folder / DATASETS
     content = read_file(file).decode() if file.is_file() else ""
@@ -103,7 +101,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
 
 
 def name_splits(found: Sequence[Undeclared], entries: Sequence[Entry]) -> list[Undeclared]:
-    """Assign to entries the splits that their files are named after.
+    """Give entries the splits that their files are named after.
 
     entries (Sequence[Entry]): those that are declared already.
     """
@@ -121,7 +119,7 @@ def name_splits(found: Sequence[Undeclared], entries: Sequence[Entry]) -> list[U
 
 
 def split_in(name: str) -> Split | None:
-    """Find the split that a file or folder is named after, in a whole word; None if there is none, or two.
+    """Return the split that a file is named after, by a whole word; None without one, or with two.
 
     >>> split_in("food_eval.jsonl"), split_in("Train.conll"), split_in("contest.jsonl"), split_in("train-test.jsonl")
     ('test', 'train', None, None)

@@ -1,4 +1,4 @@
-"""Find what a browser downloaded; it numbers files of the same name, `decisions (1).jsonl` or `decisions(1).jsonl`."""
+"""Find a browser's newest download: files of one name have numbers, `decisions (1).jsonl` or `decisions(1).jsonl`."""
 
 import os
 import re
@@ -20,10 +20,7 @@ def download_folders() -> list[Path]:
 
 
 def find_newest_download(name: str) -> Path:
-    """Find the newest download of a name.
-
-    RAISES (InputError): there is none.
-    """
+    """Find the newest download of a name."""
     stem, _, suffix = name.rpartition(".")
     numbered = re.compile(rf"{re.escape(stem)}( ?\(\d+\))?\.{re.escape(suffix)}")
     folders = download_folders()

@@ -1,4 +1,4 @@
-"""The entries of `datasets.yml` files, each of which declares a data set.
+"""Read and write the entries of `datasets.yml` files, which declare data sets.
 
 - name: person            # also the data set's name inside Prodigy
   path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
@@ -21,7 +21,7 @@
   labels: [PLACE]
   skip: true              # leave it out of the merge; its files count as declared
 
-What `path` may be: see `formats`, and `declarations.find_sources`.
+For the values of `path`, see `formats`, and `declarations.find_sources`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def write_entries(entries: Iterable[Entry]) -> str:
-    """Write entries as a `datasets.yml` has them."""
+    """Write entries in the form of a `datasets.yml`."""
     return encode_yaml(msgspec.to_builtins(list(entries)))
 
 
@@ -104,26 +104,21 @@ def read_entries(file: Path) -> list[Entry]:
 
 
 def decode_entries(content: bytes, file: Path) -> list[Entry]:
-    """Decode the content of a `datasets.yml`.
-
-    RAISES (InputError): it isn't a list of entries.
-    """
+    """Decode the content of a `datasets.yml`; see `read_entries`."""
     return decode_yaml(content, list[Entry], str(file), SYNTAX, words=True)
 
 
 def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry]]:
-    """Yield the entries of files, of folders that have a `datasets.yml`, and of what patterns match, with their files.
+    """Yield the entries of files, of folders with a `datasets.yml`, and of matches of patterns, with their files.
 
-    Entries that are to be skipped aren't among them.
-
-    RAISES (InputError): see `read_entries`.
+    Skipped entries are left out.
     """
     for file in sorted(_expand(declarations)):
         yield from ((file, entry) for entry in read_entries(file) if not entry.skip)
 
 
 def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that declare: those given, those that patterns match, and those of folders that have one."""
+    """Yield the given files, those that patterns match, and the `datasets.yml` of folders."""
     for path in declarations:
         pattern = str(path)
         found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
@@ -137,11 +132,10 @@ def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
 
 
 def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
-    """Check new names of labels.
+    """Refuse an empty new name of a label, and labels that are listed by their old names.
 
     labels (Iterable[str]): the labels, by their new names.
     where (str): the place of the renaming, for the error.
-    RAISES (InputError): a new name is empty, or one of the labels is called by its old one.
     """
     for old, new in rename.items():
         if not new.strip():

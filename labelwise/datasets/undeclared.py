@@ -1,4 +1,4 @@
-"""Find whatever in a folder may be a data set, and isn't declared, and the entry that it should have."""
+"""Find the undeclared data sets of a folder, with the entries that they should have."""
 
 import os
 import sqlite3
@@ -14,39 +14,30 @@ from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.text import counted
 from labelwise.corpus.tasks import DATASETS
-from labelwise.datasets.declarations import SourceFile, find_sources
+from labelwise.datasets.declarations import find_sources
 from labelwise.datasets.entries import Entry
 from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
-from labelwise.sources.files import data_in, find_files, printable
+from labelwise.sources.files import SourceFile, data_in, find_files, printable
 from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
 from labelwise.sources.prodigy import find_names
 from labelwise.sources.tags import NO_LABEL
 
-# What to do with files that can't be read, by the ends of their names.
+ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".7z", ".rar", ".bz2", ".xz", ".zst")
+# Remedies for files that can't be read, by the ends of their names.
 REMEDIES = {
-    (
-        ".zip",
-        ".tar",
-        ".tgz",
-        ".tar.gz",
-        ".7z",
-        ".rar",
-        ".bz2",
-        ".xz",
-        ".zst",
-    ): "unpack it (unzip, tar -x), and delete it",
+    ARCHIVES: "unpack it (unzip, tar -x), and delete it",
     (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
     (".txt",): "if its lines are tokens with tags, rename it to .conll",
 }
-FEW = 50  # files, and rows of each, of a folder that is only described
+FEW = 50  # files of a folder, and rows of each, in which labels are looked for
 
 
 class Undeclared(NamedTuple):
-    """A file that nobody had declared, or a data set of a Prodigy database.
+    """An undeclared file, or data set of a Prodigy database.
 
     entry (Entry): the one that it should have.
-    texts (int): tasks with a text.
-    problem (str): why it isn't declared; empty if it is now.
+    texts (int): the number of tasks.
+    problem (str): why it can't be declared; empty if it can be.
     """
 
     entry: Entry
@@ -55,8 +46,8 @@ class Undeclared(NamedTuple):
 
 
 def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
-    """Yield whatever may be a data set in a folder, not below it, and that no entry names, or finds a part of."""
-    files = data_in(folder)  # raises where DVC tracks data that aren't here, which entries may name
+    """Yield the possible data sets in a folder, not below it, of which no entry names any part."""
+    files = data_in(folder)  # raises if data that DVC tracks, and entries may name, aren't here
     names = {entry.name for entry in entries}
     sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
     found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
@@ -97,7 +88,7 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
 
 
 def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
-    """Report the files of a folder that entries leave out, though they name others there."""
+    """Yield the files of a folder that entries leave out, though they name others there."""
     left = [file for file in find_files(folder, SUFFIXES, hidden=False) if Path(os.path.realpath(file)) not in declared]
     if left:
         path = printable(left[0].relative_to(folder.parent))
@@ -106,7 +97,7 @@ def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclare
 
 
 def _sources_of(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
-    """List the sources of an entry; a skipped one may name files that are gone."""
+    """List the sources of an entry; a skipped one may name missing files."""
     try:
         return find_sources(entry, file)
     except InputError:
@@ -116,7 +107,7 @@ def _sources_of(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 
 
 def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
-    """Complete an entry for a file by the labels in it, or say why it can't be declared.
+    """Add the labels in a file to its entry, or explain why it can't be declared.
 
     names (set[str]): those of other entries.
     """
@@ -138,9 +129,9 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
 
 
 def patterns_in(folder: Path) -> list[str]:
-    """Find patterns for the files of a folder that have its most frequent suffix, one for each folder in it and depth.
+    """Find patterns for the files with the most frequent suffix in a folder, one for each folder in it and depth.
 
-    They are relative to the folder's own; such as `export/annotation/*/*.tsv`, of INCEpTION.
+    They begin with the folder's name, such as `export/annotation/*/*.tsv` for INCEpTION's exports.
     """
     files = [file.relative_to(folder.parent).parts for file in find_files(folder, SUFFIXES, hidden=False)]
     suffixes = [max((one for one in SUFFIXES if parts[-1].endswith(one)), key=len) for parts in files]
@@ -154,7 +145,7 @@ def patterns_in(folder: Path) -> list[str]:
 
 
 def labels_in(folder: Path) -> tuple[str, ...]:
-    """List the labels in the first rows of the first FEW files of a folder, as far as they can be read."""
+    """List the labels in the first rows of the first files of a folder that can be read."""
     labels: set[str] = set()
     for file in find_files(folder, SUFFIXES, hidden=False)[:FEW]:
         with suppress(InputError, OSError):
@@ -164,10 +155,7 @@ def labels_in(folder: Path) -> tuple[str, ...]:
 
 
 def _look_into(entry: Entry, file: Path) -> Undeclared:
-    """List the labels that are used in a file, or say why there is none: by the first row that can't be used.
-
-    RAISES (InputError): it can't be read.
-    """
+    """Add the labels that are used in a file to its entry; without any, explain why by the first bad row."""
     labels: set[str] = set()
     texts, problem = 0, ""
     for found in read_items(file, entry.database):
@@ -177,7 +165,7 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
         texts += 1
         labels.update(span.label for span in found.spans)
         if found.unusable:
-            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].detail})"
+            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].problem})"
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)

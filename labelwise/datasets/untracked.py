@@ -1,4 +1,4 @@
-"""Find data that weasel and DVC lose sight of: changes they don't see, and files that a clone lacks."""
+"""Refuse data that weasel and DVC lose track of: files whose changes they don't see, and files that a clone lacks."""
 
 import os
 import re
@@ -40,10 +40,9 @@ class _Lock(msgspec.Struct):
 
 
 def check_kept(folder: Path, lock: Path) -> None:
-    """Check that a folder hasn't lost its data, as in an experiment's folder, or a clone, if only DVC's lock is in git.
+    """Refuse a folder that has lost data, as in an experiment's folder or a clone, if only DVC's lock is in git.
 
-    lock (Path): `dvc.lock`, which says how many files were in the folder when a command last depended on it.
-    RAISES (InputError): these were more than there are.
+    lock (Path): `dvc.lock`, with the number of files in the folder when a command last depended on it.
     """
     if not lock.is_file():
         return
@@ -60,12 +59,11 @@ def check_kept(folder: Path, lock: Path) -> None:
 
 
 def check_tracked(files: Iterable[Path], made: Path, project: Path, given: Iterable[Path] = ()) -> None:
-    """Check that weasel and DVC see when files change that a command of a project reads.
+    """Refuse files that a command of a project reads, if none of its dependencies covers them.
 
-    made (Path): what the command makes; if this is no output in the project, nothing is checked.
+    made (Path): an output of the command; if it isn't one of the project's outputs, all files are accepted.
     project (Path): the file with the commands, whose paths are relative to it.
-    given (Iterable[Path]): dependencies that the command line names in the place of variables.
-    RAISES (InputError): no dependency covers some of them, or the project can't be read.
+    given (Iterable[Path]): dependencies that the command line names instead of variables.
     """
     root, output = Path(os.path.realpath(project.parent)), os.path.realpath(made)
     content = decode_yaml(project.read_bytes(), _Project, str(project), "see its section `commands`")
@@ -88,7 +86,7 @@ def _substitute(dependency: str, variables: dict[str, Any]) -> str:
 
 
 def _find_unseen(files: Iterable[Path], dependencies: Iterable[Path]) -> list[Path]:
-    """List the files that no dependency has, and no link to a file in one leads to; of several, their folder."""
+    """List the files outside all dependencies, without those that links in these lead to; several as their folder."""
     roots = {Path(os.path.realpath(path)) for path in dependencies}
     outside = [
         Path(os.path.realpath(file))
@@ -109,7 +107,7 @@ def _by_folder(files: Iterable[Path]) -> dict[Path, list[Path]]:
 
 
 def _follow_links(roots: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files that links in some folders, and below them, lead to."""
+    """Yield the targets of links in some folders and below them."""
     for root in roots:
         for folder, _, names in os.walk(root):
             links = (Path(folder, name) for name in names if Path(folder, name).is_symlink())

@@ -23,8 +23,8 @@ from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import open_workers
 from labelwise.evaluate.predict import PART, Done, hold_pipeline, predict_raw
 from labelwise.evaluate.predictions import FOLDER_MARK
-from labelwise.sources.files import printable
-from labelwise.sources.raw_texts import TEXTS, RawFile, find_raw_files, read_raw_file
+from labelwise.sources.files import SourceFile, printable
+from labelwise.sources.raw_texts import TEXTS, find_raw_files, read_raw_file
 
 
 class Mark(msgspec.Struct):
@@ -41,7 +41,7 @@ class FileJob(NamedTuple):
 
     model: Path
     digest: str
-    files: list[RawFile]
+    files: list[SourceFile]
     name: str
 
     def __str__(self) -> str:

@@ -1,34 +1,50 @@
-"""Write down what became of a text, of all that was said of it, and of the rows that can't be used.
+"""Record the outcome of each text, row and span.
 
-Jobs write columns of the three tables as MessagePack, and the tables are made of these when all jobs are done: pyarrow
-would take 40 MB in each worker.
+Jobs write columns of the three tables as MessagePack, because pyarrow would take 40 MB in each worker; the tables are
+made from these when all jobs are done.
 """
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from labelwise.annotations import SPAN_PROBLEMS, Problem, Reason
 from labelwise.base.text import trim
 from labelwise.corpus.manifest import Split
+from labelwise.merge.buckets import Text
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.claims import SpanOutcome, SpanRef
 from labelwise.merge.rules.decisions import Judged
 from labelwise.merge.rules.one_text import Merged
+from labelwise.merge.rules.to_doc import Projection
 
-SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)  # of problems that aren't a whole row's
+SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)  # of problems with less than a row
 STATES = ("complete", "partial")
 BATCH_ROWS = 2**12  # that a job holds before it writes them
-SIZE = struct.Struct("<Q")  # the bytes of a batch
+SIZE = struct.Struct("<Q")  # of a batch, in bytes
 NOBODY = (None, False, None)  # who, anonymous, when
-
 
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder().decode
+
+
+class TextResult(NamedTuple):
+    """The outcome of one text.
+
+    chosen_by (str): what chose its split.
+    why_not (str | None): why it is left out of the corpus; None if it isn't.
+    made (Projection | None): its Doc; None if it is left out.
+    """
+
+    answers: Sequence[Answer]
+    merged: Merged
+    split: Split
+    chosen_by: str
+    why_not: str | None = None
+    made: Projection | None = None
 
 
 class AccountWriter:
@@ -65,17 +81,17 @@ class AccountWriter:
 
 
 def read_batches(file: Path) -> Iterator[Sequence[Sequence[Sequence[Any]]]]:
-    """Yield the batches of a part of the account: of each table its columns, or none if it has no rows."""
+    """Yield the batches of a part of the account: the columns of each table, or none if it has no rows."""
     with file.open("rb") as batches:
         while head := batches.read(SIZE.size):
             yield decode(batches.read(*SIZE.unpack(head)))
 
 
 def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
-    """Add a row, or a span of no row, that can't be used.
+    """Add a row, or a span outside any row, that can't be used.
 
-    file (str): its name, as declared.
-    kind (str | None): "decision" if it is one.
+    file (str): the name of its file, as declared.
+    kind (str | None): "decision" for a decision.
     """
     place = (dataset, file, problem.line)
     why = (problem.reason, problem.detail or None, None)
@@ -89,7 +105,7 @@ def add_decision(account: AccountWriter, judged: Judged, text: str, row: int | N
     """Add a decision.
 
     text (str): the key of its text.
-    row (int | None): its number among the rows of the text; None if there is no such text.
+    row (int | None): its number among the rows of the text; None without such a text.
     """
     decision = judged.decision
     place = (decision.dataset, judged.row.file, judged.row.line)
@@ -97,29 +113,22 @@ def add_decision(account: AccountWriter, judged: Judged, text: str, row: int | N
     account.rows.append((text, row, *place, *NOBODY, "decision", decision.verdict, *why, [], [], [], [], False))
 
 
-def add_text(
-    account: AccountWriter,
-    key: str,
-    answers: Sequence[Answer],
-    merged: Merged,
-    outcomes: Mapping[SpanRef, SpanOutcome],
-    *,
-    split: Split | None,
-    why_not: str | None,
-    chosen_by: str,
-    words: int | None,
-    same: Sequence[str] = (),
-) -> None:
+def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
     """Add a text, its rows and its spans.
 
-    outcomes (Mapping): those of all spans.
-    split (str | None): None if the text is left out of the corpus, for the reason `why_not`.
-    same (Sequence[str]): the keys of texts that differ from it only in white space or Unicode composition.
-    RAISES (RuntimeError): a row or a span has no outcome, which is a bug in this program.
+    RAISES (RuntimeError): a span has no outcome, which is a bug in this program.
     """
+    key, answers, merged, made = text.key.hex(), found.answers, found.merged, found.made
+    split, words = (found.split, len(made.doc)) if made else (None, None)
     states = [sorted(label for label, state in merged.coverage.items() if state == name) for name in STATES]
-    account.texts.append((key, split, why_not, chosen_by, words, merged.doc or None, *states, same))
-    numbers = {ref: number for number, ref in enumerate(_refs(answers, merged, outcomes))}
+    same = [other.hex() for other in sorted(text.variants())]
+    account.texts.append((key, split, found.why_not, found.chosen_by, words, merged.doc or None, *states, same))
+    counting = (*merged.gold.values(), *merged.rejected.values())
+    not_covered = {claims[0].span: SpanOutcome(Reason.NOT_COVERED) for claims in counting}
+    outcomes = merged.spans | (made.spans if made else not_covered)
+    refs = [(answer.number, place) for answer in answers for place in range(len(answer.task.all_spans))]
+    refs += [(row, 0) for row, _ in enumerate(merged.judged, len(answers)) if (row, 0) in outcomes]
+    numbers = {ref: number for number, ref in enumerate(refs)}
     if numbers.keys() != outcomes.keys():
         lost = min(numbers.keys() ^ outcomes.keys())
         raise RuntimeError(f"{answers[0].place}: the span {lost} of the text has no outcome; please report this")
@@ -133,34 +142,24 @@ def add_text(
         out_of_order = answer.number in merged.out_of_order
         account.rows.append((key, answer.number, *place, *who, answer.kind, task.answer, *why, *labels, out_of_order))
         shown = "" if row.reason == Reason.IGNORED else merged.text
-        for position, span in enumerate(task.spans):
+        for position, span in enumerate(task.all_spans):
+            ref = (answer.number, position)
             own = (answer.dataset.name, span.file or answer.file.name, span.line if span.file else task.line)
-            what = (span.start, span.end, span.label, span.renamed or None, shown[span.start : span.end] or None)
-            ref = (answer.number, position)
-            ends = _ends(outcomes[ref], numbers)
-            account.spans.append((key, answer.number, numbers[ref], *own, *what, answer.verdict(position), *ends))
-        for position, bad in enumerate(task.unusable, len(task.spans)):
-            ref = (answer.number, position)
-            own = (answer.dataset.name, bad.file or answer.file.name, bad.line if bad.file else task.line)
-            said = (None, None, bad.label, bad.renamed or None, None, bad.verdict)
-            account.spans.append((key, answer.number, numbers[ref], *own, *said, *_ends(outcomes[ref], numbers)))
+            start, end = (None, None) if span.problem else (span.start, span.end)
+            quoted = None if span.problem else shown[span.start : span.end] or None
+            verdict = span.verdict if span.problem else answer.verdict(span)
+            what = (start, end, span.label, span.renamed or None, quoted, verdict)
+            account.spans.append((key, answer.number, numbers[ref], *own, *what, *_ends(outcomes[ref], numbers)))
     for number, judged in enumerate(merged.judged, len(answers)):
         add_decision(account, judged, key, number)
         if (outcome := outcomes.get((number, 0))) and (added := judged.decision.added):
             start, end = trim(merged.text, *added)
             place = (judged.decision.dataset, judged.row.file, judged.row.line)
-            what = (start, end, judged.decision.label, None, merged.text[start:end])
-            account.spans.append((key, number, numbers[number, 0], *place, *what, "accept", *_ends(outcome, numbers)))
-
-
-def _refs(answers: Sequence[Answer], merged: Merged, outcomes: Mapping[SpanRef, SpanOutcome]) -> Iterator[SpanRef]:
-    """Yield the spans of a text in the order in which they are numbered: by row, those of decisions last."""
-    for answer in answers:
-        yield from product([answer.number], range(len(answer.task.spans) + len(answer.task.unusable)))
-    yield from ((row, 0) for row in range(len(answers), len(answers) + len(merged.judged)) if (row, 0) in outcomes)
+            what = (start, end, judged.decision.label, None, merged.text[start:end], "accept")
+            account.spans.append((key, number, numbers[number, 0], *place, *what, *_ends(outcome, numbers)))
 
 
 def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:
-    """Return the columns that say what became of a span."""
+    """Return the columns of a span's outcome."""
     winner = None if outcome.winner is None else numbers[outcome.winner]
     return outcome.reason, outcome.detail or None, winner, outcome.realigned, outcome.learnt

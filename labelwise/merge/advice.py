@@ -1,4 +1,4 @@
-"""Warnings after a merge, before anything is trained."""
+"""Warn after a merge, before anything is trained."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from labelwise.annotations import Reason
 from labelwise.base.environment import command_line
-from labelwise.base.text import counted
+from labelwise.base.text import counted, name_counts
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
@@ -18,7 +18,7 @@ from labelwise.corpus.warnings import NAMED, ScoreWarning, warnings_about_merge,
 from labelwise.datasets.declarations import read_all_entries
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 
-MANY = 0.1  # of a data set's rows, from which on it is worth a warning that they aren't used
+MANY = 0.1  # the share of a data set's rows from which unused ones are worth a warning
 
 
 def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
@@ -33,17 +33,15 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         )
     replaced = Counter({f"{one} by {by}": n for one, of in ledger.replaced.items() for by, n in of.items()})
     if replaced:
-        names = ", ".join(f"{name} ({n:,})" for name, n in replaced.most_common(NAMED))
         yield ScoreWarning(
             f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
-            f"{names}.",
+            f"{name_counts(replaced, NAMED)}.",
             "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
         )
     if ledger.out_of_order:
-        names = ", ".join(f"{name} ({n:,})" for name, n in ledger.out_of_order.most_common(NAMED))
         yield ScoreWarning(
             f"Times and the order of files disagree on the latest of {counted(ledger.out_of_order.total(), 'answer')}: "
-            f"{names}.",
+            f"{name_counts(ledger.out_of_order, NAMED)}.",
             "Times decide if all answers have one. In datasets.yml, list the oldest export first.",
         )
     if ledger.unknown_annotators:
@@ -93,7 +91,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
 
 
 def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path) -> Iterator[ScoreWarning]:
-    """Yield the warnings about single files: the first bad row, and what an entry hides.
+    """Yield the warnings about single files: the first bad row, and labels that an entry hides.
 
     out (Path): the corpus.
     """
@@ -113,7 +111,7 @@ def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path
 
 
 def _simplified(label: str) -> str:
-    """Fold a label's case, Unicode form and plural, and what is between its words.
+    """Fold a label's case, Unicode form, plural, and the separators of its words.
 
     >>> _simplified("Birth Places"), _simplified("BIRTH_PLACE")
     ('birthplace', 'birthplace')
@@ -122,7 +120,7 @@ def _simplified(label: str) -> str:
 
 
 def _fewest(ledger: Ledger) -> str:
-    """Name the labels that are known on the fewest texts in train, and the consequence for training."""
+    """Name the labels that the fewest texts in train are complete for, and the consequence for training."""
     complete = {label: ledger.complete["train"][label] for label in ledger.labels}
     least = sorted((n, label) for label, n in complete.items() if n < ledger.texts["train"])
     fewest = ", ".join(f"{label} {texts:,}" for texts, label in least[:NAMED])
@@ -133,7 +131,7 @@ def _fewest(ledger: Ledger) -> str:
 
 
 def _small_splits(ledger: Ledger) -> Iterator[ScoreWarning]:
-    """Yield the splits that are empty, or too small to say much."""
+    """Yield warnings about splits that are empty, or too small."""
     for split in SPLITS:
         if not ledger.texts[split]:
             remedy = "Lower both ratios" if split == "train" else f"Raise {split}_ratio"

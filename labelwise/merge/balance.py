@@ -1,4 +1,4 @@
-"""Check that the account has everything that was read: all rows and spans of each source, each once."""
+"""Check that the account has all rows and spans of each source, each once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from labelwise.merge.read import ReadCounts, Source
 def check_balance(
     corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Path, bits: int
 ) -> None:
-    """Check that the rows and spans that the readers counted equal those of the tables, by source.
+    """Compare the rows and spans that the readers counted with those of the tables, by source.
 
     buckets, bits: the folder of all buckets, and how many bits of a key number one.
-    RAISES (RuntimeError): they differ, which is a bug in this program; the first line that lacks a row is named.
+    RAISES (RuntimeError): they differ, which is a bug in this program.
     """
     rows: queries.Figures = Counter()
     spans: queries.Figures = Counter()
@@ -45,7 +45,7 @@ def count_spans(group: Group) -> queries.Figures:
 
 
 def _first_missing(corpus: Path, source: Source, buckets: Path, bits: int) -> str:
-    """Name the first line of a source that has a task and no row; empty if all have one."""
+    """Name the first line of a source whose task has no row; empty if all have one."""
     name, file = source.dataset.name, source.file.name
     lines: set[int] = set()
     for group in read_groups(corpus, merged=False):

@@ -1,8 +1,8 @@
-"""Tasks on disk, in buckets by the keys of their texts, so that a merge holds the tasks of few texts at a time.
+"""Store tasks on disk, in buckets by the keys of their texts, so that a merge holds the tasks of few texts at a time.
 
 A bucket is a folder with a file for each source that has tasks in it. A record is a HEAD, the task as MessagePack, and
-its text. Buckets are in the order of keys, and cut again where one is large: they don't decide what a partition is.
-Texts that differ only in white space or Unicode composition come to one key in `same_texts`.
+its text. Buckets are in the order of keys, and large ones are cut again; partitions don't depend on them. `same_texts`
+gives one key to texts that differ only in white space or Unicode composition.
 """
 
 import struct
@@ -18,14 +18,14 @@ from labelwise.base.files import remove
 from labelwise.base.text import KEY_BYTES, text_key
 from labelwise.sources.normalize import Move
 
-# The key, the number of the task in its source, the bytes of the task, and those of the text.
+# The key, the number of the task in its source, the size of the task, and that of the text.
 HEAD = struct.Struct(f"<{KEY_BYTES}sIII")
-SOURCE_BYTES = 2**25  # of sources, for each bucket
+SOURCE_BYTES = 2**25  # per bucket
 LEAST_BITS, MOST_BITS, MOST_FILES = 3, 8, 2**15
-WAITING_BYTES = 2**22  # that wait to be written
-LARGE = 2**25  # bytes of a bucket that is cut again, by CUT_BITS
+WAITING_BYTES = 2**22  # that a writer holds
+LARGE = 2**25  # bytes from which a bucket is cut again, by CUT_BITS
 CUT_BITS = 4
-COUNTED = 2**15  # tasks
+COUNTED = 2**15  # tasks, up to which texts are counted rather than estimated
 
 encode_task = msgspec.msgpack.Encoder().encode
 decode_task = msgspec.msgpack.Decoder(Task).decode
@@ -34,7 +34,7 @@ decode_task = msgspec.msgpack.Decoder(Task).decode
 class Text(NamedTuple):
     """A text with its tasks.
 
-    text (str): as the first task has it.
+    text (str): that of the first task.
     records (list): its tasks, each with the number of its source, in the order of sources and lines.
     """
 
@@ -43,7 +43,7 @@ class Text(NamedTuple):
     records: list[tuple[int, bytes]]
 
     def read(self) -> Iterator[tuple[int, str, Task]]:
-        """Yield the tasks as they were read, without their texts: the number of the source, the text, the task."""
+        """Yield the number of the source, the text, and the task, without its text, of each record."""
         first = self.text.encode("utf8", "surrogatepass")
         for source, record in self.records:
             _, _, size, _ = HEAD.unpack_from(record)
@@ -51,7 +51,7 @@ class Text(NamedTuple):
             yield source, self.text if _has_text(record, first) else _text_of(record), task
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
-        """Yield the tasks, each with the number of its source; the spans of all have their offsets in the text."""
+        """Yield the tasks, each with the number of its source, and with offsets in the text."""
         moves: dict[str, Move] = {}
         for source, text, task in self.read():
             if text == self.text:
@@ -99,10 +99,10 @@ def range_of(key: bytes, bits: int) -> int:
 
 
 class BucketWriter:
-    """Appends records to the buckets that they belong to, many at a time.
+    """Appends records to their buckets, many at a time.
 
-    name (str): of the file in each bucket, which begins with the number of the source; see `file_of`.
-    bits, skip (int): how many bits of a key number a bucket, behind those that are equal in all keys.
+    name (str): that of the file in each bucket, which begins with the number of the source; see `file_of`.
+    bits, skip (int): how many bits of a key number a bucket, and how many before them are equal in all keys.
     """
 
     def __init__(self, folder: Path, name: str, bits: int, skip: int = 0) -> None:
@@ -127,7 +127,7 @@ class BucketWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting records."""
         for number, records in self._waiting.items():
             bucket = self.folder / f"{number:03d}"
             bucket.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def read_records(file: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def read_heads(file: Path) -> Iterator[tuple[bytes, int, int]]:
-    """Yield of each record of a file its key, the number of the task in its source, and the bytes of the text."""
+    """Yield the key of each record of a file, the number of its task in the source, and the size of its text."""
     with file.open("rb", buffering=2**16) as records:
         while head := records.read(HEAD.size):
             key, number, task, text = HEAD.unpack(head)
@@ -156,9 +156,9 @@ def read_heads(file: Path) -> Iterator[tuple[bytes, int, int]]:
 def count_texts(folder: Path, bits: int, tasks: int) -> tuple[int, int]:
     """Count the distinct texts in all buckets, and their bytes.
 
-    Those of more than COUNTED tasks are estimated from a share of the keys: the estimate depends on the texts alone.
+    Above COUNTED tasks, they are estimated from a share of the keys, so that the estimate depends on the texts alone.
 
-    tasks (int): those in all buckets.
+    tasks (int): the number of tasks in all buckets.
     """
     shift = 0
     while tasks >> shift > COUNTED:
@@ -175,7 +175,7 @@ def read_bucket(folder: Path, skip: int, scratch: Path) -> Iterator[Text]:
     """Yield the texts of a bucket, in the order of their keys.
 
     skip (int): how many bits of its keys are equal.
-    scratch (Path): the folder where a large bucket is cut.
+    scratch (Path): the folder for the pieces of a large bucket.
     """
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     if sum(file.stat().st_size for file in files) > LARGE and skip + CUT_BITS <= 64:

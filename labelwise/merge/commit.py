@@ -1,4 +1,4 @@
-"""The end of a merge: the account is checked, and all other files are written beside the partitions."""
+"""Finish a merge: check the account, and write all files besides the partitions."""
 
 import hashlib
 import json
@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.compute as pc
 from spacy.language import Language
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.errors import InputError
 from labelwise.base.files import Staging
 from labelwise.base.text import counted
+from labelwise.corpus import queries
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
-from labelwise.corpus.queries import list_problems, names_of_annotators
+from labelwise.corpus.manifest import SPLITS, Manifest, SplitCounts, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
 from labelwise.merge.account import read_batches
 from labelwise.merge.ledger import make_ledger
-from labelwise.merge.near_duplicates import NearPair, TextLocation, write_near_duplicates
+from labelwise.merge.near_duplicates import NearPair
 from labelwise.merge.outputs import NEAR_DUPLICATES
 from labelwise.merge.read import Source
 from labelwise.merge.rules.policies import unknown_annotators
@@ -31,7 +32,7 @@ from labelwise.merge.rules.settings import Settings
 
 
 def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings) -> Ledger:
-    """Write the tables of the account, of its parts in order, and count what is in them.
+    """Write the tables of the account from its parts, in order, and count what is in them.
 
     RAISES (InputError): the policy `annotators` names nobody who answered.
     """
@@ -41,29 +42,39 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
     if not settings.split_by:
         ledger.without_split_by = 0
     ledger.compared = settings.near_duplicates != "off"
-    names = {name for group in read_groups(folder, merged=False) for name in names_of_annotators(group)}
+    names: set[str] = set()
+    for group in read_groups(folder, merged=False):
+        names.update(pc.unique(group.rows["who"]).drop_null().to_pylist())
     ledger.unknown_annotators = unknown_annotators(settings.annotators, names)
     return ledger
 
 
 def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:
-    """Write the pairs of texts that are nearly equal and in two splits; return how many, by both splits."""
-    locations = {text.key: TextLocation() for pair in pairs for text in (pair.one, pair.other)}
-    for group in read_groups(folder, merged=False) if locations else ():
+    """Write the pairs of nearly equal texts in two splits, the most similar first; count them by both splits."""
+    keys = {text.key.hex() for pair in pairs for text in (pair.one, pair.other)}
+    locations: dict[str, dict[str, str]] = {}  # the split of a text, and the document that it is, by its key
+    for group in read_groups(folder, merged=False) if pairs else ():
         columns = (group.texts[name].to_pylist() for name in ("text", "split", "doc"))
-        for text, split, doc in zip(*columns, strict=True):
-            if split and (key := bytes.fromhex(text)) in locations:
-                locations[key] = TextLocation(split, doc or "")
-    return write_near_duplicates(pairs, locations, sources, folder / NEAR_DUPLICATES)
+        for key, split, doc in zip(*columns, strict=True):
+            if key in keys:
+                locations[key] = {"split": split or ""} | ({"doc": doc} if split and doc else {})
+    counts: dict[str, Counter[str]] = {}
+    with (folder / NEAR_DUPLICATES).open("wb") as lines:
+        for pair in pairs:
+            texts = []
+            for text in (pair.one, pair.other):
+                source = sources[text.source]
+                place = {"dataset": source.dataset.name, "file": source.file.name, "line": text.line}
+                texts.append({**locations[text.key.hex()], **place})
+            names = [split for split in SPLITS if split in {text["split"] for text in texts}]
+            if len(names) > 1:
+                counts.setdefault(names[0], Counter())[names[1]] += 1
+                lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")
+    return counts
 
 
 def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: bool) -> None:
-    """Check that what became of everything is something that the caller allows.
-
-    may_be_empty (bool): it is no error if there is no text.
-
-    RAISES (InputError): there is no text, or, with `strict`, a problem.
-    """
+    """Refuse an account without texts, unless it may be empty, and, with `strict`, one with problems."""
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
         first = f"; the first that can't be used: {first_problem(corpus)}" if ledger.problems else ""
@@ -81,14 +92,15 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 
 def first_problem(corpus: Path) -> str:
-    """Name the first row that can't be used, or else the first span: its data set, file, line, and why."""
-    kinds = (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS))
-    found = (
-        (one for group in read_groups(corpus, merged=False) for one in list_problems(getattr(group, kind), bad))
-        for kind, bad in kinds
-    )
-    dataset, file, line, why = next(first for some in found if (first := min(some, default=None)))
-    return f"data set {dataset!r}, {file}, line {line}: {why}"
+    """Name the data set, file, line and reason of the first row that can't be used, or else of the first span."""
+    for kind, reasons in (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS)):
+        for group in read_groups(corpus, merged=False):
+            bad = queries.where(getattr(group, kind), "reason", reasons).to_pylist()
+            places = [(one["dataset"], one["file"], one["line"], queries.describe(one)) for one in bad]
+            if places:
+                dataset, file, line, why = min(places)
+                return f"data set {dataset!r}, {file}, line {line}: {why}"
+    return ""
 
 
 def write_rest(
@@ -97,13 +109,11 @@ def write_rest(
     nlp: Language,
     settings: Settings,
     ledger: Ledger,
-    keys: Mapping[Split, str],
     partitions: Mapping[str, str],
 ) -> None:
-    """Write all other files, the metrics too, where they are asked for.
+    """Write all other files, with the metrics if they are asked for.
 
-    keys (Mapping[Split, str]): a digest of the keys of each split.
-    partitions (Mapping[str, str]): a digest of each `.spacy` file.
+    partitions (Mapping[str, str]): the digest of each `.spacy` file.
     """
     folder, labels = staging.folder, list(ledger.labels)
     ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
@@ -111,7 +121,12 @@ def write_rest(
         file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
-    splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
+    keys = {split: hashlib.sha256() for split in SPLITS}
+    for group in read_groups(folder, merged=False):
+        for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
+            if split:
+                keys[split].update(bytes.fromhex(text))
+    splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split].hexdigest()) for split in SPLITS}
     manifest = Manifest(
         settings=msgspec.to_builtins(settings),
         labels=labels,

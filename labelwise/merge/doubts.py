@@ -1,7 +1,7 @@
-"""Doubts: was each data set read as it was meant? Each doubt is a query of the tables, with a sample and a remedy.
+"""Doubt whether data sets were read as they were meant: a doubt is a query of the tables, with a sample and a remedy.
 
-Some stop: a data set can't have been meant so, and nothing goes on from the corpus but `why`, until its entry says
-what it is, or `expect_losses: true`. The others are warnings. The doubts about all data sets are told at once.
+Some stop: nothing but `why` reads the corpus, until the data set's entry declares its form, or `expect_losses: true`.
+The others are warnings. The doubts about all data sets are printed at once.
 """
 
 import os
@@ -9,25 +9,25 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
-from labelwise.base.text import counted
+from labelwise.base.text import counted, name_counts
 from labelwise.corpus import queries
 from labelwise.corpus.ledger import Doubt
 from labelwise.corpus.texts import find_doc
 from labelwise.datasets.convert_brat import is_conversion
 from labelwise.datasets.declarations import DataSet
-from labelwise.merge.figures import SAMPLE, SUPERSEDED, UNUSED, Figures
+from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED, Figures, read_figures
 from labelwise.merge.readings import Trials, best_reading
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.text_doubts import doubts_about_texts, quote
 from labelwise.sources.formats import TABLES
 
-MANY = 10  # spans, or rows, from which it is no accident
+MANY = 10  # spans, or rows, from which chance is no explanation
 NAMED = 4  # reasons, or labels, that a doubt names
-OFF_TOKENS = 1 / 6  # of a data set's spans, from which its tokens seem to be others
-COPY = 0.9  # of a data set's answers, from which it is a copy of another one
+OFF_TOKENS = 1 / 6  # the share of a data set's spans from which its tokens seem to differ
+COPY = 0.9  # the share of a data set's answers from which it is a copy of another one
 USED = (
     Reason.ENTITY,
     Reason.SAME_SPAN,
@@ -37,134 +37,169 @@ USED = (
     Reason.ACCEPT_REJECT,
     Reason.REMOVED,
 )
-BARE = frozenset("BIOSELU")  # what stands before a label in a tag
+BARE = frozenset("BIOSELU")  # the prefixes of tags
 EXPECTED = "expect_losses: true"
 
 
-def find_doubts(
-    corpus: Path, datasets: Sequence[DataSet], settings: Settings, trials: Mapping[str, Trials]
-) -> list[Doubt]:
+class Case(NamedTuple):
+    """A data set with everything that its doubts query.
+
+    others (Mapping): the figures of all data sets.
+    """
+
+    dataset: DataSet
+    figures: Figures
+    others: Mapping[str, Figures]
+    trials: Trials
+    corpus: Path
+
+    def doubt(self, what: str, remedy: str, line: str, sample: Iterable[Mapping[str, Any]] = ()) -> Doubt:
+        """Make a doubt about the data set.
+
+        sample (Iterable): rows of the tables.
+        """
+        quotes = [_quote(one, self.corpus) for one in sample]
+        return Doubt(f"Data set {self.dataset.name!r}: {what}.", remedy, [line], quotes)
+
+    @property
+    def add(self) -> str:
+        """Name the place where a line is to be added."""
+        if is_conversion(Path(self.dataset.declared).parent):
+            return "add to the section brat of project.yml"
+        return f"add to the entry {self.dataset.name!r} in {os.path.relpath(self.dataset.declared)}"
+
+    @property
+    def expected(self) -> str:
+        """Name the remedy if losses are meant."""
+        return f"If it is meant so, {self.add}"
+
+
+def find_doubts(corpus: Path, datasets: Sequence[DataSet], settings: Settings, trials: Trials) -> list[Doubt]:
     """List the doubts about all data sets, those that stop first.
 
     corpus (Path): its tables and partitions; the manifest needn't be there.
-    trials (Mapping): by data set, how its spans fare by other readings of their offsets.
+    trials (Trials): how spans fare by other readings of their offsets.
     """
-    figures = Figures(corpus)
-    found = [
-        doubt for dataset in datasets for doubt in doubts_about(dataset, figures, trials.get(dataset.name, {}), corpus)
-    ]
+    figures = read_figures(corpus)
+    found: list[Doubt] = []
+    for dataset in datasets:
+        case = Case(dataset, figures[dataset.name], figures, trials, corpus)
+        stopping = [doubt for rule in STOPPING for doubt in rule(case)]
+        found += [doubt._replace(stops=not dataset.expect_losses) for doubt in stopping]
+        found += [doubt for rule in WARNING if not (stopping and rule is off_tokens) for doubt in rule(case)]
     return sorted([*found, *doubts_about_texts(corpus, settings)], key=lambda doubt: not doubt.stops)
 
 
-def doubts_about(dataset: DataSet, figures: Figures, trials: Trials, corpus: Path) -> Iterator[Doubt]:
-    """Yield the doubts about a data set; none stops if losses are expected."""
-    stopping = [*_stopping(dataset, figures, trials, corpus)]
-    for doubt in stopping:
-        yield doubt._replace(stops=not dataset.expect_losses)
-    if not stopping:
-        yield from _off_tokens(dataset, figures, corpus)
-    yield from _warning(dataset, figures, corpus)
-
-
-def _stopping(dataset: DataSet, figures: Figures, trials: Trials, corpus: Path) -> Iterator[Doubt]:
-    """Yield what can't have been meant so."""
-    name, add = dataset.name, _adding(dataset)
-    expected = f"If it is meant so, {add}"
-    rows = figures.rows_of(name)
+def unusable_rows(case: Case) -> Iterator[Doubt]:
+    """Doubt a data set if most rows can't be used."""
+    rows, spans = case.figures.rows, case.figures.labels(*USED, *UNUSED)
     bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
-    used, unused = figures.labels(name, USED), figures.labels(name, UNUSED)
-    nothing = bad[Reason.OTHER_FORMAT] and not used and not unused
+    nothing = bad[Reason.OTHER_FORMAT] and not spans
     if nothing or (bad.total() >= MANY and 2 * bad.total() > rows.total()):
-        what = f"{bad.total():,} of {counted(rows.total(), 'row')} can't be used: {_tell(bad)}"
-        sample = [_place(one) for reason in bad for one in figures.samples.get((name, reason), ())][:SAMPLE]
-        yield Doubt(f"Data set {name!r}: {what}.", expected, [EXPECTED], sample, stops=True)
-    undeclared = figures.labels(name, [Reason.UNDECLARED])
-    lost = unused if undeclared == unused and not used else unused - undeclared
-    reasons = [reason for reason in UNUSED if lost & figures.labels(name, [reason])]
-    places = [one for reason in reasons for one in figures.samples.get((name, reason), ())][:SAMPLE]
-    if reading := best_reading(trials):
-        before, after = trials[reading][1:]
+        what = f"{bad.total():,} of {counted(rows.total(), 'row')} can't be used: {name_counts(bad, NAMED)}"
+        yield case.doubt(what, case.expected, EXPECTED, case.figures.sample(*bad))
+
+
+def unusable_spans(case: Case) -> Iterator[Doubt]:
+    """Doubt a data set if another reading of its offsets removes the losses, or if most spans can't be used.
+
+    Spans of undeclared labels don't count, unless there are no others.
+    """
+    used, lost, reasons = _losses(case)
+    sample = case.figures.sample(*reasons)
+    if best := best_reading(case.trials, case.dataset.name):
+        reading, before, after = best
         what = f"{counted(before, 'span')} can't be used, as offsets count otherwise; by {reading}, {after:,} can't"
-        yield Doubt(f"Data set {name!r}: {what}.", add, [f"offsets: {reading}"], _quotes(places, corpus), stops=True)
+        yield case.doubt(what, case.add, f"offsets: {reading}", sample)
     elif lost.total() >= MANY and lost.total() > used.total():
-        why = Counter({reason: (lost & figures.labels(name, [reason])).total() for reason in reasons})
-        what = f"{lost.total():,} of {counted((lost + used).total(), 'span')} can't be used: {_tell(why)}"
-        correct = f"Correct `offsets: {dataset.offsets}`, which its entry says. " if dataset.offsets else ""
-        yield Doubt(f"Data set {name!r}: {what}.", correct + expected, [EXPECTED], _quotes(places, corpus), stops=True)
-    if any(file.path.name.endswith(TABLES) for file in dataset.files) and (said := _no_labels(used + lost)):
-        remedy = f"Correct the column of the tags, or `labels`. {expected}"
-        yield Doubt(f"Data set {name!r}: {said}.", remedy, [EXPECTED], _quotes(places, corpus), stops=True)
-    if gone := _replaced_labels(dataset, figures):
-        labels = ", ".join(f"{label} ({n:,})" for label, n in gone.most_common(NAMED))
+        why = Counter({reason: (lost & case.figures.labels(reason)).total() for reason in reasons})
+        what = f"{lost.total():,} of {counted((lost + used).total(), 'span')} can't be used: {name_counts(why, NAMED)}"
+        offsets = case.dataset.offsets
+        correct = f"Correct `offsets: {offsets}`, which its entry says. " if offsets else ""
+        yield case.doubt(what, correct + case.expected, EXPECTED, sample)
+
+
+def tags_without_labels(case: Case) -> Iterator[Doubt]:
+    """Doubt a data set if its tags have no labels."""
+    used, lost, reasons = _losses(case)
+    if any(file.path.name.endswith(TABLES) for file in case.dataset.files) and (said := _no_labels(used + lost)):
+        remedy = f"Correct the column of the tags, or `labels`. {case.expected}"
+        yield case.doubt(said, remedy, EXPECTED, case.figures.sample(*reasons))
+
+
+def label_after_label(case: Case) -> Iterator[Doubt]:
+    """Doubt a data set if all spans of a label are superseded by rows of other labels."""
+    if gone := _replaced_labels(case):
         what = (
-            f"all spans of {labels} are superseded by later answers to the same texts, which have spans of other "
-            "labels only: the texts seem to have been annotated label after label"
+            f"all spans of {name_counts(gone, NAMED)} are superseded by later answers to the same texts, which have "
+            "spans of other labels only: the texts seem to have been annotated label after label"
         )
-        sample = _quotes(figures.samples.get((name, "alone"), ()), corpus)
-        left = [label for label in dataset.labels if label not in gone]
-        yield Doubt(
-            f"Data set {name!r}: {what}.",
-            f"{add}, so that all answers count; or `labels: [{', '.join(left)}]`, so that nothing is learnt of others",
-            ["duplicates: union"],
-            sample,
-            stops=True,
+        left = [label for label in case.dataset.labels if label not in gone]
+        remedy = (
+            f"{case.add}, so that all answers count; or `labels: [{', '.join(left)}]`, so that nothing is learnt of "
+            "others"
         )
+        yield case.doubt(what, remedy, "duplicates: union", case.figures.sample(ALONE))
 
 
-def _warning(dataset: DataSet, figures: Figures, corpus: Path) -> Iterator[Doubt]:
-    """Yield what may be misread."""
-    name, add = dataset.name, _adding(dataset)
-    alone, spans = figures.passes[name, "alone"], figures.passes[name, "spans"]
-    if alone >= MANY and not _replaced_labels(dataset, figures):
-        sample = _quotes(figures.samples.get((name, "alone"), ()), corpus)
-        what = (
-            f"{counted(alone, 'row')} superseded by a later row of the same text that has no span of some labels: "
-            f"{counted(spans, 'span')} lost"
-        )
-        yield Doubt(f"Data set {name!r}: {what}.", f"If both rows count, {add}", ["duplicates: union"], sample)
-    rows = figures.rows_of(name).total()
-    for pair in {frozenset(pair) for pair in figures.copies if name in pair and len({*pair}) == 2}:
-        [other] = pair - {name}
-        n, more = figures.copies[name, other] + figures.copies[other, name], figures.rows_of(other).total()
-        if n >= COPY * rows and (rows, name) < (more, other):
-            what = f"{n:,} of its {counted(rows, 'answer')} are in {other!r}, too, with the same time: they add no vote"
-            remedy = f"If {other!r} is a newer export of it, leave it out: {add}"
-            yield Doubt(f"Data set {name!r}: {what}.", remedy, ["skip: true"])
-
-
-def _off_tokens(dataset: DataSet, figures: Figures, corpus: Path) -> Iterator[Doubt]:
-    """Yield the doubt that the tokens are others than the annotators had."""
-    lost = figures.labels(dataset.name, [Reason.NO_BOUNDARY]).total()
-    total = lost + figures.labels(dataset.name, USED).total()
+def off_tokens(case: Case) -> Iterator[Doubt]:
+    """Doubt the tokens if many spans begin or end inside them."""
+    lost = case.figures.labels(Reason.NO_BOUNDARY).total()
+    total = lost + case.figures.labels(*USED).total()
     if lost >= MANY and lost >= OFF_TOKENS * total:
-        sample = _quotes(figures.samples.get((dataset.name, Reason.NO_BOUNDARY), ()), corpus)
-        yield Doubt(
-            f"Data set {dataset.name!r}: {lost:,} of {counted(total, 'span')} begin or end inside a token.",
-            "To take whole tokens, set in the section merge of project.yml (docs/languages.md has other tokenizers)",
-            ["alignment: expand"],
-            sample,
+        what = f"{lost:,} of {counted(total, 'span')} begin or end inside a token"
+        remedy = (
+            "To take whole tokens, set in the section merge of project.yml (docs/languages.md has other tokenizers)"
         )
+        yield case.doubt(what, remedy, "alignment: expand", case.figures.sample(Reason.NO_BOUNDARY))
 
 
-def _replaced_labels(dataset: DataSet, figures: Figures) -> Counter[str]:
-    """Find the labels without any span left, as the rows that have them are superseded by rows of other labels."""
-    rows, disjoint = figures.passes[dataset.name, "rows"], figures.passes[dataset.name, "disjoint"]
-    if disjoint < COPY * rows:
+def superseded_rows(case: Case) -> Iterator[Doubt]:
+    """Doubt a data set if superseded rows have spans of labels that the row that counts lacks."""
+    rows = case.figures.passes[ALONE]
+    if rows >= MANY and not _replaced_labels(case):
+        what = (
+            f"{counted(rows, 'row')} superseded by a later row of the same text that has no span of some labels: "
+            f"{counted(case.figures.passes['spans'], 'span')} lost"
+        )
+        yield case.doubt(what, f"If both rows count, {case.add}", "duplicates: union", case.figures.sample(ALONE))
+
+
+def earlier_export(case: Case) -> Iterator[Doubt]:
+    """Doubt a data set if another one has nearly all of its answers, too."""
+    name, rows = case.dataset.name, case.figures.rows.total()
+    for other, figures in case.others.items():
+        n, more = case.figures.copies[other] + figures.copies[name], figures.rows.total()
+        if n and n >= COPY * rows and (rows, name) < (more, other):
+            what = f"{n:,} of its {counted(rows, 'answer')} are in {other!r}, too, with the same time: they add no vote"
+            yield case.doubt(what, f"If {other!r} is a newer export of it, leave it out: {case.add}", "skip: true")
+
+
+STOPPING = (unusable_rows, unusable_spans, tags_without_labels, label_after_label)
+WARNING = (off_tokens, superseded_rows, earlier_export)
+
+
+def _losses(case: Case) -> tuple[Counter[str], Counter[str], list[Reason]]:
+    """Count the used and the unusable spans, by label; and list the reasons of the latter."""
+    used, unused = case.figures.labels(*USED), case.figures.labels(*UNUSED)
+    undeclared = case.figures.labels(Reason.UNDECLARED)
+    lost = unused if undeclared == unused and not used else unused - undeclared
+    return used, lost, [reason for reason in UNUSED if lost & case.figures.labels(reason)]
+
+
+def _replaced_labels(case: Case) -> Counter[str]:
+    """Count the superseded spans of labels without any span left, if rows of other labels superseded them."""
+    if case.figures.passes["disjoint"] < COPY * case.figures.passes["rows"]:
         return Counter()
-    every = figures.labels(dataset.name, [reason for reason in Reason if reason not in SUPERSEDED])
-    return Counter(
-        {
-            label: n
-            for (name, label), n in figures.replaced.items()
-            if name == dataset.name and n >= MANY and label in dataset.labels and not every[label]
-        }
-    )
+    left = case.figures.labels(*(reason for reason in Reason if reason not in SUPERSEDED))
+    gone = {*case.dataset.labels} - left.keys()
+    return Counter({label: n for label, n in case.figures.replaced.items() if n >= MANY and label in gone})
 
 
 def _no_labels(spans: Mapping[str, int]) -> str:
-    """Explain why the labels of tags are none; empty if they may be.
+    """Explain why the labels of tags aren't labels; empty if they may be.
 
-    spans (Mapping): their spans.
+    spans (Mapping): the number of spans by label.
     """
     total = sum(spans.values())
     odd = {label: n for label, n in spans.items() if label in BARE or re.search(r"[=|]", label)}
@@ -180,29 +215,11 @@ def _no_labels(spans: Mapping[str, int]) -> str:
     return ""
 
 
-def _adding(dataset: DataSet) -> str:
-    """Name the place where a line is to be added."""
-    if is_conversion(Path(dataset.declared).parent):
-        return "add to the section brat of project.yml"
-    return f"add to the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"
-
-
-def _tell(counts: Counter[Reason]) -> str:
-    return ", ".join(f"{reason} ({n:,})" for reason, n in counts.most_common(NAMED))
-
-
-def _place(one: Mapping[str, Any]) -> str:
-    return f"{one['file']}:{one['line']}  {queries.describe(one)}"
-
-
-def _quotes(places: Iterable[Mapping[str, Any]], corpus: Path) -> list[str]:
-    return [_quote(one, corpus) for one in places]
-
-
 def _quote(one: Mapping[str, Any], corpus: Path) -> str:
-    """Write where a span is, and quote it."""
-    start, end = one["start"], one["end"]
-    doc = find_doc(corpus, one["split"], one["text"]) if start is not None and one["split"] else None
+    """Write the place of a row or a span, and quote a span whose text is in the corpus."""
+    place = f"{one['file']}:{one['line']}"
+    quotable = one.get("start") is not None and one["split"]
+    doc = find_doc(corpus, one["split"], one["text"]) if quotable else None
     if doc is None:
-        return _place(one)
-    return f"{one['file']}:{one['line']}  {one['label']}  {quote(doc.text, start, end)}"
+        return f"{place}  {queries.describe(one)}"
+    return f"{place}  {one['label']}  {quote(doc.text, one['start'], one['end'])}"

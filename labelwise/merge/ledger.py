@@ -1,16 +1,22 @@
-"""Add up the figures of all row groups of a merge's tables: its ledger."""
+"""Make the ledger of a merge: each of its tables is a query, added up over the row groups of the merge's tables."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelwise.annotations import Reason
 from labelwise.corpus import queries
 from labelwise.corpus.agreement import count_agreement
-from labelwise.corpus.ledger import Ledger, Table, count_problems
-from labelwise.corpus.tables import read_groups
+from labelwise.corpus.ledger import Ledger, count_problems
+from labelwise.corpus.manifest import SPLITS
+from labelwise.corpus.queries import Figures, count, where
+from labelwise.corpus.tables import Group, read_groups
 
-Key = TypeVar("Key")
+ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}
 
 
 def make_ledger(
@@ -18,7 +24,7 @@ def make_ledger(
 ) -> Ledger:
     """Count what is in the account of a corpus, whose manifest needn't be there yet.
 
-    labels, datasets, renames: those declared, which are counted even if there is none of them.
+    labels, datasets, renames: those declared, which have an entry even if they don't occur.
     """
     ledger = Ledger(
         labels={label: Counter() for label in labels},
@@ -30,44 +36,118 @@ def make_ledger(
     texts = 0
     for group in read_groups(corpus, merged=False):
         texts += len(group.texts)
-        for own, more in zip((ledger.rows, ledger.spans), queries.count_reasons(group), strict=True):
-            own.update(more)
-        ledger.texts.update(queries.count_texts(group))
-        ledger.words.update(queries.count_words(group))
-        ledger.same_texts += queries.count_same(group)
-        ledger.partly.update(queries.count_partly(group, labels))
-        ledger.out_of_order.update(queries.count_out_of_order(group))
-        ledger.without_split_by += queries.count_hashed(group)
-        by_label, by_split = queries.count_gold(group)
-        for (label, name), n in (by_label + queries.count_states(group)).items():
-            ledger.labels[label].update({name: n, "gold": n if name in queries.GOLD else 0})
-        _add(ledger.gold, by_split)
-        _add(ledger.complete, queries.count_complete(group))
-        _add(ledger.datasets, queries.count_datasets(group))
-        _add(ledger.undeclared, queries.count_undeclared(group))
-        _add(ledger.other_split, queries.count_other_split(group))
-        _add(ledger.replaced, queries.count_replaced(group))
-        for (dataset, old, new), n in queries.count_renamed(group).items():
-            ledger.renamed[dataset][old][new] += n
-        for (reason, label, by), n in queries.count_lost(group).items():
-            ledger.lost_spans.setdefault(reason, {}).setdefault(label, Counter())[by or ""] += n
-        agreement, pairs = count_agreement(group)
-        _merge(ledger.agreement, agreement)
-        _merge(ledger.pairs, pairs)
+        for name, figures in count_group(group, len(labels)).items():
+            _add(getattr(ledger, name), figures)
+        ledger.same_texts += len(pc.list_flatten(group.texts["same"]))
+        ledger.without_split_by += count(group.texts, "chosen_by")["hash"]
     for counts in ledger.labels.values():
+        counts["gold"] = sum(counts[reason] for reason in queries.GOLD)
         counts["none"] = texts - counts["complete"] - counts["partial"]
     ledger.rows_read, ledger.spans_read = ledger.rows.total(), ledger.spans.total()
     ledger.problems = count_problems(ledger.rows, ledger.spans)
     return ledger
 
 
-def _add(table: Table, counts: Mapping[tuple[str, str], int]) -> None:
-    """Add counts by two keys."""
-    for (one, other), n in counts.items():
-        table.setdefault(one, Counter())[other] += n
+def _add(table: dict[Any, Any], figures: Figures) -> None:
+    """Add counts to a table that has a level for each part of their keys."""
+    for key, n in figures.items():
+        *outer, last = key if isinstance(key, tuple) else (key,)
+        level = table
+        for part in outer:
+            level = level.setdefault(part, Counter())
+        level[last] += n
 
 
-def _merge(table: dict[Key, Counter[str]], counts: Mapping[Key, Counter[str]]) -> None:
-    """Add counters by their keys."""
-    for key, more in counts.items():
-        table.setdefault(key, Counter()).update(more)
+def count_group(group: Group, labels: int) -> dict[str, Figures]:
+    """Count the content of a row group, by the names of the ledger's tables; see `Ledger`.
+
+    labels (int): how many labels there are.
+    """
+    texts, rows, spans = group
+    inside = texts.filter(pc.is_valid(texts["split"])).combine_chunks()
+    words = {split: pc.sum(inside["words"].filter(pc.equal(inside["split"], split))).as_py() for split in SPLITS}
+    partly = inside.filter(pc.less(pc.list_value_length(inside["complete"]), labels))
+    complete = pa.table(
+        {
+            "split": inside["split"].take(pc.list_parent_indices(inside["complete"])),
+            "label": pc.list_flatten(inside["complete"]),
+        }
+    )
+    gold = where(spans, "reason", queries.GOLD)
+    gold = gold.append_column("split", pc.take(texts["split"], queries.texts_of(group, gold)))
+    other_split = where(queries.with_winner(rows, "row", "dataset"), "reason", [Reason.OTHER_SPLIT])
+    lost = count(where(queries.with_winner(spans, "span", "label"), "reason", queries.LOST), "reason", "label", "by")
+    agreement, pairs = count_agreement(group)
+    return {
+        "rows": count(rows, "reason"),
+        "spans": count(spans, "reason"),
+        "texts": count(pa.table({"in": pc.coalesce(texts["split"], texts["reason"])}), "in"),
+        "words": Counter({split: n for split, n in words.items() if n}),
+        "labels": count(gold, "label", "reason") + _count_labels(group, gold),
+        "datasets": _count_datasets(group),
+        "partly": count(partly, "split"),
+        "complete": count(complete, "split", "label"),
+        "undeclared": count(where(spans, "reason", [Reason.UNDECLARED]), "dataset", "label"),
+        "lost_spans": Counter({(reason, label, by or ""): n for (reason, label, by), n in lost.items()}),
+        "agreement": agreement,
+        "pairs": pairs,
+        "gold": count(gold, "split", "label"),
+        "other_split": count(other_split, "dataset", "by"),
+        "replaced": _count_replaced(group),
+        "out_of_order": count(rows.filter(rows["out_of_order"]), "dataset"),
+        "renamed": count(spans.filter(pc.is_valid(spans["renamed"])), "dataset", "renamed", "label"),
+    }
+
+
+def _count_labels(group: Group, gold: pa.Table) -> Figures:
+    """Count texts by label and state, and some spans by label.
+
+    gold (pa.Table): the accepted spans.
+    """
+    return _count_each(
+        "label",
+        {
+            "complete": pa.table({"label": pc.list_flatten(group.texts["complete"])}),
+            "partial": pa.table({"label": pc.list_flatten(group.texts["partial"])}),
+            "realigned": gold.filter(gold["realigned"]),
+            "learnt as well": gold.filter(gold["learnt"]),
+            "rejected": where(group.spans, "reason", queries.REJECTED),
+            "outvoted": where(group.spans, "reason", [Reason.OUTVOTED]),
+        },
+    )
+
+
+def _count_datasets(group: Group) -> Figures:
+    """Count rows, texts and spans by data set; equal spans have the outcome of the first."""
+    answers = queries.of_sources(group.rows)
+    outcomes = group.spans.select(["reason", "learnt"]).take(queries.firsts(group.spans))
+    spans = outcomes.append_column("dataset", group.spans["dataset"])
+    found = _count_each(
+        "dataset",
+        {
+            "rows": answers,
+            **{name: where(answers, "answer", [answer]) for name, answer in ANSWERS.items()},
+            "superseded": where(answers, "reason", [Reason.SUPERSEDED, Reason.SAME_ANSWER]),
+            "spans": spans,
+            "entities": where(spans, "reason", [Reason.ENTITY]),
+            "lost": where(spans.filter(pc.invert(spans["learnt"])), "reason", queries.LOST),
+        },
+    )
+    with_text = answers.filter(pc.is_valid(answers["text"]))
+    found.update((dataset, "texts") for dataset, _ in count(with_text, "dataset", "text"))
+    return found
+
+
+def _count_each(column: str, tables: Mapping[str, pa.Table]) -> Figures:
+    """Count the rows of several tables by the values of one column, and the tables' names."""
+    return Counter({(value, name): n for name, table in tables.items() for value, n in count(table, column).items()})
+
+
+def _count_replaced(group: Group) -> Figures:
+    """Count the answers for a label that the same person's later answer replaces, by both data sets."""
+    rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["superseded"]), 0))
+    dataset, first = group.rows["dataset"].to_pylist(), pc.index_in(rows["text"], group.rows["text"]).to_pylist()
+    found: Figures = Counter()
+    for name, start, by in zip(rows["dataset"].to_pylist(), first, rows["superseded_by"].to_pylist(), strict=True):
+        found.update((name, dataset[start + row]) for row in by if row is not None and dataset[start + row] != name)
+    return found

@@ -1,38 +1,34 @@
-"""Find texts that are nearly equal, so that no model is tested on what it was trained on.
+"""Find nearly equal texts, so that no model is tested on its training texts.
 
-Two texts are as similar as their sets of three successive words are (Jaccard similarity), whatever their case, and
-however their letters are composed (Unicode NFKC, case folded). It is estimated by MinHash, and only for pairs that
-share a band of their signatures, so that not every pair is looked at: Leskovec, Rajaraman, Ullman, Mining of Massive
-Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity 0.8 is found with a
-probability of 95%, one of 0.9 with more than 99.9%.
+The similarity of two texts is that of their sets of three successive words (Jaccard), with letters composed (Unicode
+NFKC) and case folded. MinHash estimates it for pairs that share a band of their signatures: Leskovec, Rajaraman,
+Ullman, Mining of Massive Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity
+0.8 is found with a probability of 95%, one of 0.9 with more than 99.9%.
 
 Signatures are on disk; memory holds 16 bytes per text, and the pairs.
 """
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.partition import MergeJob
-from labelwise.merge.read import Source
 from labelwise.merge.rules.splits import SplitGroup, declared_split
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
-# If at most this many texts share a band, all pairs of them are compared; if more, neighbours, and each with the first.
+# If at most this many texts share a band, all pairs are compared; else neighbours, and each text with the first.
 ALL_PAIRS = 10
 WORDS = re.compile(r"\w+")
 
-# A text's key, where its first task is, the split that its data sets declare, from 1 (0: none), and its signature.
+# A text's key, the place of its first task, the split that its data sets declare, from 1 (0: none), and its signature.
 SIGNED = np.dtype(
     [("key", "S12"), ("source", "<u4"), ("line", "<u4"), ("declared", "<u4"), ("signature", "<u4", (BANDS * ROWS,))]
 )
@@ -48,15 +44,8 @@ class Text(NamedTuple):
     declared: Split | None
 
 
-class TextLocation(NamedTuple):
-    """Where a text is in the corpus: its split, empty if it isn't there, and the document's name, if it has one."""
-
-    split: str = ""
-    doc: str = ""
-
-
 class NearPair(NamedTuple):
-    """Two texts that are nearly equal; the similarity is estimated, in steps of 1/128."""
+    """Two nearly equal texts; the similarity is estimated, in steps of 1/128."""
 
     similarity: float
     one: Text
@@ -64,9 +53,9 @@ class NearPair(NamedTuple):
 
 
 def sign_range(job: MergeJob, folder: Path) -> Path:
-    """Write the signatures of a range of texts, and return where the file will be.
+    """Write the signatures of a range of texts, and return the final path of the file.
 
-    folder (Path): for the job's folder.
+    folder (Path): that for the job's folder.
     """
     declares = any(source.dataset.split != "auto" for source in job.sources)
     signed = []
@@ -82,10 +71,7 @@ def sign_range(job: MergeJob, folder: Path) -> Path:
 
 
 def sign(text: str) -> list[int]:
-    """Compute a text's MinHash signature.
-
-    A word would end at the accent of a decomposed letter. What is ASCII, or normalized already, costs no more.
-    """
+    """Compute a text's MinHash signature. Composing keeps words from ending at the accent of a decomposed letter."""
     words = WORDS.findall(unicodedata.normalize("NFKC", text).casefold()) or [text]
     minhash = RMinHash(BANDS * ROWS, 0)
     minhash.update([" ".join(words[i : i + SHINGLE]) for i in range(max(1, len(words) - SHINGLE + 1))])
@@ -110,7 +96,7 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
 
 
 def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Signed:
-    """Read the text with this number, of all files."""
+    """Read a text by its number among those of all files."""
     file = int(np.searchsorted(starts, number, side="right")) - 1
     offset = (number - int(starts[file])) * SIGNED.itemsize
     found: Signed = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
@@ -123,11 +109,11 @@ def _place(text: Signed) -> Text:
 
 
 def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of texts, by number, that have the same numbers in a band; the first is less than the second."""
+    """Yield pairs of texts with equal bands, by number, the lower one first."""
     hashes = hash_band(files, band, total)
     order = hashes.argsort()
     hashes.sort()
-    same = np.flatnonzero(hashes[1:] == hashes[:-1])  # the places that the next one is equal to
+    same = np.flatnonzero(hashes[1:] == hashes[:-1])  # places whose hash is that of the next
     for places in np.split(same, np.flatnonzero(np.diff(same) > 1) + 1) if len(same) else ():
         texts = sorted(order[places[0] : places[-1] + 2].tolist())
         if len(texts) <= ALL_PAIRS:
@@ -149,15 +135,15 @@ def hash_band(files: Sequence[Path], band: int, total: int) -> npt.NDArray[np.ui
 
 
 def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
-    """Join pairs that have a text in common into groups, and return each text's group.
+    """Join pairs that share a text into groups, and return each text's group.
 
-    Where texts of a group declare several splits, test comes before dev, and dev before train.
+    If texts of a group declare several splits, test comes before dev, and dev before train.
     """
     parents: dict[bytes, bytes] = {}
     declared: dict[bytes, set[Split | None]] = {}
 
     def find(key: bytes) -> bytes:
-        """Find who stands for the group that a text is in (union-find)."""
+        """Find the representative of a text's group (union-find)."""
         while parents.setdefault(key, key) != key:
             parents[key] = key = parents[parents[key]]
         return key
@@ -172,26 +158,3 @@ def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
         key: SplitGroup(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
         for key in sorted(parents)
     }
-
-
-def write_near_duplicates(
-    pairs: Sequence[NearPair], locations: Mapping[bytes, TextLocation], sources: Sequence[Source], file: Path
-) -> dict[str, Counter[str]]:
-    """Write the pairs of texts that are nearly equal and in two splits, the most similar first.
-
-    RETURNS (dict): the pairs, by the splits of both.
-    """
-    counts: dict[str, Counter[str]] = {}
-    with file.open("wb") as lines:
-        for pair in pairs:
-            texts = []
-            for text in (pair.one, pair.other):
-                source, location = sources[text.source], locations[text.key]
-                named = {"doc": location.doc} if location.doc else {}
-                place = {"dataset": source.dataset.name, "file": source.file.name, "line": text.line}
-                texts.append({"split": location.split, **named, **place})
-            names = [split for split in SPLITS if split in {text["split"] for text in texts}]
-            if len(names) > 1:
-                counts.setdefault(names[0], Counter())[names[1]] += 1
-                lines.write(msgspec.json.encode({"similarity": pair.similarity, "texts": texts}) + b"\n")
-    return counts

@@ -1,4 +1,4 @@
-"""What a merge writes to the folder for the corpus, and what it may replace there."""
+"""The files that a merge writes to the folder for the corpus, and may replace there."""
 
 import os
 from collections.abc import Sequence
@@ -9,16 +9,13 @@ from labelwise.corpus.manifest import MANIFEST, SPLITS, TABLES, is_corpus
 from labelwise.merge.read import Source
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
-# All that a merge writes to the folder for the corpus, and so replaces there, in this order: the tables come first, so
-# that whatever a killed merge has left there is known to be ours.
+# In the order in which they are replaced: the tables come first, so that the files that a killed merge has left are
+# known to be ours.
 OUTPUTS = (*TABLES, *SPLITS, "labels", "tokenizer.json", NEAR_DUPLICATES, MANIFEST)
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:
-    """Check that the files to be replaced come from a merge, and aren't read by this one.
-
-    RAISES (InputError): some don't, or are.
-    """
+    """Refuse a folder with files to be replaced that no merge has made, or that this one reads."""
     folder = out.resolve()
     for source in sources:
         path = source.file.path.resolve()

@@ -1,32 +1,30 @@
-"""Merge the texts of a range of keys: the work of one process; one bucket is held at a time."""
+"""Merge the texts of a range of keys, a job for one process, which holds one bucket at a time."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Reason
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_writer import DocWriter
-from labelwise.corpus.manifest import SPLITS, Split
+from labelwise.corpus.manifest import Split
 from labelwise.corpus.pipeline import forgetting
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.datasets.decisions import DecisionRow
-from labelwise.merge.account import AccountWriter, add_decision, add_text
+from labelwise.merge.account import AccountWriter, TextResult, add_decision, add_text
 from labelwise.merge.buckets import Text, range_of, read_bucket
 from labelwise.merge.read import Source
-from labelwise.merge.readings import Trials, first_moved, try_readings
+from labelwise.merge.readings import Trials, try_readings
 from labelwise.merge.rules.answers import Answer, left_out, make_answer
-from labelwise.merge.rules.claims import SpanOutcome
 from labelwise.merge.rules.decisions import judge
-from labelwise.merge.rules.one_text import Merged, merge_text
+from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.rules.splits import SplitGroup, declared_split, hashed_split, value_of_meta
-from labelwise.merge.rules.to_doc import Projection, missing_labels, to_doc
+from labelwise.merge.rules.splits import SplitGroup, declared_split, hashed_split
+from labelwise.merge.rules.to_doc import missing_labels, to_doc
 from labelwise.merge.same_texts import move_decisions
 
 
@@ -34,10 +32,10 @@ class MergeJob(msgspec.Struct, frozen=True):
     """A range of keys to be merged: some partitions in a bucket, or some buckets in a partition.
 
     number, bits (int): the number of the range, of 2**bits.
-    bucket_bits, partition_bits (int): of the keys, which number a bucket, and a partition.
-    folder (Path): of the results, when the job is done.
-    groups (Mapping[bytes, SplitGroup]): of the texts, by key, that have to be in one split with others.
-    decisions (Mapping[bytes, list[DecisionRow]]): by the key of the text that they are about, in order.
+    bucket_bits, partition_bits (int): how many bits of a key number its bucket, and its partition.
+    folder (Path): that of the results, when the job is done.
+    groups (Mapping[bytes, SplitGroup]): those of texts that stay in one split with others, by key.
+    decisions (Mapping[bytes, list[DecisionRow]]): those about each text, by key, in order.
     """
 
     number: int
@@ -71,38 +69,24 @@ class MergeJob(msgspec.Struct, frozen=True):
 
 
 class MergedRange(msgspec.Struct):
-    """What a job made, beside its part of the account.
+    """The results of a job, besides its part of the account.
 
-    partitions (dict[str, str]): the `.spacy` files in its folder, such as train/part-00000.spacy, with their SHA-256.
-    keys (dict[Split, bytes]): of the texts of each split, in order.
-    trials (dict[str, Trials]): by data set, how its spans fare by other readings of their offsets.
+    partitions (dict[str, str]): the SHA-256 of each `.spacy` file in its folder, such as train/part-00000.spacy.
+    trials (Trials): counts of the losses by other readings of offsets.
     """
 
     partitions: dict[str, str]
-    keys: dict[Split, bytes]
-    trials: dict[str, Trials] = {}
-
-
-class TextResult(NamedTuple):
-    """The outcome of one text: its annotation, its split with what chose it, and its Doc, if it is in the corpus."""
-
-    answers: Sequence[Answer]
-    merged: Merged
-    split: Split
-    chosen_by: str
-    why_not: str | None
-    made: Projection | None
+    trials: Trials
 
 
 def merge_range(job: MergeJob, folder: Path) -> MergedRange:
-    """Merge the texts of a range of keys, and write their Docs, and what became of everything.
+    """Merge the texts of a range of keys, and write their Docs and their account.
 
-    folder (Path): for the job's folder.
+    folder (Path): that for the job's folder.
     RAISES (InputError): an "error" policy met its case.
     """
     tokenizer = load_tokenizer(job.settings)
-    result = MergedRange({}, {})
-    keys: dict[Split, list[bytes]] = {split: [] for split in SPLITS}
+    result = MergedRange({}, Counter())
     left, made = dict(job.decisions), folder / job.folder.name
     with AccountWriter(made / "account") as account, forgetting(tokenizer.nlp):
         for number, texts in groupby(job.texts(folder), lambda text: range_of(text.key, job.partition_bits)):
@@ -111,10 +95,9 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
                 decisions = move_decisions(left.pop(text.key, []), text)
                 found = merge_one(text, decisions, job, tokenizer)
                 if found.made:
-                    _try_readings(found, found.made, result.trials)
+                    try_readings(found, found.made, result.trials)
                     docs.setdefault(found.split, DocWriter()).add(found.made.doc, found.made.starts, found.made.ends)
-                    keys[found.split].append(text.key)
-                _add(account, text, found)
+                add_text(account, text, found)
                 account.end_text()
             account.flush()  # so that batches follow from partitions
             for split, writer in docs.items():
@@ -127,15 +110,11 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
         for key, rows in sorted(left.items()):
             for judged in judge(rows, "", ())[0]:
                 add_decision(account, judged, key.hex(), None)
-    result.keys = {split: b"".join(found) for split, found in keys.items()}
     return result
 
 
 def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, tokenizer: LearningTokenizer) -> TextResult:
-    """Merge all answers about one text, choose its split, and make its Doc.
-
-    RAISES (InputError): an "error" policy met its case.
-    """
+    """Merge all answers about one text, choose its split, and make its Doc."""
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)
@@ -143,54 +122,24 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     uncovered = missing_labels(merged.coverage, job.labels)
     unmarked = COVERAGE[job.settings.coverage](split) if uncovered else "outside"
     if not merged.coverage:
-        return TextResult(answers, merged, split, chosen_by, "no usable answer", None)
+        return TextResult(answers, merged, split, chosen_by, "no usable answer")
     if unmarked is None:
-        return TextResult(answers, merged, split, chosen_by, "not covered", None)
+        return TextResult(answers, merged, split, chosen_by, "not covered")
     try:
         made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
     except InputError as error:
         first = next(answer for answer in answers if not left_out(answer))
         raise InputError(f"{first.place}: {text.text[:60]!r}: {error}") from error
-    return TextResult(answers, merged, split, chosen_by, None, made)
+    return TextResult(answers, merged, split, chosen_by, made=made)
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[Split, str]:
-    """Choose the split of a text for which no data set declares one, and say by what."""
+    """Return the split of a text for which no data set declares one, and what chose it."""
     group = job.groups.get(key, SplitGroup(key, None))
     if group.declared:
         return group.declared, "group"
-    value = value_of_meta(answers, job.settings.split_by) if job.settings.split_by else None
-    if value is not None:
-        return hashed_split(value, job.settings), "split_by"
+    split_by = job.settings.split_by
+    values = [answer.task.meta[split_by] for answer in answers if split_by in answer.task.meta]
+    if split_by and values:
+        return hashed_split(min(values), job.settings), "split_by"
     return hashed_split(group.unit.hex(), job.settings), "hash"
-
-
-def _try_readings(found: TextResult, made: Projection, trials: dict[str, Trials]) -> None:
-    """Try other readings of the offsets of the accepted spans that count, unless their data set declares one."""
-    text, starts, ends = found.merged.text, frozenset(made.starts), frozenset(made.ends)
-    moved = first_moved(text)
-    for answer in found.answers:
-        if found.merged.rows[answer.number].reason == Reason.MERGED and not answer.dataset.offsets:
-            spans = [(s.start, s.end) for n, s in enumerate(answer.task.spans) if answer.verdict(n) == "accept"]
-            try_readings(trials.setdefault(answer.dataset.name, {}), text, moved, spans, starts, ends)
-
-
-def _add(account: AccountWriter, text: Text, found: TextResult) -> None:
-    """Add a text to the account."""
-    if found.made:
-        last = found.made.spans
-    else:
-        counting = (*found.merged.gold.values(), *found.merged.rejected.values())
-        last = {claims[0].span: SpanOutcome(Reason.NOT_COVERED) for claims in counting}
-    add_text(
-        account,
-        text.key.hex(),
-        found.answers,
-        found.merged,
-        found.merged.spans | last,
-        split=found.split if found.made else None,
-        why_not=found.why_not,
-        chosen_by=found.chosen_by,
-        words=len(found.made.doc) if found.made else None,
-        same=[key.hex() for key in sorted(text.variants())],
-    )

@@ -1,20 +1,20 @@
-"""Read sources into buckets: reading is the costly step, so every source is read once, several side by side."""
+"""Read sources into buckets, each once, as reading is the expensive step, and several at a time."""
 
 from collections import Counter
 from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import Problem, Reason, Task, rename_labels
+from labelwise.annotations import Found, Problem, Reason, Task, rename_labels
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import give_back
 from labelwise.corpus.tasks import DOCUMENT
-from labelwise.datasets.declarations import DataSet, SourceFile
+from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
 from labelwise.merge.buckets import BucketWriter, file_of
 from labelwise.merge.same_texts import FormWriter
 from labelwise.sources.brat import READ_SUFFIXES
-from labelwise.sources.files import FileStat, stat_of
+from labelwise.sources.files import FileStat, SourceFile, stat_of
 from labelwise.sources.formats import JSON, format_of, read_items
 from labelwise.sources.jsonl import guess_offsets
 from labelwise.sources.normalize import normalize_task
@@ -34,7 +34,7 @@ class Source(msgspec.Struct, frozen=True):
 class ReadJob(msgspec.Struct, frozen=True):
     """A source to be read.
 
-    stat (list[FileStat]): of the source when this was planned.
+    stat (list[FileStat]): that of the source when the job was planned.
     bits (int): how many bits of a key number a bucket.
     split_by (str): the key of `meta` that is kept.
     """
@@ -51,9 +51,9 @@ class ReadJob(msgspec.Struct, frozen=True):
 
 
 class ReadCounts(msgspec.Struct):
-    """What a reader saw: rows and spans, and of these rows the tasks that have a text.
+    """Counts of a source: its rows and spans, and the rows that are tasks.
 
-    offsets (str): how doccano's are counted, if that had to be guessed, and makes a difference.
+    offsets (str): the reading of doccano's offsets, if it was guessed, and makes a difference.
     """
 
     rows: int = 0
@@ -63,10 +63,10 @@ class ReadCounts(msgspec.Struct):
 
 
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
-    """Read a source: tasks go to buckets, and what can't be used to the account.
+    """Read a source: tasks go to buckets, and problems to the account.
 
-    folder (Path): for "buckets", "forms", and the source's part of the account, "read-" and its number.
-    RAISES (InputError): the source changed in the meantime, or can't be read.
+    folder (Path): that for "buckets", "forms", and the source's part of the account, "read-" and its number.
+    RAISES (InputError): the source has changed meanwhile, or can't be read.
     """
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
@@ -83,14 +83,14 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 key = writer.add_task(task, counts["tasks"])
                 forms.add_text(key, task.text, counts["tasks"])
                 counts["tasks"] += 1
-                counts["spans"] += len(task.spans) + len(task.unusable)
+                counts["spans"] += len(task.all_spans)
             else:
                 add_problem(account, item, dataset.name, file.name)
                 counts["spans" if item.reason in SPAN_REASONS else "rows"] += 1
             account.end_text()
     writer.flush()
     forms.flush()
-    # A query sees a database as it was when it began.
+    # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     give_back()
@@ -99,10 +99,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
-    """Label spans of tags without a label as their data set declares.
-
-    RAISES (InputError): it declares several.
-    """
+    """Give spans of tags without a label the one that their data set declares; refuse a data set with several."""
     if not task.spans or task.spans[0].label != NO_LABEL:
         return task
     if len(dataset.labels) > 1:
@@ -114,8 +111,8 @@ def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
     return msgspec.structs.replace(task, spans=tuple(spans))
 
 
-def check_length(item: Task | Problem) -> Task | Problem:
-    """Convert to a problem a task whose text would take more memory than a merge should."""
+def check_length(item: Found) -> Found:
+    """Convert a task with too long a text to a problem."""
     if isinstance(item, Problem) or len(item.text) <= LONGEST:
         return item
     detail = f"a text of {len(item.text):,} characters; cut it into texts of {LONGEST:,} at most"

@@ -3,68 +3,59 @@
 They are compared on the spans where they differ: those that a reading puts elsewhere.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable
 from unicodedata import category
 
+from labelwise.annotations import Reason
+from labelwise.merge.account import TextResult
+from labelwise.merge.rules.to_doc import Projection
 from labelwise.sources.offsets import READINGS
 
 FEW = 5  # spans that are lost, from which a reading is tried
 LEFT = 0.2  # of these, that a reading may lose
+BEFORE, AFTER = "before", "after"
 
-# By the name of a reading: the spans that it puts elsewhere, those of these that are lost as they are, and by it.
-Trials = dict[str, list[int]]
+# Of the spans that a reading puts elsewhere, those that are lost as they are (BEFORE), and by it (AFTER), by data set
+# and reading.
+Trials = Counter[tuple[str, str, str]]
 
 
-def try_readings(
-    trials: Trials,
-    text: str,
-    moved: Mapping[str, int],
-    spans: Sequence[tuple[int, int]],
-    starts: Collection[int],
-    ends: Collection[int],
-) -> None:
-    """Count how spans of a text fare by each reading. A space beside a span may have been trimmed off it.
+def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
+    """Count how the accepted spans of a text that count fare by each reading, unless their data set declares one.
 
-    Where no span of a text is lost, those that a reading puts elsewhere count as lost by it, untried.
-
-    moved (Mapping[str, int]): see `first_moved`.
-    starts, ends (Collection[int]): of the tokens.
+    A space beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts
+    elsewhere count as lost by it, untried.
     """
-    lost = [start not in starts or end not in ends for start, end in spans]
-    trying = any(lost)
-    for name, first in moved.items():
-        counts = trials.setdefault(name, [0, 0, 0])
-        for span, gone in zip(spans, lost, strict=True) if trying else ():
-            found = [READINGS[name](text, one) for one in _untrimmed(text, *span)] if span[1] > first else [span]
-            if found[0] != span:
-                counts[0] += 1
-                counts[1] += gone
-                counts[2] += not any(one and one[0] in starts and one[1] in ends for one in found)
-        if not trying:
-            elsewhere = sum(end > first for _, end in spans)
-            counts[0] += elsewhere
-            counts[2] += elsewhere
+    text, starts, ends = found.merged.text, frozenset(made.starts), frozenset(made.ends)
+    moved = first_moved(text)
+    for answer in found.answers:
+        if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
+            continue
+        spans = [(span.start, span.end) for span in answer.task.spans if answer.verdict(span) == "accept"]
+        lost = {span: span[0] not in starts or span[1] not in ends for span in spans}
+        for name, first in moved.items():
+            before = after = 0
+            moving = [span for span in spans if span[1] > first]
+            for span in moving if any(lost.values()) else ():
+                read = [READINGS[name](text, one) for one in _untrimmed(text, *span)]
+                if read[0] != span:
+                    before += lost[span]
+                    after += not any(one and one[0] in starts and one[1] in ends for one in read)
+            trials[answer.dataset.name, name, BEFORE] += before
+            trials[answer.dataset.name, name, AFTER] += after if any(lost.values()) else len(moving)
 
 
 def first_moved(text: str) -> dict[str, int]:
     """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
-    found = {name: _first_moved(text, name) for name in READINGS}
-    return {name: first for name, first in found.items() if first < len(text)}
-
-
-def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """List the offsets that may have been written, from which spaces have been trimmed."""
-    before, behind = text[max(0, start - 1) : start].isspace(), text[end : end + 1].isspace()
-    return [(first, last) for first in (start, start - 1)[: 1 + before] for last in (end, end + 1)[: 1 + behind]]
-
-
-def _first_moved(text: str, reading: str) -> int:
-    """Find the first character of a text behind which a reading counts otherwise; its length if there is none."""
-    if (moves := MOVING.get(reading)) is None:
-        return 0
-    return (
-        len(text) if text.isascii() else min((text.index(char) for char in {*text} if moves(char)), default=len(text))
-    )
+    found = {}
+    for name in READINGS:
+        moves = MOVING.get(name)
+        if moves is None:
+            found[name] = 0
+        elif not text.isascii() and (places := [text.index(char) for char in {*text} if moves(char)]):
+            found[name] = min(places)
+    return found
 
 
 # Characters behind which readings count otherwise; the others always do.
@@ -76,17 +67,21 @@ MOVING: dict[str, Callable[[str], bool]] = {
 }
 
 
-def add_trials(parts: Iterable[Mapping[str, Trials]]) -> dict[str, Trials]:
-    """Add up what several jobs counted, by data set."""
-    total: dict[str, Trials] = {}
-    for dataset, trials in (item for part in parts for item in part.items()):
-        for name, counts in trials.items():
-            known = total.setdefault(dataset, {}).setdefault(name, [0, 0, 0])
-            known[:] = [one + other for one, other in zip(known, counts, strict=True)]
-    return total
+def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """List the offsets that may have been written, from which spaces have been trimmed."""
+    before, behind = text[max(0, start - 1) : start].isspace(), text[end : end + 1].isspace()
+    return [(first, last) for first in (start, start - 1)[: 1 + before] for last in (end, end + 1)[: 1 + behind]]
 
 
-def best_reading(trials: Trials) -> str:
-    """Name the reading that removes most of the losses; empty if none removes enough of them."""
-    able = [(after, name) for name, (_, before, after) in trials.items() if before >= FEW and after <= LEFT * before]
-    return min(able, default=(0, ""))[1]
+def best_reading(trials: Trials, dataset: str) -> tuple[str, int, int] | None:
+    """Find the reading that removes most of a data set's losses; None if none removes enough of them.
+
+    RETURNS (tuple): its name, the spans that are lost, and those of them that it loses, too.
+    """
+    able = []
+    for name in READINGS:
+        before, after = trials[dataset, name, BEFORE], trials[dataset, name, AFTER]
+        if before >= FEW and after <= LEFT * before:
+            able.append((after, name, before))
+    after, name, before = min(able, default=(0, "", 0))
+    return (name, before, after) if name else None

@@ -1,19 +1,18 @@
 """Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
-1. Read: each data set is read once; what is needed of it goes to buckets, by the keys of texts (`read`, `buckets`).
-   Texts that differ only in white space or Unicode composition get one key (`same_texts`).
-2. Plan: the range of keys is cut into a power of two of partitions of `docs_per_partition` texts or fewer. A text's
-   partition follows from its key, so it depends neither on the number of workers nor on the order of files.
-3. Merge: ranges of keys are worked on, one by one or side by side (`partition`).
-4. Account: every row and span read has one outcome in the tables (`corpus.tables`), or the command fails.
-5. Commit: the old manifest is deleted, the files are moved to their places, and the new manifest last.
+1. Read: each data set is read once into buckets by the keys of texts (`read`, `buckets`). Texts that differ only in
+   white space or Unicode composition get one key (`same_texts`).
+2. Plan: the range of keys is cut into partitions, a power of two, of `docs_per_partition` texts or fewer. A text's
+   partition follows from its key, whatever the number of workers and the order of files.
+3. Merge: each job merges a range of keys (`partition`).
+4. Account: each row and span has one outcome in the tables (`corpus.tables`), or the command fails.
+5. Commit: the old manifest is deleted, the files are moved into place, and the new manifest comes last.
 """
 
-import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -22,7 +21,7 @@ from labelwise.base.files import staged
 from labelwise.base.jobs import MapJobs, map_apart
 from labelwise.base.parallel import Progress, count_cores, give_back, no_progress, open_workers
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import MANIFEST, SPLITS, Split
+from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.decisions import DecisionRow, find_decisions
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.merge.account import AccountWriter, add_problem
@@ -31,15 +30,14 @@ from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, s
 from labelwise.merge.outputs import OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
-from labelwise.merge.readings import add_trials
+from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.merge.rules.splits import SplitGroup
 from labelwise.merge.same_texts import join_texts, read_same
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of
 
 TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
-
-Value = TypeVar("Value")
 
 
 def merge_data(
@@ -54,15 +52,15 @@ def merge_data(
     may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five files more, and `manifest.json`.
+    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five more files, and `manifest.json`.
 
     declarations (Sequence[Path | str]): `datasets.yml` files.
-    out (Path | str): the folder for the corpus; nothing else in it is touched.
+    out (Path | str): the folder for the corpus; other files in it stay.
     workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
     decisions (Path | str | None): the folder of decisions.
     metrics (Path | str | None): the JSON file for the ledger.
-    strict (bool): rows and spans that can't be used are an error.
-    may_be_empty (bool): it isn't an error if no text goes into the corpus.
+    strict (bool): refuse rows and spans that can't be used.
+    may_be_empty (bool): accept a corpus without texts.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; an "error" policy met its case; a
         file changed meanwhile, another merge is writing to the folder, or the disk is full.
     RAISES (RuntimeError): the account doesn't balance, which is a bug in this program.
@@ -71,8 +69,8 @@ def merge_data(
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     out, metrics = Path(out).absolute(), Path(metrics) if metrics else None
-    # A bad language or pattern is found before anything is read, and forked workers share what is loaded here. Nothing
-    # else refers to it, as a worker lets go of it when it has seen many words.
+    # This finds a bad language or pattern before anything is read, and forked workers share it. Nothing refers to it
+    # here, so that a worker can free it when it has seen many words.
     load_tokenizer(settings)
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
@@ -83,8 +81,7 @@ def merge_data(
         with open_workers(workers or count_cores(), staging.folder) as map_jobs:
             read, bits = read_sources(sources, work, settings, map_jobs, progress)
             join_texts(work, bits, map_jobs, progress)
-            decided = read_decisions(Path(decisions) if decisions else None, work / "decisions")
-            decided = gather_decisions(decided, work, bits)
+            decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", work, bits)
             plan = plan_merging(sources, read, bits, labels, settings, work)
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
@@ -92,7 +89,7 @@ def merge_data(
             merged = list(progress(map_apart(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
         give_back()
-        # It imports pyarrow, 40 MB that workers don't need.
+        # These import pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
         from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
         from labelwise.merge.doubts import find_doubts
@@ -106,12 +103,12 @@ def merge_data(
             source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
         }
         ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
-        trials = add_trials(one.trials for one in merged)
+        trials: Trials = sum((one.trials for one in merged), Counter())
         ledger.doubts = find_doubts(staging.folder, datasets, settings, trials)
         doubted = any(doubt.stops for doubt in ledger.doubts)
         check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
         nlp = load_tokenizer(settings).nlp
-        write_rest(staging, datasets, nlp, settings, ledger, digest_keys(merged), partitions)
+        write_rest(staging, datasets, nlp, settings, ledger, partitions)
     return ledger
 
 
@@ -120,8 +117,8 @@ def read_sources(
 ) -> tuple[list[ReadCounts], int]:
     """Read all sources into buckets.
 
-    work (Path): the folder for what is gone when the merge ends.
-    RETURNS (tuple): what was read of each, and how many bits of a key number a bucket.
+    work (Path): the temporary folder.
+    RETURNS (tuple): the counts of each source, and how many bits of a key number a bucket.
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
@@ -132,27 +129,23 @@ def read_sources(
     return list(progress(map_apart(map_jobs, read_source, jobs, work), "read", len(jobs))), bits
 
 
-def read_decisions(decisions: Path | None, part: Path) -> dict[bytes, list[DecisionRow]]:
-    """Read the decisions, by the key of their text; unusable ones go to a part of the account."""
-    found: dict[bytes, list[DecisionRow]] = {}
+def gather_decisions(decisions: Path | None, part: Path, work: Path, bits: int) -> dict[bytes, list[DecisionRow]]:
+    """Read the decisions, in order, by the key of their text: of texts that are the same, by that of the first one.
+
+    part (Path): the part of the account for those that can't be used.
+    """
+    rows: list[tuple[bytes, DecisionRow]] = []
     with AccountWriter(part) as account:
         for row in find_decisions(decisions) if decisions else ():
             if row.decision:
-                found.setdefault(bytes.fromhex(row.decision.text), []).append(row)
+                rows.append((bytes.fromhex(row.decision.text), row))
             elif row.problem:
                 add_problem(account, row.problem, "", row.file, "decision")
-    return found
-
-
-def gather_decisions(
-    decided: Mapping[bytes, list[DecisionRow]], work: Path, bits: int
-) -> dict[bytes, list[DecisionRow]]:
-    """Bring the decisions about all texts that are the same to the first one's key, in the order of their rows."""
-    same = read_same(work, bits, decided)
+    same = read_same(work, bits, {key for key, _ in rows})
     found: dict[bytes, list[DecisionRow]] = {}
-    for key, rows in decided.items():
-        found.setdefault(same.get(key, key), []).extend(rows)
-    return {key: sorted(rows, key=lambda row: (row.file, row.line)) for key, rows in found.items()}
+    for key, row in rows:
+        found.setdefault(same.get(key, key), []).append(row)
+    return found
 
 
 def plan_merging(
@@ -163,10 +156,7 @@ def plan_merging(
     settings: Settings,
     work: Path,
 ) -> list[MergeJob]:
-    """Plan the merging of all texts.
-
-    How many partitions there are is a power of two, so that a few more texts don't change it.
-    """
+    """Plan the jobs. The number of partitions is a power of two, so that a few more texts don't change it."""
     texts, text_bytes = count_texts(work / "buckets", bucket_bits, sum(one.tasks for one in read))
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     partition_bits = (least - 1).bit_length()
@@ -188,29 +178,22 @@ def plan_merging(
 
 
 def give_each(
-    plan: Sequence[MergeJob], groups: Mapping[bytes, object], decisions: Mapping[bytes, list[DecisionRow]]
+    plan: Sequence[MergeJob], groups: Mapping[bytes, SplitGroup], decisions: Mapping[bytes, list[DecisionRow]]
 ) -> list[MergeJob]:
-    """Assign to each job what concerns its texts."""
-    bits = plan[0].bits
-    grouped, decided = _by_range(groups, bits), _by_range(decisions, bits)
-    return [
-        msgspec.structs.replace(job, groups=grouped.get(job.number, {}), decisions=decided.get(job.number, {}))
-        for job in plan
-    ]
-
-
-def _by_range(values: Mapping[bytes, Value], bits: int) -> dict[int, dict[bytes, Value]]:
-    """Group a mapping of text keys by range."""
-    found: dict[int, dict[bytes, Value]] = {}
-    for key, value in values.items():
-        found.setdefault(range_of(key, bits), {})[key] = value
-    return found
+    """Give each job the groups and decisions of its texts."""
+    grouped: defaultdict[int, dict[bytes, SplitGroup]] = defaultdict(dict)
+    for key, group in groups.items():
+        grouped[range_of(key, plan[0].bits)][key] = group
+    decided: defaultdict[int, dict[bytes, list[DecisionRow]]] = defaultdict(dict)
+    for key, rows in decisions.items():
+        decided[range_of(key, plan[0].bits)][key] = rows
+    return [msgspec.structs.replace(job, groups=grouped[job.number], decisions=decided[job.number]) for job in plan]
 
 
 def compare_texts(
     plan: Sequence[MergeJob], settings: Settings, work: Path, map_jobs: MapJobs, progress: Progress
 ) -> list[NearPair]:
-    """Find the pairs of texts that are nearly equal; none if they aren't looked for."""
+    """Find the pairs of nearly equal texts, unless the policy is "off"."""
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
@@ -221,7 +204,7 @@ def compare_texts(
 
 
 def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], folder: Path) -> dict[str, str]:
-    """Move the partitions to the folder of the corpus; return their digests."""
+    """Move the partitions to the folder of the corpus, and return their digests."""
     for split in SPLITS:
         (folder / split).mkdir()
     partitions: dict[str, str] = {}
@@ -230,8 +213,3 @@ def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], 
             (job.folder / name).rename(folder / name)
         partitions |= made.partitions
     return partitions
-
-
-def digest_keys(merged: Sequence[MergedRange]) -> dict[Split, str]:
-    """Digest the keys of each split."""
-    return {split: hashlib.sha256(b"".join(one.keys[split] for one in merged)).hexdigest() for split in SPLITS}

@@ -1,21 +1,21 @@
-"""Texts that differ only in white space or Unicode composition are one text: that of the first source that has it.
+"""Join texts that differ only in white space or Unicode composition: they become that of the first source.
 
-1. Each text has a form: composed, with single spaces (`base.text.form_of`). While sources are read, the digests of the
-   forms of texts that aren't in it are written to buckets, by these digests. A text that is in its form has its key.
-2. Of each bucket of digests, those of several texts are found. The first one's key becomes the key of all.
-3. In the buckets of tasks, those of the others move to the bucket of the first.
+1. A text's form is composed, with single spaces (`base.text.form_of`). While sources are read, the keys of the forms
+   that differ from their texts are written to buckets. The key of any other text is that of its form.
+2. Each bucket shows which forms have several texts. The key of the first one becomes the key of all.
+3. The tasks of the others move to the bucket of the first.
 
-So a text that no source has twice, differently spaced, keeps its key, its split and its bytes.
+So a text that no source has with other white space keeps its key, its split and its bytes.
 """
 
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Task, answer_digest
+from labelwise.annotations import answer_digest
 from labelwise.base.jobs import MapJobs, map_apart
 from labelwise.base.parallel import Progress
 from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
@@ -26,14 +26,12 @@ from labelwise.sources.normalize import Move
 
 FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sI")  # the key of the form, that of the text, the number of the task
 SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and that of the first one with its form
-
-
-KNOWN = 2**15  # texts
-_known: dict[bytes, bytes] = {}  # the keys of the forms of texts that this process has read lately, by their own
+KNOWN = 2**15  # texts in the cache
+_known: dict[bytes, bytes] = {}  # a cache: the keys of forms, by the keys of their texts
 
 
 class FormWriter(BucketWriter):
-    """Writes the forms of the texts of one source, but for texts that are in their form."""
+    """Writes the forms of the texts of one source that differ from their texts."""
 
     def add_text(self, key: bytes, text: str, number: int) -> None:
         """Add the form of a text, with the text's key and the number of its task in its source."""
@@ -46,9 +44,9 @@ class FormWriter(BucketWriter):
 
 
 class SameJob(msgspec.Struct, frozen=True):
-    """A bucket, by its number, of forms or of tasks.
+    """A bucket of forms or of tasks, by its number.
 
-    folder (Path): with the buckets of tasks ("buckets") and of forms ("forms"); "same" comes beside them.
+    folder (Path): that of the buckets of tasks ("buckets"), of forms ("forms"), and of pairs of keys ("same").
     bits (int): how many bits of a key number a bucket.
     """
 
@@ -61,13 +59,13 @@ class SameJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
     def files(self, kind: str) -> list[Path]:
-        """List the files of the bucket of some kind."""
+        """List the files of the bucket, of one of these kinds."""
         bucket = self.folder / kind / f"{self.number:03d}"
         return sorted(bucket.iterdir()) if bucket.is_dir() else []
 
 
 def join_texts(folder: Path, bits: int, map_jobs: MapJobs, progress: Progress) -> None:
-    """Assign to all tasks of texts that differ only in white space or Unicode composition the key of the first text.
+    """Give the key of the first text to the tasks of texts that differ only in white space or Unicode composition.
 
     folder, bits: see `SameJob`.
     """
@@ -79,11 +77,11 @@ def join_texts(folder: Path, bits: int, map_jobs: MapJobs, progress: Progress) -
 
 
 def find_same(job: SameJob, folder: Path) -> None:
-    """Write which texts are the same, of those with forms in a bucket.
+    """Write the pairs of keys of texts whose forms are in a bucket.
 
-    folder (Path): for "same".
+    folder (Path): that for "same".
     """
-    found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # of each form its texts, each with its first place
+    found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # the texts of each form, each with its first place
     for file in job.files("forms"):
         for form, key, number in _read(file, FORM):
             found.setdefault(form, {}).setdefault(key, (source_of(file), number))
@@ -101,14 +99,14 @@ def find_same(job: SameJob, folder: Path) -> None:
 
 
 def move_tasks(job: SameJob, folder: Path) -> None:
-    """Move the tasks of a bucket whose texts have the key of another one to the bucket of that.
+    """Move the tasks of a bucket that get another key to the bucket of that key.
 
-    folder (Path): for "buckets", with new files, and the new content of others.
+    folder (Path): that for "buckets", with new files, and the new content of others.
     """
     same = {key: first for file in job.files("same") for key, first in _read(file, SAME)}
     for file in job.files("buckets"):
         if "-" in file.name or not any(key in same for key, _, _ in read_heads(file)):
-            continue  # it was moved here by another job, or stays
+            continue  # another job moved it here, or it stays
         kept = folder / file.relative_to(job.folder)
         kept.parent.mkdir(parents=True, exist_ok=True)
         moved = BucketWriter(folder / "buckets", f"{file.name}-{job.number:03d}", job.bits)
@@ -123,10 +121,10 @@ def move_tasks(job: SameJob, folder: Path) -> None:
 
 
 def read_same(folder: Path, bits: int, keys: Collection[bytes]) -> dict[bytes, bytes]:
-    """Read the keys of the first texts that are the same as some others.
+    """Return the keys of the first texts with the same forms as some others.
 
     folder, bits: see `SameJob`.
-    keys (Collection[bytes]): of the others.
+    keys (Collection[bytes]): those of the others.
     """
     jobs = (SameJob(folder, number, bits) for number in range(1 << bits))
     pairs = (pair for job in jobs for file in job.files("same") for pair in _read(file, SAME))
@@ -134,45 +132,41 @@ def read_same(folder: Path, bits: int, keys: Collection[bytes]) -> dict[bytes, b
 
 
 def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[DecisionRow]:
-    """Move decisions to the text, which were made about one that differs only in white space or Unicode composition."""
+    """Move decisions to a text from others that differ only in white space or Unicode composition."""
     if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
         return [*decisions]
     variants = {key.hex(): words for key, words in text.variants().items()}
-    moved = []
-    for row in decisions:
-        decision = row.decision
-        if decision and decision.text in variants:
-            words = variants[decision.text]
-            tasks = (task for _, own, task in text.read() if own == words)
-            decision = _move_decision(decision, words, text.text, text.key.hex(), tasks)
-        moved.append(row._replace(decision=decision))
-    return moved
+    return [
+        row._replace(decision=_move_decision(row.decision, variants[row.decision.text], text))
+        if row.decision and row.decision.text in variants
+        else row
+        for row in decisions
+    ]
 
 
-def _move_decision(decision: Decision, words: str, text: str, key: str, tasks: Iterable[Task]) -> Decision:
-    """Move a decision to a text that is the same but for white space and Unicode composition.
+def _move_decision(decision: Decision, words: str, text: Text) -> Decision:
+    """Move a decision to a text.
 
     words (str): the text that it was made about.
-    text, key (str): the other one, and its key.
-    tasks (Iterable[Task]): the answers that have `words`, with their offsets there.
     """
-    move = Move(words, text)
+    move = Move(words, text.text)
     answers = {}
-    for task in tasks:
-        before, after = accepted_offsets(task).get(decision.label, ()), accepted_offsets(move.task(task))
-        answers[answer_digest(before)] = answer_digest(after.get(decision.label, ()))
+    for _, own, task in text.read():
+        if own == words:
+            before, after = accepted_offsets(task).get(decision.label, ()), accepted_offsets(move.task(task))
+            answers[answer_digest(before)] = answer_digest(after.get(decision.label, ()))
 
     def moved(span: Offsets | None) -> Offsets | None:
-        """Move a span; one that isn't one of the words goes behind the text, where it isn't one either."""
+        """Move a span; one outside the words goes behind the text, so that it stays invalid."""
         if not span:
             return None
         if span[1] > len(words) or not words[slice(*span)].strip():
-            return len(text), len(text) + 1
+            return len(text.text), len(text.text) + 1
         return move.offsets(*trim(words, *span))[0]
 
     removed, added = moved(decision.removed), moved(decision.added)
     answer = answers.get(decision.answer, decision.answer)
-    return msgspec.structs.replace(decision, text=key, answer=answer, removed=removed, added=added)
+    return msgspec.structs.replace(decision, text=text.key.hex(), answer=answer, removed=removed, added=added)
 
 
 def _read(file: Path, record: struct.Struct) -> Iterator[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""What the merge prints: where every row and span went, and the state of each label."""
+"""Print the ledger of a merge: the outcomes of rows and spans, and the state of each label."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete"
 def print_ledger(ledger: Ledger, more: str) -> None:
     """Print the ledger of a merge.
 
-    more (str): the file that has all of it; if there are many labels, those that lose the most are printed.
+    more (str): the file with all of it; of many labels, those that lose the most spans are printed.
     """
     names = ("rows", "texts", "accepted", "rejected", "ignored", "superseded", "spans", "entities", "lost")
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
@@ -28,7 +28,7 @@ def print_ledger(ledger: Ledger, more: str) -> None:
     columns = [name for name in COLUMNS if any(counts[name] for counts in labels.values())]
     agreement = ["F1 of annotators"] if ledger.agreement else []
     rows = [
-        [label, *(f"{labels[label][name]:,}" for name in columns), *(_tell_agreement(ledger, label) for _ in agreement)]
+        [label, *(f"{labels[label][name]:,}" for name in columns), *(_agreement(ledger, label) for _ in agreement)]
         for label in first
     ]
     print_table(["Label", *columns, *agreement], rows, more)
@@ -38,7 +38,7 @@ def print_ledger(ledger: Ledger, more: str) -> None:
 
 
 def print_doubts(doubts: Iterable[Doubt]) -> None:
-    """Print doubts about the data, each with a sample, and the lines to paste."""
+    """Print doubts about the data, each with its sample, and the lines to paste."""
     for doubt in doubts:
         if doubt.stops:
             msg.fail(doubt.what)
@@ -53,7 +53,7 @@ def print_doubts(doubts: Iterable[Doubt]) -> None:
 
 
 def print_annotators(ledger: Ledger) -> None:
-    """Print how far each two annotators agree, over all labels."""
+    """Print the agreement of each pair of annotators, over all labels."""
     people: dict[tuple[str, str], Counter[str]] = {}
     for (_, one, other), counts in ledger.pairs.items():
         people.setdefault((one, other), Counter()).update(counts)
@@ -69,8 +69,8 @@ def print_annotators(ledger: Ledger) -> None:
     print_table(["Annotators", "texts", "spans", "F1"], rows)
 
 
-def _tell_agreement(ledger: Ledger, label: str) -> str:
-    """Write how far annotators agree, and on how many texts that were annotated twice."""
+def _agreement(ledger: Ledger, label: str) -> str:
+    """Write the agreement of annotators, and the number of texts that were annotated twice."""
     counts = ledger.agreement.get(label, Counter())
     f = pairwise_f(counts["both"], counts["spans"])
     return f"{'-' if f is None else f'{f:.3f}'} ({counts['texts']:,})" if counts else ""

@@ -20,10 +20,10 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
-from labelwise.base.text import SpanKey, counted
+from labelwise.base.text import SpanKey, counted, decode_counter
 from labelwise.compare.train_curve import read_train_curve
+from labelwise.datasets.brat_tasks import Report
 from labelwise.datasets.convert_brat import REPORT
-from labelwise.datasets.convert_brat import Report as ConvertedBrat
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -116,7 +116,7 @@ def read_lacking(root: Path) -> Mapping[str, int]:
     file = root / "corpus" / "tasks" / REPORT
     if not file.is_file():
         return {}
-    return msgspec.json.decode(file.read_bytes(), type=ConvertedBrat).lacking.get("test", {})
+    return msgspec.json.decode(file.read_bytes(), type=Report, dec_hook=decode_counter).lacking.get("test", {})
 
 
 def make_environment() -> Environment:

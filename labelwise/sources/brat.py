@@ -8,14 +8,14 @@ that is, an id, a label, one or more `start end` fragments, and the mention as t
 The format: https://brat.nlplab.org/standoff.html
 
 1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions say
-   otherwise, other readings are tried (`offsets.BRAT_READINGS`): the one that most mentions of the document agree with.
+   otherwise, the reading counts that most mentions of the document agree with (`offsets.BRAT_READINGS`).
 2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
-   A mention that is still in several pieces is for the `discontinuous` policy.
-4. A mention that isn't at its offsets is for the `shifted` policy.
+   The policy `discontinuous` decides about mentions that are still in several pieces.
+4. The policy `shifted` decides about mentions that aren't at their offsets.
 5. White space at the edges of a span is trimmed by moving the offsets.
-6. A document that an export has listed in PREDICTED.json, with the digest of its annotation file, is a prediction as
-   long as nobody has changed that file. Deleting the list, or a line of it, accepts the others as they are:
+6. An export lists its documents in PREDICTED.json, with the digests of their annotation files. A document is a
+   prediction until somebody changes that file. To accept predictions as they are, delete their lines, or the list:
 
     {"batch/one.ann": "b5bb9d80…", "batch/two.ann": "7d865e95…"}     (relative to the folder of the list)
 """
@@ -31,7 +31,7 @@ import msgspec
 
 from labelwise.annotations import Span
 from labelwise.base.errors import InputError
-from labelwise.base.text import DECODE_ERRORS, trim
+from labelwise.base.text import DECODE_ERRORS, counter_field, trim
 from labelwise.sources.files import check_fetched, find_files, printable, read_file
 from labelwise.sources.offsets import (
     Fragments,
@@ -47,7 +47,7 @@ from labelwise.sources.offsets import (
 SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))
 PREDICTIONS = "PREDICTED.json"
-READ_SUFFIXES = (*DOCUMENT_SUFFIXES, PREDICTIONS)  # of all files that are read
+READ_SUFFIXES = (*DOCUMENT_SUFFIXES, PREDICTIONS)
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
 
 Discontinuous = Literal["drop", "first", "cover"]
@@ -55,7 +55,7 @@ Shifted = Literal["drop", "nearest"]
 MissingAnn = Literal["skip", "empty"]
 FoldersAre = Literal["ask", "annotators", "labels", "versions"]
 
-# Why a T line isn't converted.
+# The reasons for which a T line isn't converted.
 NOT_CONVERTED = {
     "no text": "the annotation file has no .txt beside it, or an empty one",
     "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
@@ -87,9 +87,9 @@ class BratOptions(msgspec.Struct, frozen=True):
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
     shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
         other is equally near.
-    folders (str): what folders with the same texts are: "annotators", each with all labels; "labels", each annotated
-        for its own; "versions", of which the last counts. By default, "ask" if there are some.
-    duplicates (str): of the data sets that are made; empty for that of the section `merge`.
+    folders (str): the meaning of folders with the same texts: "annotators", each of whom saw all labels; "labels", each
+        annotated for its own; "versions", of which the last counts; "ask" refuses them.
+    duplicates (str): that of the data sets; empty for that of the section `merge`.
     expect_losses (bool): go on, though most annotations can't be used.
     """
 
@@ -109,7 +109,7 @@ DEFAULTS = BratOptions()
 
 
 class BratProblem(NamedTuple):
-    """A line, or a whole file (line 0), that yielded nothing, or something else than it says."""
+    """A line, or a whole file (line 0), that wasn't converted as it is written."""
 
     file: str
     line: int
@@ -121,32 +121,32 @@ class Document(msgspec.Struct):
     """One text with its spans, and the outcome of each line of its annotation files.
 
     path (str): path of the text relative to the root, with `/` on every machine.
-    text (str | None): None when there is nothing to annotate: no text, or no annotation file.
+    text (str | None): None without a text, or without an annotation file.
     lines (Counter[str]): lines read by kind: the characters of KINDS, "blank" and "stray".
-    notes (Counter[str]): converted, but not as written: "trimmed", "joined", "moved", "made one", "unverified", and
+    notes (Counter[str]): spans not converted as written: "trimmed", "joined", "moved", "made one", "unverified"; and
         "reading: NAME" once for a document whose offsets aren't plain code points.
-    labels (Counter[str]): those of all well-formed T lines, as they are written, of a document that has a text.
+    labels (Counter[str]): those of all well-formed T lines, as written; none without a text.
     suffixes (tuple[str, ...]): those of its annotation files.
-    used (set[str]): those of these files that have annotations of labels that are asked for.
+    used (set[str]): the suffixes of annotation files with labels that are asked for.
     """
 
     path: str
     text: str | None = None
     spans: list[Span] = []
     problems: list[BratProblem] = []
-    lines: Counter[str] = msgspec.field(default_factory=Counter)
-    notes: Counter[str] = msgspec.field(default_factory=Counter)
-    labels: Counter[str] = msgspec.field(default_factory=Counter)
+    lines: Counter[str] = counter_field()
+    notes: Counter[str] = counter_field()
+    labels: Counter[str] = counter_field()
     suffixes: tuple[str, ...] = ()
     used: set[str] = set()
 
 
 def find_documents(root: Path) -> list[Path]:
-    """List the documents under a folder, sorted, as paths without suffix; one that has only an .ann counts too.
+    """List the documents under a folder, sorted, as paths without suffix; an .ann without a text counts, too.
 
     RAISES (InputError): there is no such folder, or one in it can't be read, or DVC hasn't fetched it.
     """
-    check_fetched(root)
+    check_fetched(root, root.parent)
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder; give the one that holds your brat corpus")
     stems = {file.with_suffix("") for file in find_files(root, DOCUMENT_SUFFIXES)}
@@ -159,9 +159,9 @@ def digest_of(content: bytes) -> str:
 
 
 def find_predicted(root: Path) -> dict[Path, str]:
-    """Read the lists of predictions in a folder, and below it: the digests of annotation files.
+    """Read the lists of predictions in a folder and below it: the digests of annotation files.
 
-    RAISES (InputError): one can't be read.
+    RAISES (InputError): a list can't be read.
     """
     found: dict[Path, str] = {}
     for file in find_files(root, (PREDICTIONS,)):
@@ -181,8 +181,8 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
 
     stem (Path): path without suffix, from `find_documents`.
     root (Path): the folder that the document's path is relative to.
-    predicted (Mapping[Path, str]): digests of annotation files that are predictions as long as they are unchanged.
-    RETURNS (Document): every T line read is in `spans` or in `problems`.
+    predicted (Mapping[Path, str]): the digests of annotation files with predictions that nobody has changed.
+    RETURNS (Document): each T line is in `spans` or in `problems`.
     """
     name = printable(stem.relative_to(root))
     document = Document(f"{name}.txt")
@@ -220,8 +220,8 @@ def _read_files(
 ) -> tuple[str | None, dict[str, bytes], tuple[str, str] | None]:
     """Read the files of a document.
 
-    RETURNS (tuple): the text, the annotation files by suffix, and the suffix of the file for which the document can't
-        be converted, with the reason; None if it can be.
+    RETURNS (tuple): the text, the annotation files by suffix, and the file that keeps the document from being
+        converted, by its suffix, with the reason; None if it can be converted.
     """
     files: dict[str, bytes] = {}
     text, failed = None, None
@@ -247,7 +247,7 @@ def _read_files(
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
-    """Read a file of a document, whose suffix may be in capitals; return its content, if there is one, or why not."""
+    """Return the content of a file of a document, whose suffix may be in capitals, or the reason why it has none."""
     lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
     try:
         content = read_file(upper if upper.exists() and not lower.exists() else lower)
@@ -255,7 +255,10 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
         return None, ""
     except InputError:
         return None, "not readable"
-    return (None, "UTF-16") if is_utf16(content) else (content, "")
+    # UTF-16 has a mark; or every other byte of Latin letters is zero there.
+    begin = content[:1000]
+    utf16 = begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
+    return (None, "UTF-16") if utf16 else (content, "")
 
 
 class _Mention(NamedTuple):
@@ -268,7 +271,7 @@ class _Mention(NamedTuple):
 
 
 def _locate_all(document: Document, text: str, mentions: list[_Mention], how: BratOptions) -> None:
-    """Add to a document the spans and the problems that mentions are."""
+    """Turn the mentions of a document into spans and problems."""
     table, reading = choose_reading(text, [(mention.fragments, mention.quoted) for mention in mentions])
     if reading:
         document.notes["reading: " + reading] += 1
@@ -284,16 +287,10 @@ def _locate_all(document: Document, text: str, mentions: list[_Mention], how: Br
     document.spans.sort(key=lambda span: (span.start, span.end, span.label))
 
 
-def is_utf16(content: bytes) -> bool:
-    """Return whether a file looks like UTF-16: by its mark, or as every other byte of Latin letters is zero there."""
-    begin = content[:1000]
-    return begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
-
-
 def _split_lines(content: bytes) -> list[bytes]:
-    """Split bytes, as str.splitlines would also split at U+2028 and the like, which mentions contain.
+    """Split bytes into lines: str.splitlines would also split at U+2028 and the like, which mentions contain.
 
-    Lines may end in CR alone: all of them do if there is no LF; beside LF, only where an annotation follows.
+    Without any LF, lines end in CR; beside LF, CR ends a line only where an annotation follows.
     """
     lines = (LINE_END if b"\n" in content else CR).split(content)
     return lines if lines[-1] else lines[:-1]
@@ -302,12 +299,12 @@ def _split_lines(content: bytes) -> list[bytes]:
 def _parse_line(
     row: str | None, place: BratProblem, how: BratOptions, found: Counter[str]
 ) -> tuple[str, _Mention | str | None]:
-    """Return a line's kind and content: a mention, the reason why it holds none, or None if it needn't.
+    """Return a line's kind, and its mention, or the reason why it has none; None for lines of other kinds.
 
     found (Counter[str]): counts the labels of well-formed T lines.
     """
     if row is None:
-        return "T", "not decodable"  # it may have been one, so it is counted as one
+        return "T", "not decodable"  # it may have been a T line, so it is counted as one
     if not row.strip():
         return "blank", None
     kind = row[0]
@@ -331,25 +328,18 @@ def _parse_line(
     return "T", _Mention(place, label, fragments, quoted) if fragments else "white space"
 
 
-def _locate(text: str, table: OffsetTable | None, mention: _Mention, shifted: Shifted) -> Fragments | str:
-    """Return the code points of a mention that is there, or of where it could be moved, or say why not."""
-    fragments = to_code_points(mention.fragments, table)
-    if says(text, fragments, mention.quoted):
-        return fragments
-    if shifted == "nearest" and len(fragments) == 1 and mention.quoted:
-        nearest = nearest_occurrence(text, mention.quoted, fragments[0][0])
-        if nearest is not None:
-            return [nearest]
-    return "mention differs" if last_end(fragments) <= len(text) else "out of range"
-
-
 def _to_span(
     text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
 ) -> Span | str:
-    """Turn a mention into a span, or say why it can't be one."""
-    fragments = _locate(text, table, mention, how.shifted)
-    if isinstance(fragments, str):
-        return fragments
+    """Turn a mention into a span, or return the reason why it can't be one."""
+    written = fragments = to_code_points(mention.fragments, table)
+    if not says(text, written, mention.quoted):
+        nearest = None
+        if how.shifted == "nearest" and len(written) == 1 and mention.quoted:
+            nearest = nearest_occurrence(text, mention.quoted, written[0][0])
+        if nearest is None:
+            return "mention differs" if last_end(written) <= len(text) else "out of range"
+        fragments = [nearest]
     pieces = join(text, fragments)
     if len(pieces) > 1 and how.discontinuous == "drop":
         return "discontinuous"
@@ -357,7 +347,7 @@ def _to_span(
     start, end = trim(text, first, last)
     if start == end:
         return "white space"
-    notes["moved"] += fragments != to_code_points(mention.fragments, table)
+    notes["moved"] += fragments != written
     notes["unverified"] += mention.quoted is None
     notes["joined"] += len(pieces) < len(fragments)
     notes["made one"] += len(pieces) > 1

@@ -1,6 +1,6 @@
-"""The border that raw values cross once: behind it, a Task holds only what its types say.
+"""Validate raw values once, where they enter: from then on, a Task holds only what its types say.
 
-A span that can't be used costs itself alone, and any other value that can't be used counts as missing.
+A span that can't be used costs itself alone; any other value that can't be used counts as missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,21 +8,21 @@ from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Kind, Span, Task, Unusable, Verdict
+from labelwise.annotations import Kind, Span, Task, Verdict
 from labelwise.base.text import State, trim
 from labelwise.corpus.tasks import DOCUMENT, PREDICTED
 from labelwise.sources.offsets import READINGS, says
 
 ANSWERS: tuple[Verdict, ...] = ("accept", "reject", "ignore")
-UNUSABLE = "unusable"  # in place of an answer that isn't a string
+UNUSABLE = "unusable"  # replaces an answer that isn't a string
 
 
 class RawSpan(msgspec.Struct, gc=False):
-    """A span as it is read: of any types, so that one that can't be used doesn't cost its task. A missing key is None.
+    """A span as it is read. It is undecoded (Any), so that a bad span doesn't cost its task. A missing key is None.
 
-    answer (Any): on this span alone, as old binary data have it.
-    text (Any): the words that it is, as some tools write them beside the offsets.
-    place (tuple | None): the annotation file of a brat document, and the line of it, as `convert-brat` writes it.
+    answer (Any): the verdict on this span alone, in old binary data.
+    text (Any): the words of the span, which some tools write beside the offsets.
+    place (tuple | None): its file and line in a brat corpus, as `convert-brat` writes them.
     """
 
     start: Any = None
@@ -49,10 +49,10 @@ def clean(
 ) -> Task:
     """Convert raw values to a task. White space is trimmed off the edges of its spans.
 
-    A span that quotes other words than are at its offsets can't be used.
+    A span that quotes other words than those at its offsets can't be used.
 
-    offsets (str): how they count, by the name of one of READINGS; empty for code points.
-    who (Iterable[Any]): names of who answered: the first that is one counts.
+    offsets (str): the name of the reading by which they count (READINGS); empty for code points.
+    who (Iterable[Any]): candidates for the annotator's name: the first usable one counts.
     """
     usable, unusable = [], []
     length = len(text)
@@ -82,13 +82,9 @@ def clean(
             elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
-        detail = f"{label} {span.start} {span.end}{why}"
-        unusable.append(Unusable(str(label), detail, verdict, "", *(span.place or ())))
-    name = ""
-    for one in who:
-        if one and isinstance(one, str):
-            name = one
-            break
+        problem = f"{label} {span.start} {span.end}{why}"
+        unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem))
+    name = next((one for one in who if one and isinstance(one, str)), "")
     said = {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
     return Task(
         line,
@@ -98,15 +94,10 @@ def clean(
         answer if isinstance(answer, str) else UNUSABLE,
         kind,
         name,
-        _usable_time(when),
+        float(when) if type(when) in (int, float) and abs(when) < 2**63 else None,  # else no clock says it
         review,
         said.pop(PREDICTED, None) is not None,
         said.pop(DOCUMENT, ""),
         dict(uncovered) if uncovered else {},
         said,
     )
-
-
-def _usable_time(value: Any) -> float | None:
-    """Return a number of seconds; None for anything else, and what no clock says."""
-    return float(value) if type(value) in (int, float) and abs(value) < 2**63 else None

@@ -1,4 +1,4 @@
-"""Read CoNLL files: a token and its tag a line, a blank line after each sentence, which becomes a text.
+"""Read CoNLL files: a token and its tag on each line, a blank line after each sentence. A sentence becomes a text.
 
     -DOCSTART- -X- -X- O
 
@@ -6,9 +6,9 @@
     official NN I-NP O
     Ekeus NNP I-NP I-PER
 
-Columns are cut at tabs, where a line has any, or else at spaces; all rows of a sentence have as many. A line may also
-be a `token|tag`, or a whole sentence of these. Which columns are the token and the tag: see `conll_layout`; what tags
-mean: see `tags`. A line that begins with # is a comment wherever it stands, unless its columns are those of a token.
+Columns are separated by tabs, if a line has any, or else by spaces; all rows of a sentence have the same number. A
+line may also be a `token|tag`, or a whole sentence of these. `conll_layout` finds the columns of the token and the tag;
+`tags` reads the tags. A line that begins with # is a comment, unless its columns are those of a token.
 
 Files don't have the text: it is the tokens with one space between them. After -DOCSTART-, `meta.doc` is the number of
 the document; `split_by: doc` keeps its sentences in one split.
@@ -38,7 +38,7 @@ from labelwise.sources.conll_layout import (
 )
 from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_task
 
-# Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`, unless the columns fit.
+# Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
@@ -47,7 +47,7 @@ NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 def read_conll(path: Path) -> Iterator[Found]:
     """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line.
 
-    RAISES (InputError): no column has tags, or it isn't certain which.
+    RAISES (InputError): the column of tags can't be found.
     """
     layout = find_layout(path, [line for _, line in islice(_lines(path), HEAD)])
     document = 0
@@ -85,9 +85,9 @@ def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file, without their ends, which are LF, CR, or CRLF, with their numbers.
+    """Yield the lines of a file with their numbers, without their ends: LF, CR, or CRLF.
 
-    Of `token|tag token|tag`, each pair is a line, and a blank one follows; `token|tag` alone is a line as any other.
+    Of `token|tag token|tag`, each pair is a line, and a blank line follows; a single `token|tag` is a line.
     """
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         lines = (line.removesuffix("\n") for line in file)
@@ -122,9 +122,9 @@ def _plain_tags(tags: Sequence[str], spelled: re.Pattern[str]) -> Iterator[str]:
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
-    """Return whether a line before a sentence's tokens is a comment: it isn't if its columns fit, and end in a tag.
+    """Return whether a line is a comment: it isn't if it has the columns of a token, with a tag.
 
-    shape (Shape | None): of the tokens; None if that isn't known.
+    shape (Shape | None): that of the tokens; None if it isn't known.
     tag (int): the column of tags.
     """
     if not COMMENT.fullmatch(line):
@@ -137,7 +137,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 
 
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -> Found:
-    """Convert a sentence to a task; its line is that of its first token."""
+    """Convert a sentence to a task, whose line is that of its first token."""
     columns = layout.token, layout.tag
     for number, cells in rows:
         if len(cells) < 2 or len(cells) <= max(columns):

@@ -1,13 +1,13 @@
-"""Find the columns of a CoNLL file by its first lines: which are the tokens and the tags, and how tags are spelled.
+"""Find the columns of tokens and of tags in the first lines of a CoNLL file, and the spelling of its tags.
 
 1. A comment such as `# global.columns = ID FORM NER` (CoNLL-U Plus: https://universaldependencies.org/ext-format.html),
    or a first line of names, such as `Word POS Tag`. In a column `Sentence #`, a value begins a sentence.
-2. The only column that has nothing but tags, chunks such as B-NP aside; of two that share labels, the first. Tags may
-   be spelled B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features, as long as all are; brackets such as `(PER*`
-   are CoNLL-2012's.
-3. The last column, if it may have labels alone.
+2. The only column that has nothing but tags, other than chunks such as B-NP; of two that share labels, the first. All
+   tags may be spelled B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are
+   CoNLL-2012's.
+3. The last column, if it may have labels without B and I.
 
-The token is in the first column, or the second one, if the first numbers the tokens, or has the tags.
+The token is in the first column, or in the second, if the first numbers the tokens or has the tags.
 """
 
 import re
@@ -30,7 +30,7 @@ SPACES = re.compile("[ \t]+")
 WORD_ENDS = re.compile("[-_ .]+")
 FIRST = re.compile(r"[01]($|[-.])")  # the number of a sentence's first token
 CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "PC", "NC", "VC", "AC"}
-# How tags are spelled; where not as in the first two, all tags of a column are, and a label has a B and an I.
+# The spellings of tags. All but the first two count only if all tags of a column have them, and a label has B and I.
 PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.+)", re.DOTALL)
 BARE = re.compile(r"(?P<prefix>[BIUSLE])(?P<label>)")
 FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
@@ -41,10 +41,10 @@ Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and ho
 
 
 class Layout(NamedTuple):
-    """The layout of a file, as its first lines tell it.
+    """The layout of a file, as its first lines show it.
 
-    shape (Shape | None): of its first token; None if no line is certain to be one.
-    spelled (re.Pattern): how tags are spelled.
+    shape (Shape | None): that of its first token; None if no line is certain to be one.
+    spelled (re.Pattern): the spelling of tags.
     names (list[str]): the cells of a line of names; empty without.
     sentence (int): the column in which a value begins a sentence; -1 for none.
     """
@@ -64,20 +64,20 @@ def cells_of(line: str) -> list[str]:
 
 
 def shape_of(line: str) -> Shape:
-    """Return what all lines of a sentence share: whether tabs separate their columns, and how many there are."""
+    """Return whether tabs separate the columns of a line, and how many it has, as all lines of its sentence do."""
     return "\t" in line, len(cells_of(line))
 
 
 def is_marked(line: str) -> bool:
-    """Return whether a line may be something else than a token."""
+    """Return whether a line may not be a token."""
     return line.startswith(("#", DOCUMENT_START))
 
 
 def find_layout(path: Path, head: Sequence[str]) -> Layout:
-    """Find out the layout of a file.
+    """Find the layout of a file.
 
     head (Sequence[str]): its first lines.
-    RAISES (InputError): no column has tags, or it isn't certain which.
+    RAISES (InputError): the column of tags can't be found.
     """
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     shape = shape_of(tokens[0]) if tokens else None
@@ -103,19 +103,19 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Return whether a line names its columns: one is called as tags are, none is a tag: "Tag" is German for day."""
+    """Return whether a line names its columns: one name is that of tags, and no cell is a tag. "Tag" is German, too."""
     named = any(_rank(name) < len(TAGS) for name in cells[cells[-1].upper() not in TOKENS :])
     return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
 
 
 def _rank(name: str) -> int:
-    """Rate how well the name of a column fits one of tags, from 0; NE-COARSE-LIT and ner_tags fit, too."""
+    """Return the rank of a column's name among those of tags, from 0; NE-COARSE-LIT and ner_tags count, too."""
     first = WORD_ENDS.split(name.upper().rpartition(":")[2].strip())[0]
     return TAGS.index(first) if first in TAGS else len(TAGS)
 
 
 def _are_numbered(lines: Iterable[str]) -> bool:
-    """Return whether the first column numbers the tokens, from 1 in each sentence of several, such as 1, 2-3, 4.1."""
+    """Return whether the first column numbers the tokens, from 1 in each longer sentence, such as 1, 2-3, 4.1."""
     blocks = groupby(lines, lambda line: not line.strip(WHITE))
     sentences = ([cells_of(line) for line in block if not blank and not is_marked(line)] for blank, block in blocks)
     first, *others = [[cells[0] for cells in rows if len(cells) > 2] for rows in sentences if len(rows) > 1] or [[]]
@@ -124,7 +124,7 @@ def _are_numbered(lines: Iterable[str]) -> bool:
 
 
 def _spelling_of(column: Sequence[str]) -> re.Pattern[str] | None:
-    """Find how the tags of a column are spelled; None if it has something else, or no tag."""
+    """Return the spelling of a column's tags; None if it has other content, or no tag."""
     marked = [cell for cell in column if cell not in (*OUTSIDE, "o")]
     plain = [found for cell in marked if (found := PLAIN.fullmatch(cell))]
     if plain and len(plain) >= 0.9 * len(marked):
@@ -144,9 +144,9 @@ def _spelling_of(column: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, re.Pattern[str]]) -> int:
-    """Choose the column of tags, of those that have some; the last column, if none has, and it may have labels alone.
+    """Choose the column of tags among those that have some; else the last column, if it may have labels alone.
 
-    RAISES (InputError): there are several, and they share no label; or none, and the last one has something else.
+    RAISES (InputError): several have tags, and share no label; or none has, and the last one has other content.
     """
     labels = [{label_of(cell, tags[place]) for cell in columns[place]} - {""} for place in tags]
     shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])
@@ -172,7 +172,7 @@ def label_of(cell: str, spelled: re.Pattern[str]) -> str:
 
 
 def _named_columns(names: Sequence[str]) -> tuple[int, int]:
-    """Find token and tag among the names of columns; the first and the last one, if no name is known."""
+    """Find the columns of tokens and tags by their names; by default the first and the last one."""
     token = next((place for place, name in enumerate(names) if name.upper().rpartition(":")[2] in TOKENS), 0)
     ranks = [(_rank(name), place) for place, name in enumerate(names) if place != token]
     best, place = min(ranks, default=(len(TAGS), -1))

@@ -1,25 +1,32 @@
-"""Find and open the files of a source: a folder that can't be read is an error, and each folder is read once.
-
-Links are followed, as other tools do.
-"""
+"""Find and open the files of a source. Links are followed; a folder that can't be read is an error."""
 
 import os
 import shlex
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
-NOT_DATA = (".md", ".example", DVC, DATASETS)  # suffixes of files that are ignored silently
+NOT_DATA = (".md", ".example", DVC, DATASETS)  # suffixes of files that are ignored without a message
+
+
+class SourceFile(NamedTuple):
+    """A file to be read, and its name in all that is written: never an absolute path.
+
+    path (Path): absolute; links aren't resolved, as a name's suffix tells the format, and DVC's cache has none.
+    """
+
+    path: Path
+    name: str
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
-    """List the files in a folder, and below it, whose names end in a suffix, whatever they are, sorted by their paths.
+    """List the files in a folder, and below it, whose names end in a suffix, sorted by their paths.
 
-    hidden (bool): names that begin with a dot, too.
-    RAISES (InputError): a folder can't be read, or DVC tracks data in it that aren't there.
+    hidden (bool): include names that begin with a dot.
+    RAISES (InputError): a folder can't be read, or DVC tracks data in it that aren't here.
     """
     found = []
     seen: set[tuple[int, int]] = set()
@@ -30,27 +37,21 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
             continue
         seen.add((status.st_dev, status.st_ino))
         for tracking in (Path(folder, name) for name in files if name.endswith(DVC)):
-            _check_fetched(tracking, root)
+            check_fetched(tracking.with_suffix(""), root)
         folders[:] = sorted(name for name in folders if hidden or not name.startswith("."))
         found += [Path(folder, name) for name in files if name.endswith(suffixes) and (hidden or name[0] != ".")]
     return sorted(found, key=lambda file: file.relative_to(root).parts)
 
 
 def data_in(folder: Path) -> list[Path]:
-    """List what is in a folder and may be a data set.
-
-    RAISES (InputError): see `find_files`.
-    """
-    find_files(folder, (DVC,))  # raises where data aren't there, below the folder, too: entries may name them
+    """List what is in a folder and may be a data set; see `find_files`."""
+    find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
     return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
 
 
 def has_data(folder: Path) -> bool:
-    """Return whether a folder has, or declares, data sets: then nobody needs the demo corpus.
-
-    RAISES (InputError): see `data_in`; or DVC tracks the folder as a whole, and it isn't there.
-    """
-    check_fetched(folder)
+    """Return whether a folder has, or declares, data sets: then nobody needs the demo corpus."""
+    check_fetched(folder, folder.parent)
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
 
@@ -58,7 +59,7 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file.
 
     RAISES (FileNotFoundError): nothing is there, not even a link.
-    RAISES (InputError): it can't be read: a link to nothing, a folder, a file that mustn't be read.
+    RAISES (InputError): it can't be read: a broken link, a folder, a file without permission.
     """
     try:
         return path.open("rb")
@@ -77,7 +78,7 @@ def read_file(path: Path) -> bytes:
 
 
 def printable(path: Path) -> str:
-    r"""Write a path, with `/` on every machine, as text; bytes that aren't UTF-8 become escapes, such as \\xe9."""
+    r"""Write a path as text, with `/` on every machine; bytes that aren't UTF-8 become escapes, such as \\xe9."""
     return os.fsencode(path.as_posix()).decode("utf8", "backslashreplace")
 
 
@@ -88,17 +89,13 @@ def _refuse(error: OSError) -> NoReturn:
     ) from error
 
 
-def check_fetched(folder: Path) -> None:
-    """Check that a folder is there that DVC tracks as a whole.
+def check_fetched(data: Path, root: Path) -> None:
+    """Refuse a file or a folder that DVC tracks, and that isn't here.
 
-    RAISES (InputError): it isn't.
+    root (Path): the folder to fetch.
     """
-    if (tracking := folder.with_name(folder.name + DVC)).exists():
-        _check_fetched(tracking, folder.parent)
-
-
-def _check_fetched(tracking: Path, root: Path) -> None:
-    if not tracking.with_suffix("").exists():
+    tracking = data.with_name(data.name + DVC)
+    if tracking.exists() and not data.exists():
         raise InputError(
             f"{printable(tracking)}: DVC tracks data by this file, and they aren't here; fetch them: dvc pull "
             f"--recursive {shlex.quote(printable(root))}; or delete the file, if you deleted them"
@@ -109,19 +106,18 @@ FileStat = tuple[str, int, int, int, int]
 
 
 def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
-    """List name, inode, size, and times of modification and change of a source, to tell whether it changed.
+    """List name, inode, size, and times of modification and change of a source's files, which show a change.
 
-    The time of change is the system's alone: programs such as `cp -p` and `touch` set back that of modification.
+    Programs such as `cp -p` and `touch` can set the time of modification, but not that of change.
 
-    suffixes (tuple[str, ...]): of a folder's files that count.
-    RAISES (InputError): a folder can't be read.
+    suffixes (tuple[str, ...]): those of the files of a folder that count.
     """
     if path.is_dir():
         found = find_files(path, suffixes)
     else:
         wal = path.with_name(path.name + "-wal")  # SQLite hasn't written its content to the database yet
         found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
-    # Links to nothing are among a folder's files, too.
+    # A folder's files may be broken links.
     stats = [(file, file.stat() if file.exists() else file.lstat()) for file in found]
     return [
         (printable(file.relative_to(path.parent)), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)

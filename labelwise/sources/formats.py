@@ -1,6 +1,6 @@
-"""Read the tasks of a data set in any of the formats of the table FORMATS.
+"""Read the tasks of a data set in any format of the table FORMATS.
 
-They are read one by one; of `.spacy` files and WebAnno's, one is in memory as a whole.
+Tasks are read one by one, but `.spacy` and WebAnno files are in memory as a whole.
 """
 
 import gzip
@@ -19,8 +19,8 @@ from labelwise.sources.prodigy import read_database
 from labelwise.sources.tagged_rows import read_parquet
 from labelwise.sources.webanno import read_webanno
 
-# Raised for damaged files. sqlite3 also raises a UnicodeDecodeError, as its messages quote unreadable bytes, and a
-# MemoryError, where a damaged length exceeds memory.
+# The errors of damaged files. sqlite3 also raises UnicodeDecodeError, as its messages quote unreadable bytes, and
+# MemoryError, if a damaged length exceeds memory.
 DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile, sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
 
 
@@ -28,9 +28,9 @@ class Format(NamedTuple):
     """A file format of annotations.
 
     suffixes (tuple[str, ...]): those of its files.
-    read (Callable): yields the tasks and problems of a file, given the data set's name in a Prodigy database, or the
-        declared key of a `.spacy` file's spans or of a Label Studio task's text; and how offsets count, see `clean`.
-    begins (bytes): what its files begin with, if others have its suffixes, too.
+    read (Callable): yields the tasks and problems of a file, given a key, and the reading of offsets (see `clean`). The
+        key names a data set in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
+    begins (bytes): the first bytes of its files, if other formats have its suffixes, too.
     """
 
     name: str
@@ -48,7 +48,7 @@ def _read_spacy(path: Path, key: str, _: str) -> Iterator[Found]:
 TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
 DATABASE = Format("Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), read_database)
 JSON = Format("JSON", (".jsonl", ".jsonl.gz", ".json"), read_rows)
-# Where several have a file's suffix, the first whose `begins` fits is taken.
+# If several have a file's suffix, the first whose `begins` fits counts.
 FORMATS = (
     DATABASE,
     JSON,
@@ -61,15 +61,13 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 
 
 def format_of(path: Path) -> Format:
-    """Find the format of a file; one with another suffix is JSON."""
+    """Find the format of a file; by default, it is JSON."""
     named = [one for one in FORMATS[1:] if path.name.endswith(one.suffixes)]
-    begin = _begin(path) if len(named) > 1 else b""
-    return next((one for one in named if begin.startswith(one.begins)), JSON)
-
-
-def _begin(path: Path) -> bytes:
+    if len(named) < 2:
+        return named[0] if named else JSON
     with path.open("rb") as file:
-        return file.read(100).removeprefix(BOM)
+        begin = file.read(100).removeprefix(BOM)
+    return next(one for one in named if begin.startswith(one.begins))
 
 
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:

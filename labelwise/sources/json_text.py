@@ -1,4 +1,4 @@
-"""JSON as it is written: the mark before it, a key that is there twice, and the elements of an array one by one."""
+"""JSON as it is written: the byte order mark, repeated keys, and the elements of an array one by one."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from labelwise.sources.files import open_file
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
-# A string, or a quote that begins one whose end isn't read yet, or what begins, separates and ends elements.
+# A string, or the quote of one whose end isn't read yet, or a sign that begins, separates or ends elements.
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
@@ -24,7 +24,7 @@ def why_not_json(error: Exception) -> str:
 
 
 def find_repeated(content: bytes) -> str:
-    """Find a key that an object in JSON has twice, of which decoders take the last; empty if there is none."""
+    """Find a key that an object in JSON repeats: decoders would take the last; empty if there is none."""
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Build an object from its keys and values."""
@@ -43,9 +43,7 @@ def find_repeated(content: bytes) -> str:
 
 
 def read_elements(path: Path) -> Iterator[bytes]:
-    """Yield the elements of a file that is one array, as they are written, holding one and a chunk of the file.
-
-    What is wrong inside an element is found when it is decoded.
+    """Yield the elements of a file that is one array, undecoded, holding one element and a chunk of the file.
 
     RAISES (InputError): the file isn't one array.
     """

@@ -1,6 +1,6 @@
 """Read rows of JSON, each by its own keys (see `keys`): JSONL, plain or compressed by gzip, and arrays.
 
-A row whose keys contradict one another, or that has spans under one that nobody knows, is counted as `other format`.
+A row is counted as `other format` if its keys contradict one another, or if its spans are under an unknown key.
 """
 
 import gzip
@@ -17,11 +17,11 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.doccano import choose_offsets, is_doccanos, parse_doccano
 from labelwise.sources.json_text import BOM, find_repeated, read_elements, why_not_json
-from labelwise.sources.keys import find_contradiction, no_text, shape_of
+from labelwise.sources.keys import TAGS, TOKENS, find_contradiction, first_of, no_text, shape_of
 from labelwise.sources.label_studio import is_label_studios, read_element
 from labelwise.sources.other_rows import name_other, rewrite
 from labelwise.sources.prodigy import ProdigyRow, parse_prodigy, task_of
-from labelwise.sources.tagged_rows import parse_tagged
+from labelwise.sources.tagged_rows import named_task
 
 HEADERS = {
     b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
@@ -36,9 +36,12 @@ TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 
 
 class How(NamedTuple):
-    """How rows are read: their offsets, as declared; those of doccano's rows; the key of Label Studio's texts.
+    """The options of a reader of rows.
 
-    array (bool): they are elements of an array, of which Label Studio's need not have its keys.
+    offsets (str): the declared reading of offsets.
+    doccanos (str): that of doccano's rows, declared or guessed.
+    key (str): that of Label Studio's texts.
+    array (bool): the rows are elements of an array; Label Studio's may lack its keys.
     """
 
     offsets: str = ""
@@ -51,11 +54,11 @@ LINES = How()
 
 
 def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
-    """Yield the rows of a file, whatever its name: of JSONL, or the elements of an array, whose numbers are lines.
+    """Yield the rows of JSONL, or the elements of an array, whose numbers count as lines.
 
     key (str): see `label_studio.read_element`.
-    offsets (str): see `clean`; empty for code points, or for what doccano's rows say.
-    RAISES (InputError): it isn't JSON, but a database, or compressed in a way that its name doesn't tell.
+    offsets (str): see `clean`; empty for code points, or for a guess from doccano's rows.
+    RAISES (InputError): see `open_jsonl` and `is_array`.
     """
     how = How(offsets, offsets or guess_offsets(path), key, is_array(path))
     if how.array:
@@ -67,9 +70,9 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
 
 
 def is_array(path: Path) -> bool:
-    """Return whether a file is an array, whatever its name; rows of JSONL may be arrays themselves, of a text and more.
+    """Return whether a file is an array, rather than JSONL whose rows are arrays.
 
-    RAISES (InputError): it is one object, or see `open_jsonl`.
+    RAISES (InputError): it is one object.
     """
     with open_jsonl(path) as file:
         begin = file.read(2**16).removeprefix(BOM).lstrip()
@@ -81,7 +84,7 @@ def is_array(path: Path) -> bool:
 
 
 def guess_offsets(path: Path) -> str:
-    """Guess how offsets in doccano's rows count, if the first row of a file is of these; empty if none differs."""
+    """Guess the reading of doccano's offsets; empty if the first row isn't doccano's, or if all readings agree."""
     if is_array(path):
         return choose_offsets(_doccanos(read_elements(path)))
     with open_jsonl(path) as lines:
@@ -89,7 +92,7 @@ def guess_offsets(path: Path) -> str:
 
 
 def _doccanos(rows: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield doccano's rows in which characters may be counted differently, if the first row is doccano's."""
+    """Yield doccano's rows that have other characters than ASCII, if the first row is doccano's."""
     for number, raw in enumerate(rows):
         if number and raw.isascii() and b"\\u" not in raw:
             continue
@@ -105,7 +108,7 @@ def read_jsonl(lines: IO[bytes], how: How = LINES) -> Iterator[Found]:
     """Yield the rows of JSONL."""
     position = number = 0
     for line in lines:
-        # As Prodigy reads it, CR alone ends a line, too; JSON has none in its strings.
+        # As in Prodigy, CR alone ends a line, too; JSON's strings have none.
         for row in line.splitlines() if b"\r" in line else (line,):
             number += 1
             content = row.removeprefix(BOM) if position == 0 and number == 1 else row
@@ -119,7 +122,7 @@ def read_jsonl(lines: IO[bytes], how: How = LINES) -> Iterator[Found]:
 def open_jsonl(path: Path) -> IO[bytes]:
     """Open a file, which is decompressed as it is read.
 
-    RAISES (InputError): see `read_rows`.
+    RAISES (InputError): it is a database, or its name hides that it is compressed.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
@@ -132,7 +135,7 @@ def open_jsonl(path: Path) -> IO[bytes]:
 
 
 class _Row(ProdigyRow, gc=False):
-    """A row with the keys of other formats' annotation; False, which no row has, where one is absent."""
+    """A row with the keys of other formats' annotation; an absent one is False, which no row has."""
 
     label: Any = False
     labels: Any = False
@@ -152,17 +155,18 @@ _decode = msgspec.json.Decoder(_Row).decode
 
 
 def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
-    """Decode a row: its tasks, or why it can't be used, or both."""
+    """Decode a row to its tasks and problems."""
     short = without_tokens(row)
+    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be lists other than an empty one of spans
     if _may_repeat(short) and (key := find_repeated(row)):
         return (_repeated(line, key),)
     try:
         # Nearly all rows have Prodigy's keys alone, and are decoded once, without their tokens.
         with suppress(msgspec.ValidationError):
             prodigys = None if how.array else _decode(short)
-            if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not _has_lists(short)):
+            if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not lists):
                 return (task_of(line, prodigys, how.offsets),)
-        # Others are decoded once more, with all that they have.
+        # Others are decoded again, with all of their keys.
         content = rewrite(msgspec.json.decode(row))
     except DECODE_ERRORS as error:
         return (Problem(line, Reason.BAD_JSON, why_not_json(error)),)
@@ -176,7 +180,7 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     if other := find_contradiction(content) or name_other(content):
         return (Problem(line, Reason.OTHER_FORMAT, other),)
     if shape == "tags":
-        return parse_tagged(line, content)
+        return named_task(line, first_of(content, TOKENS), first_of(content, TAGS), ())
     if shape == "doccano":
         return parse_doccano(line, content, how.doccanos if is_doccanos(content) else how.offsets)
     if how.array and shape is None:
@@ -186,16 +190,11 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     return (parse_prodigy(line, msgspec.json.encode(content), how.offsets),)
 
 
-def _has_lists(row: bytes) -> bool:
-    """Return whether a row may have lists other than an empty one of spans."""
-    return row.count(b"[") > (b'"spans":[]' in row)
-
-
 def without_tokens(row: bytes) -> bytes:
-    """Cut the tokens, nine tenths of a row, out of one that is written as Prodigy does it.
+    """Cut the tokens, nine tenths of a row, out of one that Prodigy has written.
 
-    They have no list inside, and `]` ends them: were it a part of a string, the quote behind it would end that, and no
-    letter could follow.
+    They have no list inside, and end with `]`: if that were part of a string, no letter could follow the quote behind
+    it.
     """
     start = row.find(b',"tokens":[{')
     end = row.find(b"]", start)

@@ -1,10 +1,10 @@
-"""The keys by which rows of JSON tell their format, and those that our own exports add in any format.
+"""The keys of rows of JSON: those that distinguish formats, and those that our own exports add to any of them.
 
     {"text": "Add 5 mL", "spans": [...], "answer": "accept"}      Prodigy's
     {"text": "Add 5 mL", "label": [[4, 8, "Amount"]]}             doccano's
     {"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}       tokens and tags
 
-One that has none of them, such as `{"text": "Add"}`, is Prodigy's.
+A row without any of them, such as `{"text": "Add"}`, is Prodigy's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from labelwise.sources.tags import OUTSIDE
 Shape = Literal["prodigy", "doccano", "tags"]
 
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
-# Of doccano, and of others that write as simply: "ents" are of spaCy's `Doc.to_json`.
+# doccano's, and those of similar tools: `Doc.to_json` of spaCy writes "ents".
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
 STARTS, ENDS = ("start", "start_offset", "start_char", "begin"), ("end", "end_offset", "end_char", "stop")
 NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "category", "class", "tag")
@@ -27,7 +27,7 @@ TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")
 
 
 def shape_of(row: Any) -> Shape | None:
-    """Name the tool whose keys a row has; None if they say nothing."""
+    """Name the tool whose keys a row has; None if no key is a tool's."""
     if not isinstance(row, dict):
         return None
     if PRODIGYS & row.keys() or row.get("answer") in ANSWERS:
@@ -38,7 +38,7 @@ def shape_of(row: Any) -> Shape | None:
 
 
 def find_contradiction(row: Any) -> str:
-    """Explain why the keys of a row can't be of one format; empty if they can."""
+    """Explain why the keys of a row can't belong to one format; empty if they can."""
     if not isinstance(row, dict):
         return ""
     tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
@@ -52,7 +52,7 @@ def find_contradiction(row: Any) -> str:
 
 
 def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
-    """List what a row has under doccano's keys that are lists; None if it isn't doccano's, and none if all are null."""
+    """Return the lists under doccano's keys; none if all of these are null, and None if the row isn't doccano's."""
     if not any(isinstance(row.get(key), str) for key in TEXTS):
         return None
     found = [row[key] for key in LISTS if isinstance(row.get(key), list)]
@@ -65,25 +65,25 @@ def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
     tokens, tags = first_of(row, TOKENS), first_of(row, TAGS)
     if not isinstance(tokens, list) or not isinstance(tags, list):
         return None
-    # Beside a text, lists may be something else, such as spans.
+    # Beside a text, lists may have another meaning, such as spans.
     kinds = (str, int) if "text" in row else object
     is_it = all(isinstance(token, str) for token in tokens) and all(isinstance(tag, kinds) for tag in tags)
     return tags if is_it else None
 
 
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value of the first of some keys that a row has; None if it has none of them."""
+    """Return the value of the first of some keys that a row has; None without any."""
     return next((row[key] for key in keys if key in row), None)
 
 
 def no_text(line: int, row: Mapping[str, Any]) -> Problem:
-    """Make the problem of a row without a text: it names the keys that the row has."""
+    """Make the problem of a row without a text, which names the row's keys."""
     there = ", ".join(sorted(row)[:8])
     return Problem(line, Reason.NO_TEXT, f"its keys are {there}" if there and "text" not in row else "")
 
 
 def name_of(row: Mapping[str, Any], data: Mapping[str, Any], text: str) -> dict[str, str]:
-    """Name the document that a text is, as `meta` does: as its data say, or else by the row's id; empty without."""
+    """Return the name of a document, as a part of `meta`: that in its data, or else the row's id."""
     name = data.get(DOCUMENT)
     if isinstance(name, str) and name and name != text:
         return {DOCUMENT: name}

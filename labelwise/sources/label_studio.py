@@ -8,16 +8,16 @@
     [{"id": 1, "text": "Add 5 mL", "annotator": 3, "label": [{"start": 4, "end": 8, "text": "5 mL",
       "labels": ["Amount"]}]}, ...]                                                                     (JSON-MIN)
 
-- Each annotation is one answer, of its annotator; one that was cancelled is ignored. Predictions aren't annotations.
-  Ground truth is a review.
-- Offsets were UTF-16 code units once, and are code points (label-studio issues 1347 and 1559): where spans have their
-  `text`, the reading by which most of them fit the text is taken for all of an annotation.
-- A span whose text isn't at its offsets, however they count, is invalid.
-- A result of several labels is a span for each. Choices, relations and the like are counted as `not a span`.
-- The text is the one among a task's data that its data set declares, such as `text: body`; else `text`, or the only
+- Each annotation is an answer of its annotator; a cancelled one is ignored, and ground truth is a review. Predictions
+  aren't annotations.
+- Offsets were once UTF-16 code units, and are now code points (label-studio issues 1347 and 1559). If spans have their
+  `text`, the reading by which most of them fit counts for the whole annotation.
+- A span whose text isn't at its offsets, by any reading, is invalid.
+- A result with several labels is a span for each. Choices, relations and the like are counted as `not a span`.
+- The text is the string in a task's data that its data set declares, such as `text: body`; else `text`, or the only
   string.
 
-Exports of Label Studio 1.23, of several annotators and controls, were read: offsets there are code points.
+In exports of Label Studio 1.23, by several annotators with several controls, offsets are code points.
 """
 
 import re
@@ -54,10 +54,10 @@ def is_label_studios(element: Mapping[str, Any]) -> bool:
 
 
 def read_element(number: int, element: Mapping[str, Any], key: str = "", offsets: str = "") -> Iterator[Found]:
-    """Yield the annotations of an exported task as tasks, or why they can't be used.
+    """Yield the annotations of an exported task as tasks and problems.
 
-    key (str): that of the text among its data; empty for `text`, or the only string.
-    offsets (str): how they count, if that isn't told by the texts of spans; see `clean`.
+    key (str): that of the text in its data; empty for `text`, or the only string.
+    offsets (str): see `clean`; empty for the reading that the texts of spans show.
     """
     annotations = _annotations_of(element)
     texts = _texts_of(element)
@@ -81,10 +81,9 @@ def read_element(number: int, element: Mapping[str, Any], key: str = "", offsets
 
 
 def _annotations_of(element: Mapping[str, Any]) -> list[Any]:
-    """List the annotations of an exported task, whichever of the exports it is in.
+    """List the annotations of an exported task, in either form of export.
 
-    In JSON-MIN, spans are under the name that the project gives to its labels; a task that nobody has annotated is a
-    row without an annotator.
+    In JSON-MIN, spans are under the name that the project gives to its labels; an unannotated task has no annotator.
     """
     found = element.get("annotations", element.get("completions"))
     if found is None and any(element.get(name) is not None for name in ("annotation_id", "annotator")):
@@ -100,7 +99,7 @@ def _has_span(values: Any) -> bool:
 
 
 def _texts_of(element: Mapping[str, Any]) -> dict[str, str]:
-    """List the data of a task that are strings; in JSON-MIN, they are among everything else."""
+    """List the strings in the data of a task; in JSON-MIN, the row itself has them."""
     data = element.get("data")
     if isinstance(data, dict):
         return {name: text for name, text in data.items() if isinstance(text, str)}
@@ -114,7 +113,7 @@ def _has_offsets(value: Any) -> bool:
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
 ) -> Iterator[Found]:
-    """Convert an annotation to a task, and to a problem of each label in it that can't be a span's."""
+    """Convert an annotation to a task, and to a problem for each result that isn't a usable span."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield miscounted(number, there, "results", read)
@@ -144,13 +143,13 @@ def _read_annotation(
 
 
 def _is_path(result: Any) -> bool:
-    """Return whether a result marks a part of HTML, by paths such as /p[1]/text()[1]."""
+    """Return whether a result marks HTML, by paths such as /p[1]/text()[1]."""
     value = result.get("value") if isinstance(result, dict) else None
     return isinstance(value, dict) and str(value.get("start")).startswith("/")
 
 
 def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
-    """List the results that mark a part of the text with labels, and what the others are."""
+    """List the results that mark a part of the text with labels, and the problems of the others."""
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
     labelled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
@@ -194,7 +193,7 @@ def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan
 
 
 def _labels(value: Mapping[str, Any]) -> list[Any]:
-    """List the labels of a result; they are under the name of its kind. A path of a taxonomy ends with one."""
+    """List the labels of a result, which are under the name of its kind. A path of a taxonomy ends with one."""
     if isinstance(paths := value.get("taxonomy"), list):
         return [path[-1] for path in paths if isinstance(path, list) and path]
     found: Any = next((value[name] for name in LABELS if name in value), [])

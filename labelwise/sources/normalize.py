@@ -1,4 +1,4 @@
-"""Normalize texts that differ only in how they are encoded or spaced, and move their spans along.
+"""Normalize texts that differ only in their encoding or white space, and move their spans along.
 
 1. Canonical composition (Unicode NFC): e with a combining acute accent is é.
 2. White space: a run of it is one line feed if a line ends in it (so CR LF is LF), else one space; none at the edges.
@@ -12,14 +12,14 @@ from sys import maxunicode
 
 import msgspec
 
-from labelwise.annotations import Task, Unusable
+from labelwise.annotations import Task
 
 RUNS = re.compile(r"\s+|\S+")
 LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
 
 
 def normalize_task(task: Task) -> Task:
-    """Return a task with the normal form of its text; its spans have their offsets there."""
+    """Return a task with the normal form of its text, and the offsets of its spans there."""
     new, starts, ends = normalize(task.text)
     if new == task.text:
         return task
@@ -31,17 +31,17 @@ def normalize_task(task: Task) -> Task:
 
 
 class Move:
-    """Moves spans from a text to another one that is the same but for white space and Unicode composition."""
+    """Moves spans from a text to another that differs only in white space or Unicode composition."""
 
     def __init__(self, text: str, other: str) -> None:
-        """Take the text that spans are of, and the other one."""
+        """Take the text of the spans, and the other text."""
         _, self._starts, self._ends = normalize(text)
         _, self._new_starts, self._new_ends = normalize(other)
 
     def offsets(self, start: int, end: int) -> tuple[tuple[int, int], bool]:
-        """Return where a span without white space at its edges is in the other text, and whether it is whole letters.
+        """Return the other offsets of a span without white space at its edges, and whether it has whole letters.
 
-        If it parts one from its accent, its place has both.
+        If it parts a letter from its accent, the other span has both.
         """
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
         whole = (self._starts[first], self._ends[last]) == (start, end)
@@ -50,23 +50,22 @@ class Move:
         return (self._new_starts[first], self._new_ends[last]), whole
 
     def task(self, task: Task) -> Task:
-        """Return a task with its spans in the other text; those that part a letter from its accent can't be used."""
+        """Return a task with its spans in the other text; one that parts a letter from its accent can't be used."""
         spans, unusable = [], [*task.unusable]
         for span in task.spans:
             (start, end), whole = self.offsets(span.start, span.end)
             if whole:
                 spans.append(msgspec.structs.replace(span, start=start, end=end))
             else:
-                detail = f"[{span.start}, {span.end}] parts a letter from its accent, which another source has as one"
-                unusable.append(Unusable(span.label, detail, span.verdict, span.renamed, span.file, span.line))
+                why = f"[{span.start}, {span.end}] parts a letter from its accent, which another source has as one"
+                unusable.append(msgspec.structs.replace(span, start=0, end=0, problem=why))
         return msgspec.structs.replace(task, spans=tuple(spans), unusable=tuple(unusable))
 
 
 def normalize(text: str) -> tuple[str, list[int], list[int]]:
     """Normalize a text.
 
-    RETURNS (tuple): the normal form, and for each of its characters the start and the end, in `text`, of those it
-        stands for, in two lists.
+    RETURNS (tuple): the normal form; and the starts and the ends, in `text`, of what each of its characters replaces.
     """
     pieces: list[str] = []
     starts: list[int] = []
@@ -95,9 +94,9 @@ def normalize(text: str) -> tuple[str, list[int], list[int]]:
 
 @cache
 def _joins() -> frozenset[str]:
-    """All characters that can combine with the one before: combining marks, and the second halves of composed ones.
+    """Return the characters that can combine with the one before: combining marks, and later parts of composed ones.
 
-    A mark may be composed of others, and is none by its own class then, such as U+0F73.
+    A mark composed of others, such as U+0F73, isn't a mark by its own class.
     """
     joins: set[str] = set()
     for code in range(maxunicode + 1):

@@ -1,4 +1,4 @@
-"""How annotation tools count characters, and where a quoted mention is in its text."""
+"""Read offsets, which annotation tools count in several ways, and find quoted mentions in texts."""
 
 import re
 import unicodedata
@@ -10,25 +10,25 @@ Fragments = list[tuple[int, int]]
 OffsetTable = list[int]
 Reading = Callable[[str, tuple[int, int]], tuple[int, int] | None]
 
-# How brat's documents are counted when code points aren't: \r\n as one, \n as two (it was \r\n when the text was
-# annotated on Windows, before git stored it), in UTF-16 code units or in bytes of UTF-8, without the byte order mark.
-# They can occur together.
+# The readings of brat's offsets other than code points: \r\n as one, \n as two (it was \r\n when the text was annotated
+# on Windows, before git stored it), in UTF-16 code units or in bytes of UTF-8, without the byte order mark. Several can
+# occur together.
 BRAT_READINGS = ("crlf", "lf as two", "utf-16", "bytes", "bom")
 LF = re.compile(r"(?<!\r)\n")
-# What is one with the character before: joiners, skin tones, tags, LF after CR, a flag's second letter, joined emoji.
+# Parts of the grapheme before: joiners, skin tones, tags, LF after CR, a flag's second letter, joined emoji.
 JOINED = re.compile(
     "(?<=.)[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]|(?<=\r)\n|[\U0001f1e6-\U0001f1ff]{2}|"
     "(?<=\u200d)[\u2190-\u2bff\U0001f000-\U0001faff]",
     re.DOTALL,
 )
-# Inside a word; in scripts without spaces, where a span ends says nothing about how offsets count.
+# Inside a word. Scripts without spaces are left out, where the end of a span says nothing about offsets.
 INSIDE = re.compile(
     r"[^\W_][\u0300-\u036f]?[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uf900-\ufaff]|.[\u0300-\u036f]"
 )
 
 
 def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the combinations of BRAT_READINGS that count this text differently from code points."""
+    """Yield the combinations of BRAT_READINGS that differ from code points in this text."""
     differs = {
         "crlf": "\r\n" in text,
         "lf as two": LF.search(text) is not None,
@@ -42,7 +42,7 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
-    """List, for each character that a reading counts, the code point that it belongs to."""
+    """List the code point of each unit that a reading counts."""
     unit = next((name for name in reading if name in WIDTHS), "")
     widths = WIDTHS[unit](text) if unit else [1] * len(text)
     if "crlf" in reading:
@@ -57,7 +57,7 @@ def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
 
 
 def _graphemes(text: str) -> list[int]:
-    """Assign a width to the first character of each grapheme; https://www.unicode.org/reports/tr29/, but for jamo."""
+    """Give the width to the first character of each grapheme (https://www.unicode.org/reports/tr29/, without jamo)."""
     widths = [1] * len(text)
     for match in JOINED.finditer(text):
         widths[match.end() - 1] = 0
@@ -76,13 +76,13 @@ WIDTHS: Mapping[str, Callable[[str], list[int]]] = {
 
 @lru_cache(maxsize=8)
 def _table(text: str, unit: str) -> Mapping[int, int]:
-    """Map the units at which characters begin, and that at the end of the text, to code points."""
+    """Map the units where characters begin, and the end of the text, to code points."""
     return {start: place for place, start in enumerate([0, *accumulate(WIDTHS[unit](text))])}
 
 
 def _by(unit: str) -> Reading:
     def read(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
-        """Read offsets in units; None where a character has several, and one begins or ends between them."""
+        """Read offsets in units; None if one is inside a character."""
         if text.isascii() and "\r" not in text:
             return offsets
         start, end = (_table(text, unit).get(offset) for offset in offsets)
@@ -91,8 +91,8 @@ def _by(unit: str) -> Reading:
     return read
 
 
-# How the offsets of a data set may count, by the names in `datasets.yml`: each takes a text, and start and end as they
-# are written, and returns them in code points, the end exclusive; None where they can't be meant so.
+# The readings of a data set's offsets, by their names in `datasets.yml`: each takes a text, with start and end as
+# written, and returns them in code points, the end exclusive; None if they contradict the reading.
 READINGS: Mapping[str, Reading] = {
     "code-points": lambda _, offsets: offsets,
     "inclusive": lambda _, offsets: (offsets[0], offsets[1] + 1),
@@ -102,7 +102,7 @@ READINGS: Mapping[str, Reading] = {
 
 
 def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
-    """Return whether offsets are inside a text, and neither end cuts a word or is white space."""
+    """Return whether offsets are inside a text, cut no word, and leave out white space at both ends."""
     if offsets is None or not 0 <= offsets[0] < offsets[1] <= len(text):
         return False
     inside = text[slice(*offsets)]
@@ -110,9 +110,9 @@ def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
 
 
 def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str:
-    """Find whether offsets in texts count UTF-16 units, code points or graphemes, by which of them end at words.
+    """Choose the reading, by UTF-16 units, code points or graphemes, by which most offsets end at words.
 
-    RETURNS (str): one of READINGS, of equally good ones the first of these three; empty if all say the same.
+    RETURNS (str): its name; the first of these three if they tie, and empty if they never differ.
     """
     fitting: dict[str, int] = {}
     for text, spans in rows:
@@ -125,18 +125,18 @@ def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str
 
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
-    """Map fragments through an offset table; they stay as they are without one, and if they reach past its end."""
+    """Map fragments through an offset table, if there is one and they don't reach past its end."""
     if table is None or last_end(fragments) > len(table):
         return fragments
-    # The end comes from the last character inside: uncounted ones after it aren't the span's.
+    # The end is that of the last character inside: uncounted characters after it aren't part of the span.
     return [(table[start], table[end - 1] + 1) for start, end in fragments]
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
-    """Find how offsets count a text: the reading by which most mentions quote the text at their offsets.
+    """Find the reading by which most mentions quote the text at their offsets.
 
-    mentions (Sequence): fragments, sorted, with the mention as quoted, or None where it isn't quoted.
-    RETURNS (tuple): an offset table, None if code points are counted, and the reading's name, empty if they are.
+    mentions (Sequence): sorted fragments, with the quoted mention, or None without a quote.
+    RETURNS (tuple): its offset table and its name; None and an empty name for code points.
     """
 
     def count(table: OffsetTable | None) -> int:
@@ -155,7 +155,7 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
 
 
 def cuts_character(text: str, fragments: Fragments, table: OffsetTable | None) -> bool:
-    """Return whether an offset is in the middle of a surrogate pair, where no span can begin or end."""
+    """Return whether an offset is inside a surrogate pair, where no span can begin or end."""
     if table is None or last_end(fragments) > len(table):
         return False
     inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))
@@ -163,19 +163,19 @@ def cuts_character(text: str, fragments: Fragments, table: OffsetTable | None) -
 
 
 def last_end(fragments: Fragments) -> int:
-    """Return the end of the fragment that reaches farthest."""
+    """Return the furthest end of fragments."""
     return max(end for _, end in fragments)
 
 
 def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
-    """Check that fragments are inside a text and match the quoted mention, white space folded."""
+    """Return whether fragments are inside a text and match the quoted mention, with white space folded."""
     if last_end(fragments) > len(text):
         return False
     return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)
 
 
 def fold(text: str) -> str:
-    """Fold white space: one space for each run of it, none at the edges."""
+    """Replace each run of white space by a space, and strip it from the edges."""
     return " ".join(text.split())
 
 
@@ -192,7 +192,7 @@ def join(text: str, fragments: Fragments) -> Fragments:
 
 
 def nearest_occurrence(text: str, quoted: str, start: int) -> tuple[int, int] | None:
-    """Find the occurrence of a mention, white space folded, nearest to an offset; None if there is none or a tie."""
+    """Find the occurrence of a mention nearest to an offset, with white space folded; None without one, or in a tie."""
     pattern = r"\s+".join(re.escape(word) for word in quoted.split())
     found = sorted((abs(match.start() - start), match.span()) for match in re.finditer(pattern, text))
     if not found or (len(found) > 1 and found[0][0] == found[1][0]):

@@ -1,4 +1,4 @@
-"""Rows of tools whose annotation is rewritten as that of another one, or is named, so that nobody has to guess.
+"""Rewrite rows of some tools as doccano's or Prodigy's, and name other tools' rows in errors.
 
 - spaCy's TRAIN_DATA: `["Add 5 mL", {"entities": [[4, 8, "Amount"]]}]`
 - Prodigy's, with lists for spans: `{"text": "Add 5 mL", "spans": [[4, 8, "Amount"]]}`
@@ -21,12 +21,12 @@ NAMED = {
     ("pages",): "it has `pages`, of which each is a text: write each as a row of its own",
     ("sentences", "ner"): "its spans count the tokens of `sentences`: write texts with offsets in characters",
 }
-# What has start, end and label, and isn't annotation: sentences, remarks, tokens, and what Prodigy adds.
+# Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", PREDICTED, REJECTED}
 
 
 def rewrite(row: Any) -> Any:
-    """Return a row as doccano or Prodigy would have it, if it is one of the above; else the row itself."""
+    """Return a row as doccano or Prodigy would write it, if it is one of the above; else the row itself."""
     match row:
         case [str(text), {"entities": entities}]:
             return {"text": text, "entities": entities}
@@ -42,7 +42,7 @@ def rewrite(row: Any) -> Any:
 
 
 def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each label of each part that was marked; one that can't be used for what isn't such a mark."""
+    """Yield a span for each label of each mark, and one that can't be used for anything else."""
     for mark in marks:
         match mark:
             case {"label": [*labels], "points": [{"start": int(start), "end": int(end), **more}]}:
@@ -53,7 +53,7 @@ def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each mark, whose offsets count tokens; one that can't be used if they are no tokens."""
+    """Yield a span for each mark, whose offsets count tokens, and one that can't be used for anything else."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     for mark in marks:
         match mark:
@@ -64,7 +64,7 @@ def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def name_other(row: Mapping[str, Any]) -> str:
-    """Name the tool that wrote an unread row, or the unknown key under which it has spans; empty if neither."""
+    """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
     if not row.get("spans"):
         for keys, why in NAMED.items():
             if all(isinstance(row.get(key), list) for key in keys) and not isinstance(row.get("text"), str):

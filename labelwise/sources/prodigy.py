@@ -1,10 +1,10 @@
-"""Read Prodigy: rows of JSONL, and data sets of an SQLite file that has its tables, in which nothing is written.
+"""Read Prodigy's rows of JSON, and the data sets of its SQLite database, which is opened read-only.
 
     {"text": "Add 5 mL", "tokens": [...], "spans": [{"start": 4, "end": 8, "label": "Amount"}], "answer": "accept",
      "_view_id": "ner_manual", "_input_hash": 1903341263, "_task_hash": -1016463132, "_timestamp": 1700000000}
 
-`tokens`, the bulk of the bytes, are skipped by the decoder, and so is `token_end`, which recipes write in different
-ways: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
+The decoder skips `tokens`, the bulk of the bytes, and `token_end`, which is inclusive in some recipes and exclusive in
+others: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
 
     dataset(id, name, session, ...)    example(id, content, ...)    link(example_id, dataset_id, ...)
 
@@ -42,9 +42,9 @@ OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by na
 class ProdigyRow(msgspec.Struct, gc=False):
     """The keys of a row that count.
 
-    spans (list[RawSpan] | None): None means that nothing was marked, just as an empty list does.
-    no_missing (Any): old versions' switch for "what is unmarked isn't an entity".
-    uncovered (dict | None): the labels that it isn't complete for: not a key of Prodigy's, but of our own exports.
+    spans (list[RawSpan] | None): None, as an empty list, means that nothing was marked.
+    no_missing (Any): old versions' switch for "unmarked tokens are outside any entity".
+    uncovered (dict | None): the labels that it isn't complete for, a key of our own exports.
     """
 
     text: str | None = None
@@ -65,7 +65,7 @@ _decode = msgspec.json.Decoder(ProdigyRow).decode
 
 
 def parse_prodigy(line: int, content: bytes | str, offsets: str = "") -> Found:
-    """Decode a row, or say why it can't be used; offsets: see `clean`."""
+    """Decode a row, or say why it can't be used."""
     try:
         row = _decode(content)
     except msgspec.ValidationError as error:
@@ -76,7 +76,7 @@ def parse_prodigy(line: int, content: bytes | str, offsets: str = "") -> Found:
 
 
 def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
-    """Convert a decoded row to a task, or to the problem that it has no text; offsets: see `clean`."""
+    """Convert a decoded row to a task, or to the problem that it has no text."""
     text = row.text
     if not text or text.isspace():
         return Problem(line, Reason.NO_TEXT)
@@ -98,8 +98,8 @@ def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
 def kind_of(row: ProdigyRow) -> Kind:
     """Return whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
-    A review has the kind of the tasks reviewed. A row that doesn't say is binary if its spans carry answers. Rows of
-    other interfaces, such as `classification`, say nothing about spans ("other").
+    A review has the kind of the reviewed tasks. A row that names no interface is binary if its spans have answers. Rows
+    of other interfaces, such as `classification`, say nothing about spans ("other").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     if view not in BINARY_VIEWS and view not in COMPLETE_VIEWS:
@@ -116,9 +116,8 @@ def kind_of(row: ProdigyRow) -> Kind:
 def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found]:
     """Yield a data set's tasks from an SQLite file, in the order of their ids, which count as lines.
 
-    All is read in one transaction, and so as it was at one moment.
+    They are read in one transaction, as of one moment.
 
-    offsets (str): see `clean`.
     RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
     """
     with closing(_connect(path)) as connection:
@@ -141,7 +140,7 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
 
 
 def find_names(path: Path) -> list[str]:
-    """List the data sets of an SQLite file, but for those of sessions.
+    """List the data sets of an SQLite file, without those of sessions.
 
     RAISES (sqlite3.DatabaseError): it isn't Prodigy's, or can't be read.
     """
@@ -151,7 +150,7 @@ def find_names(path: Path) -> list[str]:
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
-    connection.text_factory = bytes  # text that isn't UTF-8 costs its row only
+    connection.text_factory = bytes  # text that isn't UTF-8 costs only its row
     return connection
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from labelwise.annotations import Task
 from labelwise.base.errors import InputError
-from labelwise.sources.files import find_files, printable, read_file
+from labelwise.sources.files import SourceFile, find_files, printable, read_file
 from labelwise.sources.formats import read_items
 
 TEXTS = (".txt", ".TXT")
@@ -16,9 +16,9 @@ SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz")
 
 
 class RawText(NamedTuple):
-    """A text, and where it is from: a file's path in its folder, the name that a task gives, or a file and a line.
+    """A text, and its name: the path of its file in a folder, the document's name in a task, or a file and a line.
 
-    text (str | None): None if it can't be used, for the reason that `problem` says.
+    text (str | None): None if it can't be used, for the reason in `problem`.
     """
 
     text: str | None
@@ -26,27 +26,14 @@ class RawText(NamedTuple):
     problem: str = ""
 
 
-class RawFile(NamedTuple):
-    """A file with texts, and its name: its path in its folder."""
-
-    path: Path
-    name: str
-
-
 def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
-    """Yield the texts of files and folders, one by one, in the order of their names.
-
-    RAISES (InputError): an input isn't there, or can't be read.
-    """
+    """Yield the texts of files and folders, in the order of their names; see `find_raw_files`."""
     for file in find_raw_files(inputs):
         yield from read_raw_file(file)
 
 
 def count_raw_texts(inputs: Sequence[Path]) -> int:
-    """Count the texts of files and folders, or the lines of JSONL that may have one.
-
-    RAISES (InputError): an input isn't there, or can't be read.
-    """
+    """Count the texts of files and folders, or the lines of JSONL that may have one; see `find_raw_files`."""
     return sum(1 if file.name.endswith(TEXTS) else _count_lines(file.path) for file in find_raw_files(inputs))
 
 
@@ -58,7 +45,7 @@ def _count_lines(path: Path) -> int:
         return 0
 
 
-def find_raw_files(inputs: Sequence[Path]) -> Iterator[RawFile]:
+def find_raw_files(inputs: Sequence[Path]) -> Iterator[SourceFile]:
     """Yield the files with texts among files and in folders, in the order of their names.
 
     RAISES (InputError): an input isn't there, or can't be read.
@@ -67,14 +54,11 @@ def find_raw_files(inputs: Sequence[Path]) -> Iterator[RawFile]:
         if not path.exists():
             raise InputError(f"{printable(path)}: there is no such file or folder")
         for file in find_files(path, SUFFIXES) if path.is_dir() else [path]:
-            yield RawFile(file, printable(file.relative_to(path) if path.is_dir() else Path(path.name)))
+            yield SourceFile(file, printable(file.relative_to(path) if path.is_dir() else Path(path.name)))
 
 
-def read_raw_file(file: RawFile) -> Iterator[RawText]:
-    """Yield the texts of a file.
-
-    RAISES (InputError): it can't be read.
-    """
+def read_raw_file(file: SourceFile) -> Iterator[RawText]:
+    """Yield the texts of a file."""
     if file.name.endswith(TEXTS):
         yield _read_text(*file)
         return

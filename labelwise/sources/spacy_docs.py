@@ -1,4 +1,4 @@
-"""Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with all that they carry."""
+"""Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with their whole annotation."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import msgspec
 
 from labelwise.annotations import Found, Problem, Reason
 from labelwise.base.errors import InputError
-from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotation_of, is_merged
+from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import DAMAGES
 from labelwise.corpus.manifest import find_partition, read_partition
 from labelwise.sources.clean import RawSpan, clean
@@ -17,9 +17,9 @@ ENTS = "ents"  # what a declaration calls `doc.ents`
 
 
 def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
-    """Yield the Docs of a `.spacy` file as tasks; where tokens have the missing value, only the marked spans are known.
+    """Yield the Docs of a `.spacy` file as tasks, binary ones if tokens have the missing value.
 
-    key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if that is certain.
+    key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if they are unambiguous.
     RAISES (InputError): it isn't such a file, or a partition that has changed since it was merged.
     """
     content = read_partition(find_partition(path))
@@ -30,7 +30,7 @@ def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
 
 
 def _read_docs(content: bytes, key: str) -> Iterator[Found]:
-    # spaCy is needed only for this: a process that reads JSONL doesn't load it.
+    # A process that reads JSONL doesn't load spaCy.
     import spacy
     from spacy.tokens import DocBin
 
@@ -43,17 +43,23 @@ def _read_docs(content: bytes, key: str) -> Iterator[Found]:
             continue
         if not doc.text or doc.text.isspace():
             yield Problem(number, Reason.NO_TEXT)
-        elif merged:
-            yield clean(number, doc.text, _merged_spans(merged), uncovered=merged.uncovered)
+        elif merged:  # it has spans without token boundaries, too
+            spans = [RawSpan(*span[:3]) for span in merged.gold]
+            spans += [RawSpan(*span, "reject") for span in merged.rejected]
+            yield clean(number, doc.text, spans, uncovered=merged.uncovered)
         elif problem := _find_problem(number, doc, key):
             yield problem
         else:
             partly = key in ("", ENTS) and any(token.ent_iob == 0 for token in doc)
-            yield clean(number, doc.text, _doc_spans(doc, key), kind="binary" if partly else "complete")
+            marked = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
+            spans = [RawSpan(span.start_char, span.end_char, span.label_) for span in marked]
+            rejected = doc.spans.get(INCORRECT, ())
+            spans += [RawSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]
+            yield clean(number, doc.text, spans, kind="binary" if partly else "complete")
 
 
 def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
-    """Explain why it isn't known which spans of a Doc are its annotation; None if it is."""
+    """Explain why the spans of a Doc are ambiguous; None if they aren't."""
     named = {**doc.spans, ENTS: doc.ents}
     groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in named.items()}
     if key:
@@ -65,17 +71,3 @@ def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
     one, other = (name if name == ENTS else f"spans[{name!r}]" for name in (more, read))
     why = f"{other} lacks spans of {one}; declare `spans: {more}` or `spans: {read}`"
     return Problem(number, Reason.OTHER_FORMAT, why)
-
-
-def _merged_spans(merged: Annotation) -> list[RawSpan]:
-    """List the accepted and the rejected spans that a merge kept, also those without token boundaries."""
-    accepted = [RawSpan(*span[:3]) for span in merged.gold]
-    return accepted + [RawSpan(*span, "reject") for span in merged.rejected]
-
-
-def _doc_spans(doc: Any, key: str) -> list[RawSpan]:
-    """List the accepted and the rejected spans of a Doc that no merge made."""
-    marked = doc.ents if key == ENTS else doc.spans.get(key or GOLD, doc.ents)
-    accepted = [RawSpan(span.start_char, span.end_char, span.label_) for span in marked]
-    rejected = doc.spans.get(INCORRECT, ())
-    return accepted + [RawSpan(span.start_char, span.end_char, span.label_, "reject") for span in rejected]

@@ -1,10 +1,10 @@
-"""Read rows of tokens with a tag each, the layout of named-entity data sets on the Hugging Face hub.
+"""Read rows of tokens and tags, the layout of named-entity data sets on the Hugging Face hub.
 
     {"id": "0", "tokens": ["EU", "rejects", "German"], "ner_tags": ["B-ORG", "O", "B-MISC"]}      (JSONL)
 
-Tags of Parquet files may be numbers; the feature that the `datasets` library keeps with the schema names them
-(https://huggingface.co/docs/datasets/about_dataset_features). JSONL has none. The text is the tokens with one space
-between them; `conll` reads the tags.
+Tags of Parquet files may be numbers, which the feature names that the `datasets` library keeps with the schema
+(https://huggingface.co/docs/datasets/about_dataset_features). JSONL has no such names. The text is the tokens with one
+space between them; `tags` reads the tags.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,10 @@ import msgspec
 from labelwise.annotations import Found, Problem, Reason, Task, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
-from labelwise.sources.keys import TAGS, TOKENS, first_of
+from labelwise.sources.keys import TAGS, TOKENS
 from labelwise.sources.tags import BEGINS, give_label, tagged_task
 
 ROWS = 1000  # that are read from a Parquet file at a time
-
-
-def parse_tagged(line: int, row: dict[str, Any]) -> Sequence[Found]:
-    """Convert a row of JSONL to a task, or to the problem why it can't be used; see `named_task`."""
-    return named_task(line, first_of(row, TOKENS), first_of(row, TAGS), ())
 
 
 def read_parquet(path: Path) -> Iterator[Found]:
@@ -54,7 +49,7 @@ def read_parquet(path: Path) -> Iterator[Found]:
 
 
 def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
-    """Find the names of numbered tags in the feature that `datasets` keeps with a schema, if there is one."""
+    """Return the names of numbered tags, from the feature that `datasets` keeps with a schema; none without it."""
     try:
         feature = msgspec.json.decode(metadata.get(b"huggingface", b"{}"))["info"]["features"][column]
         names = feature.get("feature", feature).get("names", ())
@@ -64,7 +59,10 @@ def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
 
 
 def named_task(line: int, tokens: Any, tags: Any, names: Sequence[str]) -> Sequence[Found]:
-    """Make a task of tokens and tags, or say why they can't be used, or that tags begin more spans than were read."""
+    """Make a task of tokens and tags, or a problem; a second problem says that tags begin more spans than were read.
+
+    names (Sequence[str]): of numbered tags.
+    """
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return (Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings"),)
     if not isinstance(tags, list) or len(tags) != len(tokens):
@@ -76,5 +74,5 @@ def named_task(line: int, tokens: Any, tags: Any, names: Sequence[str]) -> Seque
         return (Problem(line, Reason.MALFORMED, why),)
     found = tagged_task(line, tokens, give_label(named))
     begun = sum(bool(BEGINS.match(tag)) for tag in named)
-    read = len(found.spans) + len(found.unusable) if isinstance(found, Task) else begun
+    read = len(found.all_spans) if isinstance(found, Task) else begun
     return (found,) if begun <= read else (found, miscounted(line, begun, "tags that begin a span", read))

@@ -1,9 +1,9 @@
-"""Tags of tokens, and the tasks that they make.
+"""Turn tokens and tags into tasks.
 
-Tags are read as conlleval reads them (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt), so that all of
-BIO (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), and labels alone mean what they say: B, U and S begin a span,
-and so does any tag after another label or outside; L, E, U and S end it. Where all are B and I alone, they are of
-NO_LABEL, which is the one that their data set declares.
+Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt), in BIO (also called
+IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), or as labels alone: B, U and S begin a span, and so does any tag after another
+label or outside; L, E, U and S end it. If all tags are B and I without a label, theirs is NO_LABEL, which stands for
+the one that their data set declares.
 """
 
 import re
@@ -14,13 +14,13 @@ from labelwise.annotations import Found, Problem, Reason
 from labelwise.sources.clean import RawSpan, clean
 
 PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
-BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, whatever is before it
+BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, after any other
 OUTSIDE = ("O", "_", "-", "")
 NO_LABEL = "(no label)"
 
 
 def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> Found:
-    """Make a task of tokens and their tags: the text has one space between them; or say that there is no text."""
+    """Make a task of tokens, with one space between them in the text, and their tags; a problem without a text."""
     text = " ".join(words)
     if not text.strip():
         return Problem(line, Reason.NO_TEXT)
@@ -37,7 +37,7 @@ def give_label(tags: Sequence[str]) -> Sequence[str]:
 
 
 def decode_tags(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the spans that tags stand for, in tokens.
+    """Yield the spans of tags, in tokens.
 
     >>> list(decode_tags(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "ORG"]))
     [(0, 2, 'PER'), (2, 3, 'PER'), (4, 5, 'LOC'), (5, 6, 'ORG')]

@@ -1,4 +1,4 @@
-r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document, and becomes one text.
+r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document, which becomes a text.
 
     #FORMAT=WebAnno TSV 3.3
     #T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value
@@ -11,16 +11,16 @@ r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document
     1-5	17-21	York	_	LOC[1]
     1-6	22-23	.	_	_
 
-- The labels are the `value` of NamedEntity, and the first feature of each span layer of a project's own: any but those
-  of DKPro Core. Where a span has no such value, its label is the layer's name.
-- A value has the number of its annotation behind it, `[1]`, if that has several tokens or stands on others, which are
-  separated by `|`: `LOC[2]|ORG[3]`. Rows such as `1-4.1` are parts of tokens.
-- `\` escapes special characters in `#Text=` and in values, as INCEpTION's class `Escaping` writes them; a value that
-  has one without isn't what anybody chose, so it is a problem. INCEpTION doesn't escape tokens; other writers do.
-- Offsets are UTF-16 code units; some writers count code points, which the text at the offsets tells.
+- The labels are the `value` of NamedEntity, and the first feature of each span layer that isn't DKPro Core's, but a
+  project's own. Without such a value, the label of a span is the layer's name.
+- The number of its annotation, `[1]`, follows a value if the annotation has several tokens, or if others have the same
+  token, separated by `|`: `LOC[2]|ORG[3]`. Rows such as `1-4.1` are parts of tokens.
+- `\` escapes special characters in `#Text=` and in values, as by INCEpTION's class `Escaping`; an unescaped one in a
+  value is a problem. INCEpTION doesn't escape tokens; other writers do.
+- Offsets are UTF-16 code units, or code points, as the text at the offsets shows.
 - The file lacks the characters between sentences: here they are a line end and spaces.
-- In an export, a document is a folder, which names it, and a file of it an annotator's; INITIAL_CAS is the
-  document before anyone annotated it. What is in the folder `curation` is a review of what annotators said.
+- In an export, a document is a folder, which names it, with a file for each annotator; INITIAL_CAS is the unannotated
+  document. The folder `curation` has reviews.
 
 The format is in the appendix of INCEpTION's user guide: https://inception-project.github.io/documentation/
 """
@@ -47,14 +47,14 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "b": "\b"}
 
 
 class Layer(NamedTuple):
-    """A layer of spans: its name, and whether the values of its column are labels."""
+    """The name of a layer of spans, and whether the values of its column are labels."""
 
     name: str
     valued: bool
 
 
 class TokenRow(NamedTuple):
-    """A token, or a part of one: the line that it is in, offsets as written, and the columns of features."""
+    """A token, or a part of one: its line, its offsets as written, and its columns of features."""
 
     line: int
     start: int
@@ -71,7 +71,7 @@ class Sentence(NamedTuple):
 
 
 def read_webanno(path: Path) -> Iterator[Found]:
-    """Yield the document of a file as a task, or the line that can't be read as a problem."""
+    """Yield the document of a file as a task, or a line that can't be read as a problem."""
     try:
         columns, written = _parse(path.read_text(encoding="utf-8-sig").split("\n"))
         sentences = [sentence for sentence in written if sentence.rows]
@@ -111,7 +111,7 @@ class MalformedError(ValueError):
 
 
 def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
-    """Find the columns that have labels, each with its layer, and the sentences; the last may lack rows.
+    """Return the columns that have labels, each with its layer, and the sentences, which may lack rows.
 
     RAISES (MalformedError): a line isn't of the format.
     """
@@ -152,7 +152,7 @@ def unescape(text: str) -> str:
 
 
 def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
-    """Choose the columns of features that have labels, each with its layer."""
+    """Return the columns of features that have labels, each with its layer."""
     columns: dict[int, Layer] = {}
     place = 0
     for name, features in layers:
@@ -166,7 +166,7 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
 
 
 class OffsetText:
-    r"""The text of sentences, of which a file has only the offsets, and the code point at each offset that is written.
+    r"""The text of a document, joined from its sentences, and the code point of each offset in the file.
 
     A gap between sentences is a line end and spaces. In a file whose offsets count UTF-16 code units, an emoji is two:
 
@@ -177,12 +177,12 @@ class OffsetText:
     """
 
     def __init__(self, sentences: Sequence[Sentence], *, utf16: bool) -> None:
-        """Put sentences together as their offsets say.
+        """Join sentences by their offsets.
 
-        RAISES (MalformedError): they overlap, or tokens aren't at their offsets.
+        RAISES (MalformedError): sentences overlap, or tokens aren't at their offsets.
         """
         self.text = ""
-        self._width = _utf16_width if utf16 else len
+        self._utf16 = utf16
         self._length = self._spaces = 0  # the length as the file counts
         for sentence in sentences:
             self._add(sentence)
@@ -205,18 +205,12 @@ class OffsetText:
             raise MalformedError(first.line, f"its offset {first.start} is {gap:,} behind the sentence before")
         between = "\n" + " " * (gap - 1) if self.text and gap else " " * gap
         self.text += between + sentence.text
-        self._length = first.start - before + self._width(sentence.text)
-
-
-def _utf16_width(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
+        width = len(sentence.text.encode("utf-16-le")) // 2 if self._utf16 else len(sentence.text)
+        self._length = first.start - before + width
 
 
 def _join(sentences: Sequence[Sentence]) -> OffsetText:
-    """Put sentences together, however their offsets are counted.
-
-    RAISES (MalformedError): see `OffsetText`.
-    """
+    """Join sentences, whose offsets count UTF-16 units or else code points."""
     try:
         return OffsetText(sentences, utf16=True)
     except MalformedError as error:
@@ -229,10 +223,7 @@ def _join(sentences: Sequence[Sentence]) -> OffsetText:
 def _spans(
     columns: dict[int, Layer], rows: Sequence[TokenRow], places: dict[int, int]
 ) -> tuple[list[RawSpan], list[Problem]]:
-    """Collect the annotations of the columns that have labels: the rows with the same number are one.
-
-    RETURNS (tuple): the spans, and the problems.
-    """
+    """Return the spans of the columns that have labels, and the problems: rows with the same number are one span."""
     found: dict[tuple[int, str], RawSpan] = {}
     problems = []
     for row in rows:

@@ -33,7 +33,7 @@ def read(path: Path, content: str | bytes | list[Any] | None = None, **how: Any)
             found.append(str(one))
         else:
             spans = [(one.text[span.start : span.end], span.label) for span in one.spans]
-            found.append((one.text, spans + [f"invalid: {span.detail}" for span in one.unusable]))
+            found.append((one.text, spans + [f"invalid: {span.problem}" for span in one.unusable]))
     return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelwise.annotations import Span, Unusable, rename_labels
+from labelwise.annotations import Span, rename_labels
 from labelwise.sources.clean import RawSpan, clean
 
 TEXT = " Add\t5 mL "
@@ -15,14 +15,14 @@ TEXT = " Add\t5 mL "
         (RawSpan(0, 5, "A", "reject"), Span(1, 4, "A", "reject")),  # trimmed
         (RawSpan(5, 10, "A", place=("a.ann", 3)), Span(5, 9, "A", None, "a.ann", 3)),
         *((RawSpan(1, 4, "A", verdict), Span(1, 4, "A", "ignore")) for verdict in ("skip", 1, [], "ignore", False)),
-        (RawSpan(4, 5, "A"), Unusable("A", "A 4 5")),  # white space alone
-        (RawSpan(9, 11, "A"), Unusable("A", "A 9 11")),
-        (RawSpan(4, 4, "A"), Unusable("A", "A 4 4")),
-        (RawSpan(-1, 4, "A"), Unusable("A", "A -1 4")),
-        (RawSpan(True, 4, "A"), Unusable("A", "A True 4")),
-        (RawSpan(1.5, 4, "A", "accept"), Unusable("A", "A 1.5 4", "accept")),
-        (RawSpan("1", "4", 7, 7), Unusable("7", "7 1 4", "ignore")),
-        (RawSpan(), Unusable("None", "None None None")),
+        (RawSpan(4, 5, "A"), Span(0, 0, "A", problem="A 4 5")),  # white space alone
+        (RawSpan(9, 11, "A"), Span(0, 0, "A", problem="A 9 11")),
+        (RawSpan(4, 4, "A"), Span(0, 0, "A", problem="A 4 4")),
+        (RawSpan(-1, 4, "A"), Span(0, 0, "A", problem="A -1 4")),
+        (RawSpan(True, 4, "A"), Span(0, 0, "A", problem="A True 4")),
+        (RawSpan(1.5, 4, "A", "accept"), Span(0, 0, "A", "accept", problem="A 1.5 4")),
+        (RawSpan("1", "4", 7, 7), Span(0, 0, "7", "ignore", problem="7 1 4")),
+        (RawSpan(), Span(0, 0, "None", problem="None None None")),
     ],
 )
 def test_a_span_is_trimmed_and_one_that_cannot_be_used_costs_itself(raw, span):
@@ -57,7 +57,7 @@ def test_labels_are_renamed_once_and_keep_their_old_names():
     task = clean(1, TEXT, [RawSpan(1, 4, "A"), RawSpan(1, 4, "B"), RawSpan(0, 0, "A"), RawSpan(1, 4, "C")])
     renamed = rename_labels(task, {"A": "B", "B": "A"})
     assert [(span.label, span.renamed) for span in renamed.spans] == [("B", "A"), ("A", "B"), ("C", "")]
-    assert renamed.unusable == (Unusable("B", "A 0 0", renamed="A"),)
+    assert renamed.unusable == (Span(0, 0, "B", renamed="A", problem="A 0 0"),)
     covered = clean(1, TEXT, uncovered={"A": "none", "C": "partial"})
     assert rename_labels(covered, {"A": "B"}).uncovered == {"B": "none", "C": "partial"}
     assert rename_labels(task, {}) is task

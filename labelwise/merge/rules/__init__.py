@@ -1,4 +1,4 @@
 """Decisions about one text: pure functions, and the policies that they follow.
 
-It imports corpus and datasets.
+It imports corpus, datasets and sources.
 """

@@ -1,4 +1,4 @@
-"""Answers: tasks with their data set and file; their order, and whether they count."""
+"""Answers, which are tasks with their data set and file: order them, and decide whether they count."""
 
 import re
 from collections import Counter
@@ -6,22 +6,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.annotations import Kind, Reason, Task
-from labelwise.datasets.declarations import DataSet, SourceFile
+from labelwise.annotations import Kind, Reason, Span, Task
+from labelwise.datasets.declarations import DataSet
+from labelwise.sources.files import SourceFile
 
 Offsets = tuple[int, int]
 Number = int  # of an answer among those about its text
-# How Prodigy names a session that nobody named: after its time.
+# Prodigy names an unnamed session after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 
 
 class Answer(NamedTuple):
     """A task with its place among the sources.
 
-    number (int): among the answers about the text, in the order of data sets, files and lines.
-    source (int): the number of its file, among all.
-    kind (str): what the data set is declared to be, or else what the task says.
-    who (tuple[str, str]): who answered; see `annotator`.
+    number (int): its number among the answers about the text, in the order of data sets, files and lines.
+    source (int): the number of its file among those of all data sets.
+    kind (str): that of the data set, if declared, or else that of the task.
+    who (tuple[str, str]): the annotator; see `annotator`.
     """
 
     number: Number
@@ -37,26 +38,25 @@ class Answer(NamedTuple):
         """Path and line."""
         return f"{self.file.path}:{self.task.line}"
 
-    def verdict(self, span: int) -> str:
-        """Return the verdict on a span, by its position: its own, or else that of the answer."""
-        given = self.task.spans[span].verdict
-        return given or (self.task.answer if self.kind == "binary" else "accept")
+    def verdict(self, span: Span) -> str:
+        """Return the verdict on a span: its own, or else that of the answer."""
+        return span.verdict or (self.task.answer if self.kind == "binary" else "accept")
 
 
 def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, source: int = 0) -> Answer:
-    """Convert a task to an answer: its kind, and who gave it, are as its data set declares."""
+    """Convert a task to an answer, whose kind and annotator are as its data set declares."""
     kind = task.kind if dataset.kind == "auto" else dataset.kind
     return Answer(number, task, dataset, file, source, kind, annotator(task.who, dataset))
 
 
 def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
-    """Name who answered: one person in all data sets, or a name within a data set, which follows.
+    """Identify an annotator: a person in all data sets, or a name with the data set in which it is known.
 
-    name (str): that of the annotator or of the session, as an answer has it; empty if it has none.
+    name (str): that of the annotator or of the session in an answer; empty without.
 
-    Prodigy's session `ann` of the data set `person` is `person-ann`: the person is ann. A number, as Label Studio and
-    doccano give it, is a name within its data set, as each server counts from 1. So is no name at all: answers that
-    nobody has signed are one annotator's. A declaration may name the person that either stands for.
+    Prodigy's session `ann` of the data set `person` is `person-ann`: the person is ann. Numbers, which Label Studio and
+    doccano use, are known in their data set, as each server counts from 1. Answers without a name are one annotator's
+    in each data set. A declaration can name the person in both cases.
     """
     name = name.removeprefix(f"{dataset.database or dataset.name}-")
     name = "" if UNNAMED.search(name) else name
@@ -66,25 +66,26 @@ def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
 
 
 def by_time(answers: Iterable[Answer]) -> list[Answer]:
-    """Sort answers from the earliest to the latest: by their times, if all have one, then by source and line."""
+    """Sort answers from the earliest to the latest: by time, if all have one, then by source and line."""
     group = list(answers)
     timed = all(answer.task.when is not None for answer in group)
     return sorted(group, key=lambda answer: (timed and answer.task.when, answer.source, answer.task.line))
 
 
 def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number], set[Number]]:
-    """Find the answers that the latest one, in another file of their data set, supersedes.
+    """Find the answers that a later one, in another file of their data set, supersedes.
 
-    In one of its files an annotator answered a question last, be it by `ignore`: that one counts. A complete task asks
-    about the text, a binary one about its spans.
+    An annotator's last answer to a question counts, even an `ignore`, wherever it is. A complete task asks about the
+    text, a binary one about its spans.
 
-    RETURNS (tuple): the latest answer to the question of each superseded one; and the latest answers of all, where the
-        times and the order of the files disagree.
+    RETURNS (tuple): the answer that counts instead of each superseded one; and the latest answers, if times and the
+        order of files disagree on them.
     """
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
         if len(answer.dataset.files) > 1 and left_out(answer) in (None, Reason.IGNORED):
-            about = str(spans_asked(answer)) if answer.kind == "binary" else ""
+            spans = [(span.start, span.end, span.label) for span in answer.task.all_spans]
+            about = str(spans) if answer.kind == "binary" else ""
             asked.setdefault((answer.dataset.name, *answer.who, answer.kind, about), []).append(answer)
     superseded, out_of_order = {}, set()
     for group in asked.values():
@@ -96,20 +97,12 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
     return superseded, out_of_order
 
 
-def spans_asked(answer: Answer) -> list[tuple[object, ...]]:
-    """List the spans that a binary answer is about, as one knows them."""
-    return [
-        *((span.start, span.end, span.label) for span in answer.task.spans),
-        *((0, 0, one.label) for one in answer.task.unusable),
-    ]
-
-
 def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
-    """Find the answers that another one repeats, as a copy of a data set has them, each with the one that counts.
+    """Find the answers that repeat another one, as in a copy of a data set, each with the one that counts.
 
-    They have a time, and are equal in it, in their spans, and in the annotator or session that they name; and the one
-    that is kept covers all of their labels. Without the latter, an empty answer may be to another question. It is kept
-    in the data set with the latest answer about the text, as the others are earlier copies; or else in the first.
+    They have the same time, spans, and annotator or session; and the one that counts covers all of their labels, since
+    an empty answer could be to another question. It is that of the data set with the latest answer about the text, as
+    the others are earlier copies; or else of the first.
     """
     known: dict[tuple[object, ...], list[Answer]] = {}
     latest: dict[str, float] = {}
@@ -118,12 +111,7 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
     for answer in timed if len(times) < len(timed) else ():
         task = answer.task
         if (time := task.when) is not None:
-            spans = sorted(
-                (
-                    *(str((span.start, span.end, span.label, span.verdict)) for span in task.spans),
-                    *(str((0, 0, one.label, one.verdict)) for one in task.unusable),
-                )
-            )
+            spans = sorted(str((span.start, span.end, span.label, span.verdict)) for span in task.all_spans)
             known.setdefault((answer.kind, task.answer, time, task.who, *spans), []).append(answer)
             latest[answer.dataset.name] = max(time, latest.get(answer.dataset.name, time))
     repeated = {}
@@ -142,7 +130,7 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
 
 
 def asked_labels(answer: Answer) -> Sequence[str]:
-    """List the labels of its data set that a complete answer says something about."""
+    """List the labels of its data set that a complete answer is about."""
     labels, uncovered = answer.dataset.labels, answer.task.uncovered
     return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 
@@ -157,9 +145,9 @@ def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
 
 
 def left_out(answer: Answer) -> Reason | None:
-    """Return why an answer is dropped, whatever the others are; None if it may count.
+    """Return the reason to drop an answer, whatever the others are; None if it may count.
 
-    An exported prediction that nobody has saved is none: Prodigy gives a time to saved ones.
+    An exported prediction without a time is dropped: Prodigy gives a time to saved ones.
     """
     task = answer.task
     if task.predicted and task.when is None:
@@ -174,7 +162,7 @@ def left_out(answer: Answer) -> Reason | None:
 def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:
     """Find the labels for which each answer is its annotator's latest accepted one, if there are several annotators.
 
-    It is the annotator's own work alone: what another annotator's answer superseded was annotated all the same.
+    Other annotators' answers don't matter, even if they supersede it.
     """
     given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
     for answer in answers if len(answers) > 1 else ():

@@ -1,4 +1,4 @@
-"""Claims: who asserts a span, and what becomes of each span that was read."""
+"""Claims, which assert or reject a span, and the outcomes of rows and spans."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,16 +18,16 @@ class Claim(NamedTuple):
     verdict: str
 
 
-Claims = Sequence[Claim]  # of one span: the first carries the outcome, the rest are duplicates
+Claims = Sequence[Claim]  # those of one span: the first carries the outcome, the rest are duplicates
 Spans = dict[SpanKey, Claims]
 
 
 class SpanOutcome(NamedTuple):
-    """What became of a span.
+    """The outcome of a span.
 
-    winner (SpanRef | None): the one that counts instead.
+    winner (SpanRef | None): the span that counts instead.
     realigned (bool): it was expanded or contracted to whole tokens.
-    learnt (bool): it isn't an entity, but a head for its label learns it as well: it overlaps other labels alone.
+    learnt (bool): it isn't an entity, but overlaps only other labels, so that a head for its label learns it.
     """
 
     reason: Reason
@@ -38,11 +38,11 @@ class SpanOutcome(NamedTuple):
 
 
 class RowOutcome(NamedTuple):
-    """What became of a row.
+    """The outcome of a row.
 
     winner (Number | None): the answer that counts instead.
     covered (Sequence[str]): the labels for which it counts.
-    superseded (dict): the labels for which another answer counts, each with that; None if it isn't just one.
+    superseded (dict): the labels for which another answer counts, each with that answer; None if there are several.
     """
 
     reason: Reason
@@ -53,31 +53,31 @@ class RowOutcome(NamedTuple):
 
 Rows = dict[Number, RowOutcome]
 Outcomes = dict[SpanRef, SpanOutcome]
-# Of spans in rows that are dropped.
+# The outcomes of spans in dropped rows.
 INSIDE = {reason: Reason(f"in {reason} task") for reason in Reason if f"in {reason} task" in {*Reason}}
 
 
 def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[SpanKey, Claim]]]:
-    """Assign an outcome to the spans of an answer that can't be used, whatever others say, and list the others."""
+    """Return the outcomes of the unusable spans of an answer, and the claims of the others."""
     number, task = answer.number, answer.task
     lost: Outcomes = {}
     if row.reason != Reason.MERGED:
         inside = SpanOutcome(INSIDE[row.reason])
-        return {(number, place): inside for place in range(len(task.spans) + len(task.unusable))}, []
+        return {(number, place): inside for place in range(len(task.all_spans))}, []
     claims = []
-    for place, span in enumerate(task.spans):
-        verdict = answer.verdict(place)
+    for place, span in enumerate(task.all_spans):
+        verdict = answer.verdict(span)
         if outcome := _why_unusable(answer, span, row, verdict):
             lost[number, place] = outcome
         else:
             claims.append(((span.start, span.end, span.label), Claim(answer, (number, place), verdict)))
-    for place, one in enumerate(task.unusable, len(task.spans)):
-        lost[number, place] = SpanOutcome(Reason.INVALID, one.detail)
     return lost, claims
 
 
 def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> SpanOutcome | None:
     label = span.label
+    if span.problem:
+        return SpanOutcome(Reason.INVALID, span.problem)
     if label not in answer.dataset.labels:
         return SpanOutcome(Reason.UNDECLARED, label)
     if answer.task.uncovered.get(label) == "none":
@@ -89,12 +89,12 @@ def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> 
 
 
 def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:
-    """Assign the outcome to the first claim; the others repeat it."""
+    """Return the outcomes of all claims of a span: the first has its outcome, and the others are duplicates."""
     return {claims[0].span: first} | duplicates_of(claims)
 
 
 def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcomes of all claims but the first: they repeat it."""
+    """Return the outcomes of all claims of a span but the first."""
     return {claim.span: SpanOutcome(Reason.DUPLICATE, "", claims[0].span) for claim in claims[1:]}
 
 

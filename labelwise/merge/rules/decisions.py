@@ -1,11 +1,11 @@
-"""Decisions: somebody looked at a span, and said whether gold is wrong there. They win over all answers.
+"""Apply decisions, in which somebody said whether gold is wrong at a span. They override all answers.
 
-1. A decision is made from a data set's answer about a text, for one label, as it was then: if no answer of it that
-   counts has the same spans any more, the decision is superseded.
+1. A decision is based on a data set's answer about a text, for one label: if no answer of the data set that counts has
+   the same spans any more, the decision is superseded.
 2. A decision is about the span that it removes, or else about the one that it adds. Of several about the same span of
-   the same answer the last counts.
-3. Where gold is wrong, the decisions of all data sets are followed in their order: what one removes isn't gold, whoever
-   marked it, what it adds is gold, and all else stays as it is.
+   the same answer, the last counts.
+3. If gold is wrong, the decisions of all data sets are followed in order: a removed span isn't gold, whoever marked it,
+   an added one is, and all others stay.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Chain = tuple[str, str, str]
 
 
 class Judged(NamedTuple):
-    """A decision, and what became of it."""
+    """A decision, and its outcome."""
 
     row: DecisionRow
     decision: Decision
@@ -31,10 +31,10 @@ class Judged(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a decision makes of a span.
+    """The change that a decision makes to a span.
 
     row (int): the position of the decision among those about the text.
-    answer (Answer | None): the one by which the span is gold; None if it isn't gold.
+    answer (Answer | None): the answer to which the span is added; None if it is removed.
     """
 
     row: int
@@ -44,11 +44,11 @@ class Change(NamedTuple):
 def judge(
     rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]
 ) -> tuple[list[Judged], Mapping[SpanKey, Change]]:
-    """Find out what becomes of the decisions about a text.
+    """Judge the decisions about a text.
 
     rows (Sequence[DecisionRow]): those that have a decision, in order.
     answers (Iterable[Answer]): those that count.
-    RETURNS (tuple): each decision with its outcome, and the spans that are decided.
+    RETURNS (tuple): each decision with its outcome, and the changes of spans.
     """
     if not rows:
         return [], {}
@@ -83,7 +83,7 @@ def _chain(decision: Decision) -> Chain:
 
 
 def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
-    """Return the outcome of a decision that can't be followed, and a remedy; None if it can."""
+    """Return the outcome of a decision that can't be followed, with a remedy; None if it can be."""
     if _chain(decision) not in found:
         detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
         return Reason.SUPERSEDED_DECISION, detail

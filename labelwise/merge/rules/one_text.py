@@ -1,22 +1,21 @@
-"""Merge the answers about one text into one annotation: pure functions, nothing is read, written or changed here.
+"""Merge the answers about one text into one annotation, by pure functions.
 
-1. A row is dropped, and only counted, if its answer is `ignore` or unknown, or if it comes from an interface that isn't
-   for spans, or from a data set that declares another split than the text's; or if another file of its data set has a
-   later answer of the annotator's (with `duplicates: latest`), or another row has the same answer.
-2. Complete tasks: where one person answered for a label more than once, in whichever data sets, the `duplicates` policy
-   decides. If the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, the text is
-   complete for the labels of the data set, and its spans are accepted.
-   So it is for the labels that the data set declares `absent` from its texts.
-   Where several annotators answered for a label, the `annotators` policy decides which of their spans stand.
-3. Binary tasks judge single spans; where a data set judged the same span twice, the `duplicates` policy decides.
-   A text judged for a label is `partial` for it, unless it is complete.
-4. Of a data set's verdicts on a span, accepted and rejected, the `duplicates` policy decides, too; a span accepted by
-   one data set and rejected by another is for the `conflicts` policy.
-5. Decisions change single spans of all that: see `decisions`.
-6. Every row and every span is given one outcome, or is among the accepted or rejected ones that `to_doc` gives one.
+1. A row is dropped, and only counted, if its answer is `ignore` or unknown; if it comes from an interface that isn't
+   for spans, or from a data set that declares another split than the text's; if another file of its data set has a
+   later answer of the annotator's (with `duplicates: latest`); or if another row has the same answer.
+2. Complete tasks: if one person answered for a label more than once, in any data sets, the `duplicates` policy decides.
+   If the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, its spans are
+   accepted, and the text is complete for the labels of the data set, and for those that it declares `absent`.
+   If several annotators answered for a label, the `annotators` policy decides which of their spans stand.
+3. Binary tasks judge single spans; if a data set judged the same span twice, the `duplicates` policy decides.
+   A text with judged spans of a label is `partial` for it, unless it is complete.
+4. The `duplicates` policy also decides between a data set's own accept and reject of a span; the `conflicts` policy
+   decides if one data set accepts it, and another rejects it.
+5. Decisions change single spans of the result: see `decisions`.
+6. Every row and span gets one outcome here, or, if it is among the accepted and the rejected spans, in `to_doc`.
 
-How far annotators agree is a query of the outcomes: see `corpus.agreement`. Overlaps and token boundaries aren't
-decided here: see `to_doc`.
+`to_doc` decides about overlaps and token boundaries. The agreement of annotators is a query of the outcomes: see
+`corpus.agreement`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,16 +51,16 @@ from labelwise.merge.rules.settle import decide, settle, vote
 
 
 class Merged(NamedTuple):
-    """The merged annotation of one text, and what became of everything that was said of it.
+    """The merged annotation of one text, with the outcomes of its rows and spans.
 
-    doc (str): the document that the text is; empty if no answer names one.
-    coverage (dict[str, str]): "complete" or "partial" by label; neither for a label that isn't in it.
-    gold, rejected (dict): the spans that count, sorted, each with those who assert it.
+    doc (str): the name of the document; empty if no answer has one.
+    coverage (dict[str, str]): "complete" or "partial", by label; a label without either isn't in it.
+    gold, rejected (dict): the spans that count, sorted, each with its claims.
     datasets (list[str]): those with an answer that counts.
     rows (dict): the outcome of each answer.
-    spans (dict): the outcome of each span but the first of each claim in gold and rejected: `to_doc` gives these one.
+    spans (dict): the outcome of each span, without the first claim of each in gold and rejected: see `to_doc`.
     judged (list[Judged]): the decisions about the text.
-    versions (dict): the labels for which an answer is its annotator's latest work, where others annotated them, too.
+    versions (dict): the labels for which an answer is its annotator's latest work, if others annotated them, too.
     out_of_order (set): answers that are the latest by their times, though another file is declared as a later export.
     """
 
@@ -87,10 +86,9 @@ def merge_text(
 ) -> Merged:
     """Merge all answers about one text, in the order of the data sets.
 
-    split (str | None): the split that a data set declares for the text; answers of data sets that declare another one
-        don't count.
+    split (str | None): the declared split of the text; answers of data sets that declare another one don't count.
     decisions (Sequence[DecisionRow]): those about the text, in order.
-    RAISES (InputError): a policy is "error" and there is something to decide.
+    RAISES (InputError): a policy is "error", and met its case.
     """
     rows, out_of_order = _leave_out(answers, split, policies)
     people: dict[tuple[str, str], list[Answer]] = {}
@@ -157,7 +155,7 @@ def merge_text(
 
 
 def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policies) -> tuple[Rows, set[Number]]:
-    """Find the answers that are dropped, and those whose times contradict the order of files."""
+    """Return the outcomes of dropped answers, and the answers whose times contradict the order of files."""
     able = [answer for answer in answers if not left_out(answer)]
     fitting = {answer.number: answer for answer in able if split is None or answer.dataset.split in ("auto", split)}
     repeated = repeated_answers(fitting.values())
@@ -212,7 +210,7 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
 def _choose_judgements(
     group: Sequence[Answer], claims: Iterable[tuple[SpanKey, Claim]], policies: Policies
 ) -> tuple[list[tuple[SpanKey, Claim]], Outcomes]:
-    """Choose among a data set's verdicts on each span; with `union`, an accept and a reject may both stand."""
+    """Choose among a data set's verdicts on each span; with `union`, an accept and a reject can both stand."""
     numbers = {answer.number for answer in group}
     by_span: dict[SpanKey, list[Claim]] = {}
     for key, claim in claims:
@@ -237,7 +235,7 @@ def _choose_judgements(
 
 
 def _cover(complete: Sequence[Answer], judgements: Iterable[tuple[SpanKey, Claim]], rows: Rows) -> dict[str, str]:
-    """Find the labels that a text is complete or partial for; those that are absent from a data set are complete."""
+    """Return the state of each label that a text is complete or partial for; labels declared absent are complete."""
     states = [
         (label, answer.task.uncovered.get(label, "complete"))
         for answer in complete

@@ -1,6 +1,6 @@
-"""What to do where annotations disagree: each policy is a function, chosen by its name.
+"""Decide where annotations disagree: each value of a policy is a function.
 
-Those that need tokens, `overlap` and `alignment`, are applied in `to_doc`.
+`to_doc` applies those that need tokens, `overlap` and `alignment`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,20 +27,20 @@ Unmarked = Literal["missing", "outside"]
 class Policies(msgspec.Struct, frozen=True):
     """What to do where annotations disagree; the first value of each is the default.
 
-    duplicates (str): a person answered a text for a label more than once, in whichever data sets (without a name, in
-        one data set), or a data set judged a span so: the "latest" answer by time, where all have one, or else by data
+    duplicates (str): a person answered a text for a label more than once, in any data sets (without a name, in one data
+        set), or a data set judged a span more than once: the "latest" answer by time, if all have one, or else by data
         set, file and line; the "union" of the accepted ones; an "error".
-    annotators (str): several annotators answered for a label on a text: a span stands that "half" of them marked, or
-        "all"; the "union" of what they marked; or names, separated by commas: the first of these who is there decides.
-        See `votes`.
+    annotators (str): several annotators answered for a label on a text: a span stands if "half" of them marked it, or
+        "all"; the "union" of their spans; or names, separated by commas: the first of these who answered decides. See
+        `votes`.
     conflicts (str): a span accepted by one data set and rejected by another.
-    overlap (str): accepted spans that overlap, where only one can be an entity: the "longest" in characters, then the
+    overlap (str): accepted spans that overlap, of which one can be an entity: the "longest" in characters, then the
         label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
         then the longer; an "error".
-    coverage (str): what unmarked tokens mean on a text that isn't complete for all labels: "by-label", what is known
-        of each label, with missing values in the entities; "drop" the text from train; "outside" any entity.
-    alignment (str): an accepted span that doesn't fall on token boundaries: "drop" it from the entities, "expand" it to
-        whole tokens, "contract" it to them, or an "error".
+    coverage (str): the meaning of unmarked tokens in a text that isn't complete for all labels: "by-label", unknown for
+        the other labels, with missing values in the entities; "drop" the text from train; "outside" any entity.
+    alignment (str): an accepted span that isn't on token boundaries: "drop" it from the entities, "expand" or
+        "contract" it to whole tokens, or an "error".
     """
 
     duplicates: Duplicates = "latest"
@@ -51,10 +51,7 @@ class Policies(msgspec.Struct, frozen=True):
     alignment: Alignment = "drop"
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        RAISES (InputError): there is no such value.
-        """
+        """Refuse values that no policy has."""
         check_choices(self)
 
 
@@ -64,15 +61,12 @@ def latest(group: Sequence[Answer]) -> list[Answer]:
 
 
 def union(group: Sequence[Answer]) -> list[Answer]:
-    """Keep all of a person's accepted answers about a text; if there is none, the latest."""
+    """Keep all of a person's accepted answers about a text; without any, the latest."""
     return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
 
 
 def only(group: Sequence[Answer]) -> list[Answer]:
-    """Allow one answer of a person about a text.
-
-    RAISES (InputError): there are more.
-    """
+    """Refuse several answers of a person about a text."""
     if len(group) > 1:
         places = ", ".join(answer.place for answer in group)
         names = " and ".join(dict.fromkeys(repr(answer.dataset.name) for answer in group))
@@ -84,10 +78,10 @@ DUPLICATES = {"latest": latest, "union": union, "error": only}
 
 
 def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
-    """Choose among a person's answers: first by the policy of each data set that has its own, then among the rest.
+    """Choose among a person's answers: first by the own policies of data sets, then among the rest.
 
-    policy (str): of all others. Where it keeps the latest answer, and that is of a data set with its own policy, what
-        this has chosen counts.
+    policy (str): the policy among the rest. If it keeps an answer of a data set with a policy of its own, all answers
+        that this has chosen count.
     """
     own: dict[str, list[Answer]] = {}
     for answer in group:
@@ -116,7 +110,7 @@ def everybody(annotators: int) -> float:
 
 
 def nobody(annotators: int) -> float:
-    """Ask for no agreement: what each annotator marked stands as it is."""
+    """Ask for no agreement: all spans stand."""
     return 0
 
 
@@ -129,10 +123,7 @@ def names_in(annotators: str) -> list[str]:
 
 
 def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
-    """List the names of a value of `annotators` that nobody has who answered.
-
-    RAISES (InputError): all of them are.
-    """
+    """List the names in a value of `annotators` that no annotator has; refuse a value if no name is known."""
     names = names_in(annotators)
     unknown = [name for name in names if name not in known]
     if names and unknown == names:
@@ -181,7 +172,7 @@ def no_entities(split: Split) -> Unmarked | None:
     return "outside"
 
 
-# For a text that isn't complete for all labels: what its unmarked tokens are; None leaves it out of the corpus.
+# The value of unmarked tokens in a text that isn't complete for all labels; None leaves it out of the corpus.
 COVERAGE = {"by-label": missing_values, "drop": no_training, "outside": no_entities}
 
 
@@ -205,10 +196,7 @@ def contract(doc: Doc, key: SpanKey) -> Span | None:
 
 
 def refuse(doc: Doc, key: SpanKey) -> None:
-    """Return no span, and allow no Doc either.
-
-    RAISES (InputError): always.
-    """
+    """Refuse the span, and its text."""
     around = doc.char_span(*key, alignment_mode="expand")
     raise InputError(
         f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
@@ -216,7 +204,7 @@ def refuse(doc: Doc, key: SpanKey) -> None:
     )
 
 
-# For spans that don't fall on token boundaries.
+# For spans that aren't on token boundaries.
 ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
     "drop": drop,
     "expand": expand,
@@ -225,12 +213,12 @@ ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
 }
 
 
-Tokens = tuple[int, int]  # the first of a span, and the one behind it
+Tokens = tuple[int, int]  # start and end, the end exclusive
 Rank = Callable[[SpanKey], tuple[int, ...]]
 
 
 class Flat(NamedTuple):
-    """Spans that don't overlap, and each other one with one of these that it overlaps."""
+    """Spans that don't overlap, and the others, each with a kept one that it overlaps."""
 
     kept: list[SpanKey]
     lost: list[tuple[SpanKey, SpanKey]]
@@ -263,10 +251,7 @@ def keep_declared_first(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) 
 
 
 def allow_no_overlap(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
-    """Keep all spans.
-
-    RAISES (InputError): two overlap.
-    """
+    """Refuse spans that overlap."""
     flat = keep_longest(spans, labels)
     if flat.lost:
         loser, winner = flat.lost[0]

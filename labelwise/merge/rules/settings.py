@@ -1,4 +1,4 @@
-"""The settings of a merge: all that the corpus depends on besides the data."""
+"""The settings of a merge: everything that the corpus depends on besides the data."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -12,20 +12,20 @@ from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_n
 from labelwise.merge.rules.policies import Policies
 
 NearDuplicates = Literal["report", "group", "off"]
-NAMES = {"no": "nb"}  # codes of languages that have another one in spaCy
-MAX_WORDS = 1_000_000  # that a tokenizer sees: to make it takes 0.2 seconds, and these words some 20
+NAMES = {"no": "nb"}  # codes of languages that spaCy calls otherwise
+MAX_WORDS = 1_000_000  # that a tokenizer sees, in about 20 seconds; making a new one takes 0.2
 
 
 class Settings(Policies, frozen=True):
-    """All that the result depends on besides the data: the sections `merge` and `tokenizer` of project.yml.
+    """The sections `merge` and `tokenizer` of project.yml.
 
     dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
     split_salt (str): another salt gives another split.
-    split_by (str): a key of the tasks' `meta`: texts that have the same value there go into the same split.
-    normalize (bool): all texts are changed to their normal form (see `normalize`).
-    near_duplicates (str): "report" texts that are nearly equal and in two splits, keep them in one split ("group"), or
-        don't look for them ("off").
-    near_similarity (float): how similar those are: below 0.5, most pairs are missed (see `near_duplicates`).
+    split_by (str): a key of the tasks' `meta`: texts with the same value go into the same split.
+    normalize (bool): change all texts to their normal form (see `normalize`).
+    near_duplicates (str): "report" nearly equal texts in two splits, keep them in one split ("group"), or don't look
+        for them ("off").
+    near_similarity (float): the least similarity of these; below 0.5, most pairs are missed (see `near_duplicates`).
     docs_per_partition (int): the most texts in a partition, on average.
     """
 
@@ -41,10 +41,7 @@ class Settings(Policies, frozen=True):
     tokenizer: TokenizerRules = TokenizerRules()
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        RAISES (InputError): a number is out of its range, or there is no such value.
-        """
+        """Refuse values that no policy has, and numbers out of their range."""
         check_choices(self)
         if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):
             raise InputError(
@@ -65,10 +62,9 @@ def read_settings(project: Path | None) -> Settings:
 
 
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
-    """Make the settings' tokenizer, once per process, and anew once it has seen many words.
+    """Make the tokenizer once per process, and again when it has seen many words.
 
     spaCy's memory zones leak a few bytes a word (`pipeline.forgetting`); a new tokenizer frees them.
-    RAISES (InputError): what `make_nlp` raises.
     """
     given = settings.lang, msgspec.json.encode(settings.tokenizer)
     if _load(*given).words > MAX_WORDS:
@@ -79,7 +75,7 @@ def load_tokenizer(settings: Settings) -> LearningTokenizer:
 @lru_cache(maxsize=1)
 def _load(lang: str, rules: bytes) -> LearningTokenizer:
     nlp = make_nlp(lang, msgspec.json.decode(rules, type=TokenizerRules))
-    # A merge asks nothing of words but how they are written: their shapes, prefixes and the like take time and memory.
+    # A merge needs no shapes, prefixes and the like of words, which take time and memory.
     vocab: Any = nlp.vocab
     vocab.lex_attr_getters.clear()
     return LearningTokenizer(nlp)

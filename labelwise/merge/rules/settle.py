@@ -1,4 +1,4 @@
-"""Settle which spans of a text stand: by votes, by decisions, and between an accept and a reject."""
+"""Settle which spans of a text stand, by votes, by decisions, and between an accept and a reject."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ def vote(
     policies: Policies,
     decided: Mapping[SpanKey, Change],
 ) -> tuple[Spans, Outcomes]:
-    """Take out the accepted spans that too few of several annotators agree on, unless they are decided."""
+    """Remove the accepted spans that too few annotators agree on, unless a decision is about them."""
     voting: dict[str, list[Answer]] = {}
     for answer in complete:
         for label in rows[answer.number].covered:
@@ -41,9 +41,9 @@ def decide(
     decided: Mapping[SpanKey, Change],
     answers: int,
 ) -> tuple[Spans, Spans, Outcomes]:
-    """Add and remove the spans that are decided; where single spans are judged, one that is removed is rejected.
+    """Add and remove the spans of decisions; on a text with judged spans, a removed one becomes rejected.
 
-    answers (int): those about the text; decisions are numbered after them.
+    answers (int): the number of answers about the text, after which decisions are numbered.
     """
     accepted, rejected = dict(accepted), dict(rejected)
     lost: Outcomes = {}
@@ -85,10 +85,7 @@ def settle(
 
 
 def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims, Claims, Outcomes]:
-    """Take back the verdicts on a span that a later, opposite one of the same data set supersedes.
-
-    RAISES (InputError): the policy is "error".
-    """
+    """Remove the verdicts on a span that a later, opposite one of the same data set supersedes."""
     lost: Outcomes = {}
     for name in sorted({*names_of(yes)} & {*names_of(no)}):
         given = [claim for claim in (*yes, *no) if claim.answer.dataset.name == name]
@@ -99,13 +96,11 @@ def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims,
             only([claim.answer for claim in given])
         last = by_time(claim.answer for claim in given)[-1]
         latest = next(claim.span for claim in given if claim.answer is last)
-
-        def stay(claims: Claims, name: str = name, last: Answer = last) -> Claims:
-            """Keep the claims of other data sets, and all of them if the latest answer is among them."""
-            others = [claim for claim in claims if claim.answer.dataset.name != name]
-            return claims if any(claim.answer is last for claim in claims) else others
-
-        yes, no = stay(yes), stay(no)
+        sides = []
+        for claims in (yes, no):
+            has_last = any(claim.answer is last for claim in claims)
+            sides.append(claims if has_last else [one for one in claims if one.answer.dataset.name != name])
+        yes, no = sides
         kept = {claim.span for claim in (*yes, *no)}
         lost |= {c.span: SpanOutcome(Reason.SUPERSEDED, "", latest) for c in given if c.span not in kept}
     return yes, no, lost

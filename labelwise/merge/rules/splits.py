@@ -1,4 +1,4 @@
-"""Which split a text belongs to: the one that its data sets declare, or else one chosen by a hash."""
+"""Choose the split of a text: the one that its data sets declare, or else one by a hash."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from labelwise.merge.rules.settings import Settings
 
 
 class SplitGroup(NamedTuple):
-    """Nearly equal texts, which stay in one split: the key that it is hashed from, or the split that one declares."""
+    """A group of nearly equal texts, which stay in one split: the key to hash, or the declared split."""
 
     unit: bytes
     declared: Split | None
@@ -22,15 +22,10 @@ def declared_split(answers: Sequence[Answer]) -> Split | None:
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
-def value_of_meta(answers: Sequence[Answer], key: str) -> str | None:
-    """Return a text's value for a key of its tasks' `meta`: the least, if it has several; None if it has none."""
-    return min((answer.task.meta[key] for answer in answers if key in answer.task.meta), default=None)
-
-
 def hashed_split(unit: str, settings: Settings) -> Split:
     """Choose a split by a hash of the salt and a unit, the text's key or its value of `split_by`.
 
-    So a text never moves when others are added.
+    Adding texts never moves others.
     """
     digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") / 2**64

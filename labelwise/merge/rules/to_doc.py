@@ -1,4 +1,4 @@
-"""Turn a merged annotation into a Doc: the only place where token boundaries and overlaps are decided, by policies.
+"""Turn a merged annotation into a Doc, by the policies on token boundaries and overlaps.
 
 See `annotation` for the content of the Doc.
 """
@@ -18,14 +18,14 @@ from labelwise.merge.rules.claims import SpanOutcome, SpanRef, names_of
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Tokens, Unmarked
 
-Aligned = Mapping[SpanKey, Tokens]  # by the offsets that were annotated
+Aligned = Mapping[SpanKey, Tokens]  # by annotated offsets
 AN_ENTITY, NO_BOUNDARY = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.NO_BOUNDARY)
 
 
 class Projection(NamedTuple):
-    """A Doc as it is stored, and what became of the spans that count.
+    """A Doc as it is stored, and the outcomes of the spans that count.
 
-    starts, ends (list[int]): of its tokens, in characters.
+    starts, ends (list[int]): those of its tokens, in characters.
     spans (dict): the outcome of the first claim of each accepted and each rejected span.
     """
 
@@ -42,8 +42,8 @@ def to_doc(
 
     tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
-    unmarked (str): what the tokens are that are in no span.
-    RAISES (InputError): a policy is "error" and there is something to decide.
+    unmarked (str): the value of tokens outside all spans.
+    RAISES (InputError): a policy is "error", and met its case.
     """
     doc = tokenize(merged.text)
     tokens = doc.to_array([ORTH, SPACY, IDX, LENGTH])
@@ -64,7 +64,7 @@ def to_doc(
     names = {label: strings.add(label) for label in labels}
     iob = np.full(len(doc), OUTSIDE if unmarked == "outside" else MISSING, np.uint64)
     types = np.zeros(len(doc), np.uint64)
-    for key in merged.gold.keys() - aligned.keys():  # tokens that it touches aren't known to be outside
+    for key in merged.gold.keys() - aligned.keys():  # the tokens that it touches may be in an entity
         for token in doc.char_span(*key, alignment_mode="expand") or ():
             iob[token.i] = MISSING
     for key in flat.kept:
@@ -72,6 +72,7 @@ def to_doc(
         iob[start:end] = INSIDE
         iob[start] = BEGIN
         types[start:end] = names[key[2]]
+    uncovered = missing_labels(merged.coverage, labels)
     stored = StoredDoc(
         words=tokens[:, 0],
         spaces=tokens[:, 1].astype(bool),
@@ -80,7 +81,13 @@ def to_doc(
         gold=[(*where, names[key[2]]) for key, where in aligned.items()],
         rejected=[(*where, names[key[2]]) for key, where in rejected.items()],
         strings=strings,
-        merged=_annotation(merged, labels),
+        merged=Annotation(
+            gold=[(*key, names_of(claims)) for key, claims in merged.gold.items()],
+            rejected=list(merged.rejected),
+            uncovered=dict(sorted(uncovered.items())),
+            datasets=merged.datasets if uncovered else [],
+            doc=merged.doc,
+        ),
     )
     moved = {key for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]}
     return Projection(stored, starts, ends, _outcomes(merged, aligned, dict(flat.lost), moved, rejected))
@@ -93,10 +100,10 @@ def _outcomes(
     moved: Collection[SpanKey],
     rejected: Collection[SpanKey],
 ) -> dict[SpanRef, SpanOutcome]:
-    """Return what became of each accepted and each rejected span.
+    """Return the outcome of each accepted and each rejected span.
 
-    winners (Mapping): of each span that overlaps an entity, that entity.
-    moved, rejected (Collection): spans that were realigned, and rejected ones that have token boundaries.
+    winners (Mapping): the entity that each other span overlaps.
+    moved, rejected (Collection): realigned spans, and rejected ones with token boundaries.
     """
     learnt = learnt_by_heads(aligned, winners) if winners else set()
     found: dict[SpanRef, SpanOutcome] = {}
@@ -111,28 +118,16 @@ def _outcomes(
     return found
 
 
-def _annotation(merged: Merged, labels: Sequence[str]) -> Annotation:
-    """Record what the Doc's tokens and spans can't say."""
-    uncovered = missing_labels(merged.coverage, labels)
-    return Annotation(
-        gold=[(*key, names_of(claims)) for key, claims in merged.gold.items()],
-        rejected=list(merged.rejected),
-        uncovered=dict(sorted(uncovered.items())),
-        datasets=merged.datasets if uncovered else [],
-        doc=merged.doc,
-    )
-
-
 def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
-    """Find the spans that a head for each label learns: where those of one label share a token, it learns one of them.
+    """Find the spans that a head for each label learns: of those of one label that share a token, it learns one.
 
-    That is the longest in tokens, of equally long ones the first, and of two in the same tokens the entity.
+    That is the longest in tokens; of equally long ones the first, and of two in the same tokens the entity.
 
-    losers (Collection): those that aren't entities.
+    losers (Collection): the spans that aren't entities.
     """
 
     def order(key: SpanKey) -> tuple[int, int, bool, SpanKey]:
-        """Put first what is learnt."""
+        """Sort learnt spans first."""
         start, end = spans[key]
         return start - end, start, key in losers, key
 
@@ -147,7 +142,7 @@ def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]
 
 
 def overlap_kind(one: SpanKey, other: SpanKey) -> Reason:
-    """Name the way two spans overlap: the same span (with two labels), nested, or crossing."""
+    """Classify the overlap of two spans: the same span (with two labels), nested, or crossing."""
     if one[:2] == other[:2]:
         return Reason.SAME_SPAN
     (start, end, _), (other_start, other_end, _) = one, other

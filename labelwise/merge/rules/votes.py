@@ -1,12 +1,12 @@
-"""Several annotators answered for a label on a text: which of their spans stand.
+"""Choose which spans stand if several annotators answered for a label on a text.
 
-1. Each annotator who accepted a complete task that covers the label has a vote, whatever the data set. Answers that
-   don't name who gave them are one annotator's in each data set. A reject is no vote, nor is a binary answer.
-2. If one of them is an adjudication (Prodigy's `review`, Label Studio's ground truth), the latest one decides alone.
-3. Spans that overlap, directly or by way of others, are one *candidate*: annotators who marked an entity with other
-   boundaries agree that it is there. It stands if as many of them as the policy asks for marked any of it.
-4. A candidate that stands has the boundaries that more than half of all chose, each if there are several; else those
-   that most chose; of equally many the longest, then the first, and others that don't overlap these.
+1. Each annotator who accepted a complete task that covers the label has a vote, in any data set. Answers without a name
+   are one annotator's in each data set. Rejects and binary answers aren't votes.
+2. If there are adjudications (Prodigy's `review`, Label Studio's ground truth), the latest one decides alone.
+3. Spans that overlap, directly or through others, are one *candidate*: annotators who marked an entity with other
+   boundaries agree that it exists. It stands if as many of them as the policy asks for marked any of its spans.
+4. A candidate that stands has all boundaries that more than half of the annotators chose; else those that most chose;
+   in a tie the longest, then the first, and others that don't overlap these.
 """
 
 from collections import Counter
@@ -19,10 +19,10 @@ from labelwise.merge.rules.policies import ANNOTATORS, half, names_in
 
 
 def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
-    """List the accepted spans that don't stand: all who accepted them have a vote, and too few others agree.
+    """List the accepted spans that don't stand, because only voters accepted them, and too few.
 
-    voting (Mapping): for each label the accepted complete answers that count.
-    accepted (Mapping): the spans of these.
+    voting (Mapping): the accepted complete answers that count, by label.
+    accepted (Mapping): their spans.
     policy (str): see `policies.Policies.annotators`.
     """
     lost: list[SpanKey] = []
@@ -42,8 +42,8 @@ def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, 
 def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offsets]:
     """Choose which spans of one label stand.
 
-    marked (Sequence): those of each annotator.
-    needed (float): the least number of annotators who must have marked any of a candidate; 0 if all spans stand.
+    marked (Sequence): the spans of each annotator.
+    needed (float): the least number of annotators who must have marked any span of a candidate; 0 if all spans stand.
     """
     times = Counter(offsets for spans in marked for offsets in spans)
     if not needed:

@@ -6,10 +6,11 @@ import pytest
 
 from labelwise.annotations import Span, Task
 from labelwise.base.errors import InputError
-from labelwise.datasets.declarations import DataSet, SourceFile
+from labelwise.datasets.declarations import DataSet
 from labelwise.merge.rules.answers import make_answer
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import Policies, choose_duplicates
+from labelwise.sources.files import SourceFile
 
 FILE = SourceFile(Path("a"), "a")
 A = DataSet(name="a", labels=("X",))
