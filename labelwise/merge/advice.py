@@ -10,6 +10,7 @@ from pathlib import Path
 
 from labelwise.annotations import Reason
 from labelwise.base.environment import command_line
+from labelwise.base.settings import encode_yaml
 from labelwise.base.text import counted, name_counts
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS
@@ -78,9 +79,10 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
     for one, other in combinations(ledger.labels, 2):
         if _simplified(one) == _simplified(other):
             less, more = sorted((one, other), key=lambda label: ledger.labels[label]["gold"])
+            entry = encode_yaml({"rename": {less: more}}).strip()
             yield ScoreWarning(
                 f"{less!r} and {more!r} may be one label: their names are nearly equal.",
-                f"If they are, add `rename: {{{less}: {more}}}` to the entries in datasets.yml that have {less!r}.",
+                f"If they are, add `{entry}` to the entries in datasets.yml that have {less!r}.",
             )
     tokenizer = load_tokenizer(settings).nlp
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(tokenizer):

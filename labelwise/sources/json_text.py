@@ -7,20 +7,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from labelwise.base.errors import InputError
 from labelwise.sources.files import open_file
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
+BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
+SHOWN = 12  # bytes of it
 # A string, or the quote of one whose end isn't read yet, or a sign that begins, separates or ends elements.
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
-def why_not_json(error: Exception) -> str:
-    """Explain why something isn't JSON."""
-    if "surrogate" in str(error):
-        return "a lone surrogate, such as \\ud83d: half of a character that was cut; delete it"
-    return str(error).removeprefix("JSON is malformed: ")
+def why_not_json(content: bytes | str) -> str:
+    """Explain why something isn't JSON, with the characters where it goes wrong."""
+    try:
+        msgspec.json.decode(content)
+    except UnicodeDecodeError as error:
+        return f"byte {error.object[error.start]:#x} isn't UTF-8; save the file as UTF-8"
+    except (msgspec.DecodeError, RecursionError) as error:
+        why = str(error).removeprefix("JSON is malformed: ")
+        if "surrogate" in why:
+            return "a lone surrogate, such as \\ud83d: half of a character that was cut; delete it"
+        if place := BYTE.search(why):
+            raw = content.encode("utf8", "backslashreplace") if isinstance(content, str) else content
+            why += f": {raw[int(place[1]) :][:SHOWN].decode('utf8', 'backslashreplace').strip()!r}"
+        return why
+    return "a part of it isn't JSON"
 
 
 def find_repeated(content: bytes) -> str:

@@ -168,8 +168,8 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
                 return (task_of(line, prodigys, how.offsets),)
         # Others are decoded again, with all of their keys.
         content = rewrite(msgspec.json.decode(row))
-    except DECODE_ERRORS as error:
-        return (Problem(line, Reason.BAD_JSON, why_not_json(error)),)
+    except DECODE_ERRORS:
+        return (Problem(line, Reason.BAD_JSON, why_not_json(row)),)
     if key := find_repeated(row):
         return (_repeated(line, key),)
     if not isinstance(content, dict):

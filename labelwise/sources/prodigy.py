@@ -70,8 +70,8 @@ def parse_prodigy(line: int, content: bytes | str, offsets: str = "") -> Found:
         row = _decode(content)
     except msgspec.ValidationError as error:
         return Problem(line, Reason.MALFORMED, str(error))
-    except DECODE_ERRORS as error:
-        return Problem(line, Reason.BAD_JSON, why_not_json(error))
+    except DECODE_ERRORS:
+        return Problem(line, Reason.BAD_JSON, why_not_json(content))
     return task_of(line, row, offsets)
 
 

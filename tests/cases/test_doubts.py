@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -282,6 +283,37 @@ def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
     assert "\n  one/0.ann:1  mention differs: 'T1\\tPER 0" in made.printed
     made = merge_folder(tmp_path, {}, section("brat", "expect_losses: true"))
     assert "can't be converted" in said(made)
+    made = merge_folder(tmp_path, {}, section("brat", "shifted: nearest"))
+    assert made.entities == {"PER": 40, "LOC": 40, "DATE": 40}
+
+
+def in_pieces(line: re.Match[str]) -> str:
+    """The first and the last letter of a span."""
+    return f"{line[1]} {int(line[1]) + 1};{int(line[2]) - 1} {line[2]}"
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda text, marks: (f"{'x' * 9} {text}", marks), "shifted: nearest"),
+        (lambda text, marks: (text, re.sub(r"(\d+) (\d+)\t.*", r"\1 \1", marks)), None),
+        (lambda text, marks: (text, re.sub(r"(\d+) (\d+)\t.*", in_pieces, marks)), "discontinuous: cover"),
+        (lambda text, marks: (text.replace("e", "\xe9").encode("cp1252"), marks), "encoding: cp1252"),
+    ],
+    ids=["shifted", "nothing helps", "pieces", "encoding"],
+)
+def test_the_line_that_may_help_is_named(tmp_path: Path, change: Any, line: str | None) -> None:
+    files = brats(("one", "PER LOC DATE"))
+    changed: dict[str, Any] = {}
+    for name, text in files.items():
+        if name.endswith(".txt"):
+            marks = name.replace(".txt", ".ann")
+            changed[name], changed[marks] = change(text, files[marks])
+    made = merge_folder(tmp_path, changed)
+    assert made.status == 1
+    assert [one for one in ("shifted: nearest", "encoding: cp1252", "discontinuous: cover") if one in made.printed] == (
+        [line] if line else []
+    )
 
 
 @pytest.mark.parametrize(

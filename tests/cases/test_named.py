@@ -62,6 +62,8 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("k.tsv", tags(("Noa", "B-PER", "B-X"), ("ran", "O", "O")), "columns 2 and 3 have tags"),
     ("l.zip", zipped(), "unpack it"),
     ("m.csv", "Noa,B-PER\n", "save the sheet as .tsv"),
+    ("n.jsonl", '{"text": "Noa", "spans": [], "score": NaN}\n', "invalid character (byte 38): 'NaN}"),
+    ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
 
 

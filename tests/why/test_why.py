@@ -98,7 +98,7 @@ def flat(text: str) -> str:
                 "      an equal span of another answer counts, once",
             ],
         ),
-        (6, ["  org.jsonl:6, data set org: bad JSON: object keys must be strings (byte 1)", "    correct the line"]),
+        (6, ["  org.jsonl:6, data set org: bad JSON: object keys must be strings (byte 1): 'oops'", "    correct the line"]),
         (7, ["    decided by `kind` of 'org' in datasets.yml, or the row's `_view_id` if that is auto"]),
     ],
 )
@@ -182,7 +182,7 @@ def test_problems_are_listed_with_data_set_place_reason_and_details(merged):
     assert last == "✔ 3 rows or spans"
     assert sorted(lines) == [
         "org\torg.jsonl:2\tundeclared label: PLACE",
-        "org\torg.jsonl:6\tbad JSON: object keys must be strings (byte 1)",
+        "org\torg.jsonl:6\tbad JSON: object keys must be strings (byte 1): 'oops'",
         "org\torg.jsonl:8\tinvalid: ORG 0 300",
     ]
 
