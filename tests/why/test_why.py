@@ -98,7 +98,13 @@ def flat(text: str) -> str:
                 "      an equal span of another answer counts, once",
             ],
         ),
-        (6, ["  org.jsonl:6, data set org: bad JSON: object keys must be strings (byte 1): 'oops'", "    correct the line"]),
+        (
+            6,
+            [
+                "  org.jsonl:6, data set org: bad JSON: object keys must be strings (byte 1): 'oops'",
+                "    correct the line",
+            ],
+        ),
         (7, ["    decided by `kind` of 'org' in datasets.yml, or the row's `_view_id` if that is auto"]),
     ],
 )
