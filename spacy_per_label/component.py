@@ -38,8 +38,7 @@ from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
 from spacy_per_label.known import get_known
 from spacy_per_label.loss import log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
-from spacy_per_label.prepared import PreparedText, prepare_text
-from spacy_per_label.targets import BEGINS, OUT, TAGS, targets_of
+from spacy_per_label.targets import BEGINS, OUT, TAGS, Learnable, PreparedText, prepare_text, targets_of
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
@@ -185,7 +184,7 @@ class PerLabelRecognizer(TrainablePipe):
 
     def update(
         self,
-        examples: Iterable[Example | PreparedText],
+        examples: Iterable[Learnable],
         *,
         drop: float = 0.0,
         sgd: Optimizer | None = None,
@@ -222,9 +221,7 @@ class PerLabelRecognizer(TrainablePipe):
     def _numbers(self) -> dict[str, int]:
         return {label: number for number, label in enumerate(self.labels)}
 
-    def get_loss(
-        self, examples: Iterable[Example | PreparedText], logits: list[Floats2d]
-    ) -> tuple[float, list[Floats2d]]:
+    def get_loss(self, examples: Iterable[Learnable], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the loss of logits, and its gradient; and remember which labels were shown what isn't an entity.
 
         RETURNS (tuple): the sum of the losses of all labels and tokens that are known, and the gradient of each doc.

@@ -25,7 +25,7 @@ with suppress(ImportError):  # it needs PyTorch
     import spacy_per_label.shim  # noqa: F401
 
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")  # these copy numpy's arrays to the device
-KERNELS = "maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"
+KERNELS = "get_dropout_mask maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"
 KERNELS += " reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum"
 CPU = NumpyOps(use_blis=False)
 # How often the computer waited for the device, the bytes that it copied there, and its seconds of the device's work.

@@ -1,7 +1,7 @@
 """Batches that another process prepares while a GPU computes, which would have to wait otherwise.
 
-The process reads the texts of the next steps, tokenizes them, and makes arrays of them (`spacy_per_label.prepared`),
-which training only joins and multiplies. What is learnt is the same, to the bit.
+The process reads the texts of the next steps, tokenizes them, and makes arrays of them (`PreparedText`), which training
+only joins and multiplies. What is learnt is the same, to the bit.
 """
 
 from collections import Counter, deque
@@ -25,8 +25,6 @@ from labelwise.train.training_config import TrainingConfig
 AHEAD = 3  # batches
 LOWEST = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 
-Ready = tuple[Batch, Counter[str]]  # with the counts of the corpus
-
 
 @contextmanager
 def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
@@ -47,23 +45,19 @@ def open_batches(training: Training) -> Iterator[Batch]:
 
     RAISES (InputError): that process was killed; what reading raises.
     """
-    nlp, corpus, settings = training.nlp, training.corpus, training.settings
-    state, ranks = training.state, training.ranks
+    corpus, settings, state, ranks = training.corpus, training.settings, training.state, training.ranks
     place = (settings["max_epochs"], state.epoch, state.batches, ranks.rank, ranks.count)
     read = partial(read_batches, corpus, settings["batcher"], *place)
-    prepare: Callable | None = getattr(nlp.get_pipe("ner"), "preparer", lambda: None)()
-    if not training.background or not prepare:
-        return read()
-    tokenizer = nlp.config.interpolate()["nlp"]["tokenizer"]
-    return _take_prepared(training.background, corpus, partial(_prepare, corpus, read, tokenizer, prepare))
-
-
-def _take_prepared(background: Executor, corpus: PartitionedCorpus, batches: Callable) -> Iterator[Batch]:
+    prepare = getattr(training.nlp.get_pipe("ner"), "preparer", lambda: None)()
+    if not ranks.background or not prepare:
+        yield from read()
+        return
+    tokenizer = training.nlp.config.interpolate()["nlp"]["tokenizer"]
     try:
-        background.submit(_begin, batches)
-        waiting = deque(background.submit(_take) for _ in range(AHEAD))
+        ranks.background.submit(_begin, partial(_prepare, corpus, read, tokenizer, prepare)).result()
+        waiting = deque(ranks.background.submit(_take) for _ in range(AHEAD))
         while ready := waiting.popleft().result():
-            waiting.append(background.submit(_take))
+            waiting.append(ranks.background.submit(_take))
             batch, corpus.counts = ready
             yield batch
     except BrokenExecutor as error:
@@ -73,21 +67,21 @@ def _take_prepared(background: Executor, corpus: PartitionedCorpus, batches: Cal
         ) from error
 
 
-_batches: Iterator[Ready] = iter(())  # in the other process, as all below
+_batches: Iterator[tuple[Batch, Counter[str]]]  # in the other process, as all below
 
 
-def _begin(batches: Callable[[], Iterator[Ready]]) -> None:
+def _begin(batches: Callable) -> None:
     global _batches  # noqa: PLW0603
     _batches = batches()
 
 
-def _take() -> Ready | None:
+def _take() -> tuple[Batch, Counter[str]] | None:
     return next(_batches, None)
 
 
 def _prepare(
     corpus: PartitionedCorpus, read: Callable[[], Iterator[Batch]], tokenizer: dict[str, Any], prepare: Callable
-) -> Iterator[Ready]:
+) -> Iterator[tuple[Batch, Counter[str]]]:
     lang, rules = read_tokenizer(corpus.path.parent / "tokenizer.json")
     nlp = make_nlp(lang, replace(rules, block=tokenizer))
     make_example = example_maker(nlp)

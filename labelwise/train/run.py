@@ -101,8 +101,9 @@ def train_pipeline(
     settings = read_settings(wanted)
     with open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
         if launched and launched.rank:
+            launched.background = background
             checkpoint, state = launched.all_gather_object(None)[0]
-            follow(wanted, None, checkpoint, state, launched, background)
+            follow(wanted, None, checkpoint, state, launched)
             return None
         with atomic_together(*outputs, folders=outputs[:1]) as written:
             prepared = prepare(wanted, settings, outputs, written, log)
@@ -168,7 +169,8 @@ def train(
     """
     nlp, state, checkpoint = prepared.nlp, prepared.state, prepared.checkpoint
     with all_ranks(wanted, prepared, launched) as ranks:
-        training = begin(Training(nlp, wanted.gpu_id, state, ranks, log, background), checkpoint)
+        ranks.background = background
+        training = begin(Training(nlp, wanted.gpu_id, state, ranks, log), checkpoint)
         strings = strings_of(wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         tell, close = training.settings["logger"](nlp, sys.stdout, sys.stderr)
         saver = CheckpointSaver(checkpoint)
@@ -234,14 +236,7 @@ def begin(training: Training, checkpoint: Path) -> Training:
     return training
 
 
-def follow(
-    wanted: TrainingConfig,
-    nlp: Language | None,
-    checkpoint: Path,
-    state: State,
-    ranks: SingleProcess,
-    background: Executor | None = None,
-) -> None:
+def follow(wanted: TrainingConfig, nlp: Language | None, checkpoint: Path, state: State, ranks: SingleProcess) -> None:
     """Be a rank of a training after the first: take the same steps, and write nothing.
 
     nlp (Language | None): the first rank's, of which this process is a copy; None makes it anew.
@@ -249,8 +244,7 @@ def follow(
     if nlp is None:
         use_gpu(wanted.gpu_id)
         nlp = make_pipeline(wanted, read_settings(wanted))
-    training = Training(nlp, wanted.gpu_id, state, ranks, background=background)
-    for _ in train_while_improving(begin(training, checkpoint)):
+    for _ in train_while_improving(begin(Training(nlp, wanted.gpu_id, state, ranks), checkpoint)):
         pass
 
 

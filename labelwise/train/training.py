@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,7 +25,6 @@ class Training:
     state (State): where it is; it changes with every step.
     ranks (SingleProcess): the processes that train together.
     log (Callable): is told when memory ran out, and training goes on.
-    background (Executor | None): the process that prepares batches; see `ahead`.
     losses (Counter[str]): since the last evaluation.
     spent (Counter[str]): since the last evaluation: words, seconds of all steps, and those of waiting: for texts to be
         read and tokenized, and for other ranks.
@@ -40,13 +38,12 @@ class Training:
         state: State,
         ranks: SingleProcess,
         log: Callable[[str], Any] = lambda message: None,
-        background: Executor | None = None,
     ) -> None:
         """Resolve the config's block `training`.
 
         RAISES (InputError): a corpus isn't read by our reader; see `open_corpora`.
         """
-        self.nlp, self.state, self.ranks, self.log, self.background = nlp, state, ranks, log, background
+        self.nlp, self.state, self.ranks, self.log = nlp, state, ranks, log
         config = nlp.config.interpolate()
         if gpu_id >= 0 and config["training"]["gpu_allocator"]:
             set_gpu_allocator(config["training"]["gpu_allocator"])

@@ -14,14 +14,14 @@ from spacy.util import registry
 from thinc.api import Model, fix_random_seed
 
 from spacy_per_label import set_known
-from spacy_per_label.transformer import make_transformer
-from spacy_per_label.wordpieces import (
+from spacy_per_label.transformer import (
     PADDING,
     TABLES,
     Wordpieces,
     find_wordpieces,
     join_wordpieces,
     make_tables,
+    make_transformer,
     split_rows,
 )
 from tests.spacy_per_label.bert import NO_DROPOUT

@@ -44,7 +44,9 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
     with open_pool(1) if kind == "prepared" else nullcontext() as background, pretended():
         nlp = make_pipeline(recipe, read_settings(recipe))
         ner: Any = nlp.get_pipe("ner")
-        training = Training(nlp, -1, State(""), SingleProcess(), background=background)
+        ranks = SingleProcess()
+        ranks.background = background
+        training = Training(nlp, -1, State(""), ranks)
         first, *_, last = [
             info["losses"]["ner"] for info in train_while_improving(training) if info["score"] is not None
         ]
@@ -55,7 +57,7 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
             slot.gradient()[...] = slot.gradient() * 0
         clear_gradients(nlp)
         nlp.config["training"]["max_steps"] += 2
-        resumed = Training(nlp, -1, training.state, SingleProcess(), background=background)
+        resumed = Training(nlp, -1, training.state, ranks)
         restore(tmp_path, resumed.state, nlp, resumed.optimizer)
         assert len(list(train_while_improving(resumed))) == 2
         again = make_pipeline(recipe, read_settings(recipe))
