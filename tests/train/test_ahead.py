@@ -1,6 +1,6 @@
 """Batches that another process prepares: training learns the same, to the bit, and says when that process is gone."""
 
-import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,7 @@ import pytest
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
-from labelwise.train import loop
-from labelwise.train.reader import PartitionedCorpus
+from labelwise.train import loop, run
 from spacy_per_label import PerLabelRecognizer
 from tests.train.test_ranks import children
 from tests.train.training import CPU, GPU, files, train_in, with_bert
@@ -23,14 +22,16 @@ UPDATE = PerLabelRecognizer.update
 def trained(tiny_bert, demo_corpus, tmp_path, monkeypatch):
     """Train in a folder, alone or with a process that prepares batches, as for a GPU."""
 
-    def train(name: str, *, ahead: bool, log: Any = None, resume: bool = False, **steps: Any) -> dict[str, bytes]:
+    def train(
+        name: str, *, ahead: bool, log: Any = None, resume: bool = False, corpus: Path = demo_corpus, **steps: Any
+    ):
         with monkeypatch.context() as patched:
             if ahead:
                 patched.setattr("labelwise.train.ahead.LOWEST", -1)
                 patched.setattr(Language, "update", lambda *given, **options: pytest.fail("it makes Examples itself"))
             steps |= {"eval_frequency": 2, "max_steps": 4}
             log = log or (lambda message: None)
-            result = train_in(tmp_path / name, demo_corpus, with_bert(tiny_bert, **steps), GPU, log, resume=resume)
+            result = train_in(tmp_path / name, corpus, with_bert(tiny_bert, **steps), GPU, log, resume=resume)
         return files(tmp_path / name) | {"texts": repr(result.texts).encode()}
 
     return train
@@ -78,17 +79,16 @@ def test_the_end_of_the_process_is_an_error_from_which_training_resumes_to_the_s
     assert trained("killed", ahead=True, resume=True) == trained("whole", ahead=False)
 
 
-def test_what_the_process_cannot_read_ends_training_with_its_error(trained, monkeypatch):
-    first, texts = os.getpid(), PartitionedCorpus.texts
+def test_what_the_process_cannot_read_ends_training_with_its_error(trained, demo_corpus, tmp_path, monkeypatch):
+    corpus = shutil.copytree(demo_corpus, tmp_path / "corpus")
 
-    def read(self):
-        if self.shuffle and os.getpid() != first:
-            raise InputError("part-00000.spacy: the corpus was merged anew")
-        return texts(self)
+    def merge_meanwhile(*given):
+        for file in (corpus / "train").glob("*.spacy"):
+            file.write_bytes(b"of another merge")
 
-    monkeypatch.setattr(PartitionedCorpus, "texts", read)
-    with pytest.raises(InputError, match=r"part-00000\.spacy: the corpus was merged anew"):
-        trained("failed", ahead=True)
+    monkeypatch.setattr(run, "check_ranks", merge_meanwhile)
+    with pytest.raises(InputError, match=r"corpus/.*\.spacy: .*; start again"):
+        trained("failed", ahead=True, corpus=corpus)
 
 
 def test_a_pipeline_that_learns_from_docs_makes_its_own(demo_corpus, tmp_path: Path, monkeypatch):
