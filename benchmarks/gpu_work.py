@@ -29,8 +29,8 @@ from labelwise.train.updates import update_within_memory
 from spacy_per_label import transformer
 
 WARM_UP, STEPS = 3, 20
-COLUMNS = {"corpus": "", "words": ",.0f", "CPU ms": ",.0f", "CPU ms, prepared": ",.0f", "other process": ",.0f"}
-COLUMNS |= {"padding %": ",.0f", "KB copied": ",.0f", "waits": ",.0f"}
+NUMBERS = ("words", "ms alone", "ms prepared", "ms of the other process", "padding %", "KB copied", "waits")
+COLUMNS = {"corpus": "", **dict.fromkeys(NUMBERS, ",.0f")}
 
 
 def make_minilm(folder: Path) -> Path:
@@ -59,8 +59,8 @@ def measure_steps(path: Path) -> list[Cell]:
         corpus = merge(path, "all", Path(folder) / "data")
         wanted = TrainingConfig(Path("configs/gpu.cfg"), corpus, transformer_name=str(bert))
         alone, prepared = take_steps(wanted), take_steps(wanted, background)
-    names = ("other process", "padding %", "KB copied", "waits")
-    return [path.stem, alone["words"], alone["CPU ms"], prepared["CPU ms"], *(prepared[name] for name in names)]
+    found = prepared | {"ms alone": alone["ms prepared"]}
+    return [path.stem, *(found[name] for name in NUMBERS)]
 
 
 def cpu_seconds(background: Executor | None) -> float:
@@ -108,8 +108,8 @@ def take_steps(wanted: TrainingConfig, background: Executor | None = None) -> di
         seconds = time.process_time() - start - COUNTS["seconds"]
     return {
         "words": words / STEPS,
-        "CPU ms": 1000 * seconds / STEPS,
-        "other process": 1000 * (cpu_seconds(background) - start_other) / STEPS,
+        "ms prepared": 1000 * seconds / STEPS,
+        "ms of the other process": 1000 * (cpu_seconds(background) - start_other) / STEPS,
         "padding %": 100 * (1 - COUNTS["pieces"] / COUNTS["cells"]),
         "KB copied": COUNTS["bytes"] / 1000 / STEPS,
         "waits": COUNTS["waits"] / STEPS,
