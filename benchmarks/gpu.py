@@ -138,7 +138,7 @@ def main(
     """Take the steps in order; write the table after each."""
     if pretend:
         found = list(map(measure_steps, pretend))
-        write_result("gpu_work", WORK_COLUMNS, found, note=f"{STEPS} steps of each corpus.")
+        write_result("gpu_work", WORK_COLUMNS, found, note=f"Of a step, of {STEPS}; ms of a processor.")
         return
     OUT.mkdir(parents=True, exist_ok=True)
     rows: list[list[Cell]] = []

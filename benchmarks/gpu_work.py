@@ -1,32 +1,36 @@
 """What a training step on a GPU asks of the computer, without a GPU: `python -m benchmarks.gpu --pretend FOLDER`.
 
 Batches are those of configs/gpu.cfg, and wordpieces MiniLM's, on a pretended GPU (`tests/pretend_gpu.py`); a tiny
-transformer computes what nobody looks at. Of each step: the milliseconds of this processor for tokenizing, aligning,
-and targets, which a GPU waits for; the share of the transformer's cells that are padding; the bytes that are copied
-to the GPU; how often the computer waits for it, apart from PyTorch.
+transformer computes what nobody looks at. Of each step: the milliseconds of this processor in the training process that
+a GPU waits for, all but PyTorch's and those of arrays on the device, if training prepares its batches itself, and if
+another process does, and that one's milliseconds; the share of the transformer's cells that are padding; the bytes that
+are copied to the GPU; how often the computer waits for it, apart from PyTorch.
 """
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.measure import Cell
 from benchmarks.public import merge
-from labelwise.train import updates
+from labelwise.base.parallel import open_pool
+from labelwise.train.ahead import open_batches
 from labelwise.train.checkpoint import State
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.ranks import SingleProcess
-from labelwise.train.reader import read_batches
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
-from spacy_per_label import component, transformer
+from labelwise.train.updates import update_within_memory
+from spacy_per_label import transformer
 
-STEPS = 10
-COLUMNS = {"corpus": "", "words": ",.0f", "CPU ms": ",.0f", "padding %": ",.0f", "KB copied": ",.0f", "waits": ",.0f"}
+WARM_UP, STEPS = 3, 20
+NUMBERS = ("words", "ms alone", "ms prepared", "ms of the other process", "padding %", "KB copied", "waits")
+COLUMNS = {"corpus": "", **dict.fromkeys(NUMBERS, ",.0f")}
 
 
 def make_minilm(folder: Path) -> Path:
@@ -48,59 +52,65 @@ def make_minilm(folder: Path) -> Path:
 
 def measure_steps(path: Path) -> list[Cell]:
     """Take steps of a corpus that isn't merged yet; return a row."""
-    from tests.pretend_gpu import COUNTS, pretended
-
-    spent, cells, real = 0.0, 0, 0
-
-    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Add the processor's time of a function to what was spent."""
-
-        def call(*given: Any) -> Any:
-            nonlocal spent
-            start = time.process_time()
-            result = function(*given)
-            spent += time.process_time() - start
-            return result
-
-        return call
-
-    def find(*given: Any) -> Any:
-        """Count the cells of what is found."""
-        nonlocal cells, real
-        found = find_wordpieces(*given)
-        batches = found[0] if isinstance(found[0], list) else [found[0]]
-        cells += sum(batch.input_ids.size for batch in batches)
-        real += int(sum(batch.attention_mask.sum() for batch in batches))
-        return found
-
-    modules: Any = transformer
-    own, targets_of = modules.find_wordpieces, component.targets_of
-    find_wordpieces = timed(own)
-    with TemporaryDirectory() as folder, pretended():
+    with TemporaryDirectory() as folder, open_pool(1) as background:
+        background.submit(time.sleep, 0)  # it is there before the device is
         bert = make_minilm(Path(folder) / "bert")
         (Path(folder) / "data").mkdir()
         corpus = merge(path, "all", Path(folder) / "data")
         wanted = TrainingConfig(Path("configs/gpu.cfg"), corpus, transformer_name=str(bert))
-        training = Training(make_pipeline(wanted, read_settings(wanted)), -1, State(""), SingleProcess())
-        batches = [
-            batch.texts for batch in islice(read_batches(training.corpus, training.settings["batcher"], 1), STEPS)
-        ]
-        modules.find_wordpieces, component.targets_of = find, timed(targets_of)
-        training.make_example = timed(training.make_example)
-        COUNTS.clear()
-        try:
-            for texts in batches:
-                updates.update_within_memory(training, texts, 0.1)
-                training.nlp.get_pipe("ner").finish_update(training.optimizer)  # type: ignore[attr-defined]
-        finally:
-            modules.find_wordpieces, component.targets_of = own, targets_of
-    words, steps = sum(len(text) for texts in batches for text in texts), len(batches)
-    padding = 100 * (1 - real / cells)
-    return [
-        path.stem,
-        words / steps,
-        1000 * spent / steps,
-        padding,
-        COUNTS["bytes"] / 1000 / steps,
-        COUNTS["waits"] / steps,
-    ]
+        alone, prepared = take_steps(wanted), take_steps(wanted, background)
+    found = prepared | {"ms alone": alone["ms prepared"]}
+    return [path.stem, *(found[name] for name in NUMBERS)]
+
+
+def cpu_seconds(background: Executor | None) -> float:
+    """Return the seconds that the other process has computed, once it has prepared all that it was asked for."""
+    return background.submit(time.process_time).result() if background else 0.0
+
+
+def take_steps(wanted: TrainingConfig, background: Executor | None = None) -> dict[str, float]:
+    """Take steps on a pretended GPU; return what each of them took."""
+    import torch
+
+    from spacy_per_label.shim import TransformerShim
+    from tests.pretend_gpu import COUNTS, on_the_clock, pretended
+
+    compute, tables_of = on_the_clock(TransformerShim.begin_update), transformer.make_tables
+
+    def begin_update(*given: Any) -> tuple[Any, Callable[[Any], Any]]:
+        """Compute as a device would, forward and backward."""
+        output, backprop = compute(*given)
+        return output, on_the_clock(backprop)
+
+    def make_tables(*given: Any) -> Any:
+        """Count the cells of the tables."""
+        batches, cells = tables_of(*given)
+        COUNTS["cells"] += sum(batch.input_ids.size for batch in batches)
+        COUNTS["pieces"] += len(cells)
+        return batches, cells
+
+    finish_update = on_the_clock(TransformerShim.finish_update)
+    of_shim = patch.multiple(TransformerShim, begin_update=begin_update, finish_update=finish_update)
+    torch.set_num_threads(1)
+    with pretended(), of_shim, patch.object(transformer, "make_tables", make_tables):
+        nlp = make_pipeline(wanted, read_settings(wanted))
+        training = Training(nlp, -1, State(""), SingleProcess())
+        training.ranks.background = background
+        batches, words, start, start_other = open_batches(training), 0, 0.0, 0.0
+        for step in range(WARM_UP + STEPS):
+            if step == WARM_UP:
+                COUNTS.clear()
+                words, start, start_other = 0, time.process_time(), cpu_seconds(background)
+            batch = next(batches)
+            update_within_memory(training, batch.texts, 0.1)
+            nlp.get_pipe("ner").finish_update(training.optimizer)  # type: ignore[attr-defined]
+            words += batch.words
+        seconds = time.process_time() - start - COUNTS["seconds"]
+    return {
+        "words": words / STEPS,
+        "ms prepared": 1000 * seconds / STEPS,
+        "ms of the other process": 1000 * (cpu_seconds(background) - start_other) / STEPS,
+        "padding %": 100 * (1 - COUNTS["pieces"] / COUNTS["cells"]),
+        "KB copied": COUNTS["bytes"] / 1000 / STEPS,
+        "waits": COUNTS["waits"] / STEPS,
+    }

@@ -18,6 +18,7 @@ being told what else is in it. Here each label has a decision of its own:
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -37,7 +38,7 @@ from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
 from spacy_per_label.known import get_known
 from spacy_per_label.loss import log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
-from spacy_per_label.targets import BEGINS, OUT, TAGS, targets_of
+from spacy_per_label.targets import BEGINS, OUT, TAGS, Learnable, PreparedText, prepare_text, targets_of
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
@@ -183,7 +184,7 @@ class PerLabelRecognizer(TrainablePipe):
 
     def update(
         self,
-        examples: Iterable[Example],
+        examples: Iterable[Learnable],
         *,
         drop: float = 0.0,
         sgd: Optimizer | None = None,
@@ -191,15 +192,17 @@ class PerLabelRecognizer(TrainablePipe):
     ) -> dict[str, float]:
         """Learn from examples; see the module's docstring for what counts as known.
 
+        examples (Iterable): Examples, or what `preparer` has made of them.
         RETURNS (dict[str, float]): the losses, with this component's added.
         """
         losses = {} if losses is None else losses
         examples = list(examples)
-        validate_examples(examples, "PerLabelRecognizer.update")
+        validate_examples([eg for eg in examples if not isinstance(eg, PreparedText)], "PerLabelRecognizer.update")
+        texts: Any = [eg.pieces if isinstance(eg, PreparedText) else eg.predicted for eg in examples]
         losses.setdefault(self.name, 0.0)
-        if any(len(eg.predicted) for eg in examples):
+        if any(map(len, texts)):
             set_dropout_rate(self.model, drop)
-            logits, backprop = self.model.begin_update([eg.predicted for eg in examples])
+            logits, backprop = self.model.begin_update(texts)
             loss, gradient = self.get_loss(examples, logits)
             backprop(gradient)
             losses[self.name] += loss
@@ -207,13 +210,24 @@ class PerLabelRecognizer(TrainablePipe):
             self.finish_update(sgd)
         return losses
 
-    def get_loss(self, examples: Iterable[Example], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
+    def preparer(self) -> Callable[[Example], PreparedText] | None:
+        """Return what prepares Examples for `update`, in any process; None if the first layer isn't a transformer."""
+        layer = self.model.get_ref("tok2vec")
+        if layer.name != "transformer_vectors":
+            return None
+        transformer: Any = layer.layers[0]
+        return partial(prepare_text, transformer.tokenizer, transformer.attrs["get_spans"], self._numbers())
+
+    def _numbers(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+    def get_loss(self, examples: Iterable[Learnable], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the loss of logits, and its gradient; and remember which labels were shown what isn't an entity.
 
         RETURNS (tuple): the sum of the losses of all labels and tokens that are known, and the gradient of each doc.
         """
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        targets = [targets_of(eg, numbers) for eg in examples]
+        numbers = self._numbers()
+        targets = [eg.targets if isinstance(eg, PreparedText) else targets_of(eg, numbers) for eg in examples]
         tags = np.concatenate([known.tags for known in targets])
         starts = np.cumsum([0, *(len(known.tags) for known in targets)]).tolist()
         rejected = [

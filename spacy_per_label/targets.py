@@ -1,7 +1,8 @@
 """What an example teaches: the tags of each label, where they are known; see `known` for how a Doc says it."""
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.attrs import ENT_IOB, ENT_TYPE, IDX, LENGTH
@@ -9,6 +10,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_per_label.known import GOLD, get_known
+from spacy_per_label.transformer import Wordpieces, find_wordpieces
 
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
@@ -25,6 +27,29 @@ class Targets(NamedTuple):
 
     tags: np.ndarray
     rejected: list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedText:
+    """An example as arrays, all that an update needs of it, which can be pickled; its words are the reference's."""
+
+    text: str
+    words: int
+    pieces: Wordpieces
+    targets: Targets
+
+    def __len__(self) -> int:
+        """Return the number of words."""
+        return self.words
+
+
+Learnable = Example | PreparedText
+
+
+def prepare_text(tokenizer: Any, get_spans: Callable, numbers: Mapping[str, int], eg: Example) -> PreparedText:
+    """Make arrays of an example; see `find_wordpieces` and `targets_of`."""
+    pieces = find_wordpieces(tokenizer, get_spans, [eg.predicted])
+    return PreparedText(eg.predicted.text, len(eg.reference), pieces, targets_of(eg, numbers))
 
 
 def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:

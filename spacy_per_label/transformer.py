@@ -7,6 +7,7 @@ what is computed is the same. The model, its tokenizer, and how it is saved are 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,32 @@ from thinc.types import Floats2d
 
 TABLES = 4  # for a batch, at most; each launches all kernels of the transformer
 PADDING = 0.1  # the share of a batch's cells below which no further table is worth it
+
+
+@dataclass(frozen=True, slots=True)
+class Wordpieces:
+    """The wordpieces of texts, span by span, as arrays. The texts "Ann ran" and "Bo" may have
+
+        [CLS]  Ann  ran  [SEP]      numbered 0 to 3
+        [CLS]  B    ##o  [SEP]      numbered 4 to 7
+
+    of which the tokens Ann, ran and Bo have those numbered [1, 2, 5, 6], and [1, 1, 2] of them.
+
+    ids, types (np.ndarray): of each wordpiece, its number in the vocabulary and its type; empty if there are no types.
+    sizes (np.ndarray): how many wordpieces each span has.
+    of_tokens (np.ndarray): the numbers of each token's wordpieces, token by token.
+    lengths (np.ndarray): how many of those each token has.
+    """
+
+    ids: np.ndarray
+    types: np.ndarray
+    sizes: np.ndarray
+    of_tokens: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.lengths)
 
 
 @registry.architectures("spacy-per-label.Transformer.v1")
@@ -67,21 +94,27 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
     model.set_dim("nO", transformer.get_dim("nO"))
 
 
-def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Return the vectors of the tokens of each text."""
+def _forward(model: Model, texts: Any, is_train: bool) -> tuple[list[Any], Callable]:
+    """Return the vectors of the tokens of each text, a Doc, or its Wordpieces."""
     import torch
     from thinc.api import torch2xp, xp2torch
 
     ops: Any = model.ops
-    batches, places, lengths = find_wordpieces(model.layers[0], docs)
-    sizes = np.array(list(map(len, docs)), "int32")
-    if not len(places):  # white space alone
+    transformer: Any = model.layers[0]
+    if texts and isinstance(texts[0], Wordpieces):
+        pieces = join_wordpieces(texts)
+    else:
+        pieces = find_wordpieces(transformer.tokenizer, transformer.attrs["get_spans"], texts)
+    lengths, sizes = pieces.lengths, np.array(list(map(len, texts)), "int32")
+    if not len(pieces.of_tokens):  # white space alone
         return ops.unflatten(ops.alloc_f((len(lengths), model.get_dim("nO"))), sizes), lambda gradients: []
-    outputs, backprops = zip(*(model.layers[0].layers[0](batch, is_train) for batch in batches), strict=True)
+    batches, cell_of_piece = make_tables(pieces, transformer.tokenizer)
+    outputs, backprops = zip(*(transformer.layers[0](batch, is_train) for batch in batches), strict=True)
     hidden = [output.last_hidden_state for output in outputs]
     # The kernels of thinc know single precision alone.
     X: Any = torch2xp(torch.cat([table.detach().float().flatten(0, 1) for table in hidden]), ops=ops)
-    cells, tokens = ops.asarray(places), ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
+    cells = ops.asarray(cell_of_piece[pieces.of_tokens])
+    tokens = ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
     divisors = ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
     vectors = ops.reduce_mean(X[cells], ops.asarray(lengths))
 
@@ -97,54 +130,70 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
     return ops.unflatten(vectors, sizes), backprop
 
 
-def find_wordpieces(transformer: Any, docs: Sequence[Doc]) -> tuple[list[Any], np.ndarray, np.ndarray]:
-    """Find the wordpieces of texts, in tables with a row for each span of a text, and those of each token.
+def find_wordpieces(tokenizer: Any, get_spans: Callable, docs: Sequence[Doc]) -> Wordpieces:
+    """Find the wordpieces of texts. One belongs to every token that it shares a character with.
 
-    A wordpiece belongs to every token that it shares a character with. The texts "Ann ran" and "Bo" may give
-
-        [CLS]  Ann  ran  [SEP]      cells 0 to 3
-        [CLS]  B    ##o  [SEP]      cells 4 to 7
-
-    so that the tokens Ann, ran and Bo have the cells [1, 2, 5, 6], and [1, 1, 2] of them. Cells are counted through all
-    tables.
-
-    transformer (Model): spacy-transformers' TransformerModel.
-    RETURNS (tuple): the tables, as the transformer takes them; the cells of the tokens' wordpieces, token by token; and
-        how many each token has.
+    tokenizer (Any): the transformer's.
+    get_spans (Callable): cuts texts into the spans that the transformer is given, as spacy-transformers' do.
     RAISES (ValueError): the tokenizer isn't a fast one.
     """
-    from spacy_transformers.data_classes import WordpieceBatch
-
-    tokenizer = transformer.tokenizer
     if not tokenizer.is_fast:
         raise ValueError(f"{tokenizer.name_or_path} has no fast tokenizer, which knows where its wordpieces are")
     texts, owners, before = [], [], 0
-    for doc, spans in zip(docs, transformer.attrs["get_spans"](docs), strict=True):
+    for doc, spans in zip(docs, get_spans(docs), strict=True):
         owner = np.repeat(np.arange(before, before + len(doc)), doc.to_array([LENGTH, SPACY]).sum(axis=1).astype(int))
         texts += [span.text for span in spans]
         owners += [owner[span.start_char : span.end_char] for span in spans]
         before += len(doc)
     encoded = tokenizer(texts or [""], padding=True, return_offsets_mapping=True, return_tensors="np")
-    tables: Any = {name: table[:, : tokenizer.model_max_length] for name, table in encoded.items()}
-    ids, mask, offsets = (tables[name] for name in ("input_ids", "attention_mask", "offset_mapping"))
-    # For each character of each wordpiece: the wordpiece's cell, and the place of the token it is in, or behind.
-    starts = (offsets[..., 0] + np.cumsum([0, *map(len, owners)])[: len(ids), None]).ravel()
-    sizes = (offsets[..., 1] - offsets[..., 0]).ravel()
-    cell = np.repeat(np.arange(sizes.size), sizes)
-    place = np.arange(len(cell)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+    tables = {name: table[: len(texts), : tokenizer.model_max_length] for name, table in encoded.items()}
+    there = tables["attention_mask"] > 0
+    columns: Any = {name: table[there] for name, table in tables.items()}
+    # For each character of each wordpiece: the wordpiece's number, and the place of the token it is in, or behind.
+    starts, ends = columns["offset_mapping"].T + np.cumsum([0, *map(len, owners)])[np.nonzero(there)[0]]
+    sizes = ends - starts
+    number = np.repeat(np.arange(sizes.size), sizes)
+    place = np.arange(len(number)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
     owner_of_char = np.concatenate([np.zeros(0, int), *owners])
-    # A pair of a token and a cell, as one number, occurs once for each character that both have.
-    token, places = np.divmod(np.unique(owner_of_char[place] * sizes.size + cell), sizes.size)
-    batches, cells, types = [], np.zeros(ids.shape, "int32"), tables.get("token_type_ids")
-    first = 0
-    for rows in split_rows(mask.sum(axis=1)):
-        part = np.ix_(rows, np.flatnonzero(mask[rows].any(axis=0)))
-        batches.append(
-            WordpieceBatch([], ids[part], mask[part].astype("float32"), [], None if types is None else types[part])
-        )
-        cells[part] = first + np.arange(ids[part].size).reshape(ids[part].shape)
-        first += ids[part].size
-    return batches, cells.ravel()[places], np.bincount(token, minlength=before).astype("int32")
+    # A pair of a token and a wordpiece, as one number, occurs once for each character that both have.
+    token, of_tokens = np.divmod(np.unique(owner_of_char[place] * sizes.size + number), max(1, sizes.size))
+    lengths = np.bincount(token, minlength=before).astype("int32")
+    types = columns.get("token_type_ids", np.zeros(0, int))
+    return Wordpieces(columns["input_ids"], types, there.sum(axis=1), of_tokens, lengths)
+
+
+def join_wordpieces(texts: Sequence[Wordpieces]) -> Wordpieces:
+    """Join the wordpieces of texts to those of a batch."""
+    before = np.cumsum([0, *(len(text.ids) for text in texts)])
+    parts: Any = (
+        (one.ids, one.types, one.sizes, one.of_tokens + first, one.lengths)
+        for one, first in zip(texts, before, strict=False)
+    )
+    return Wordpieces(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def make_tables(pieces: Wordpieces, tokenizer: Any) -> tuple[list[Any], np.ndarray]:
+    """Put wordpieces into tables with a row for each span.
+
+    RETURNS (tuple): the tables, as the transformer takes them; and the cell of each wordpiece, counted through all.
+    """
+    from spacy_transformers.data_classes import WordpieceBatch
+
+    batches, cells, first = [], np.zeros(len(pieces.ids), "int32"), 0
+    span = np.repeat(np.arange(len(pieces.sizes)), pieces.sizes)
+    for rows in split_rows(pieces.sizes):
+        sizes, taken = pieces.sizes[rows, None], np.isin(span, rows)
+        there = np.arange(sizes.max()) < sizes
+        if tokenizer.padding_side == "left":
+            there = there[:, ::-1]
+        number = np.zeros(there.shape, int)
+        number[there] = np.flatnonzero(taken)
+        ids = np.where(there, pieces.ids[number], tokenizer.pad_token_id)
+        types = np.where(there, pieces.types[number], tokenizer.pad_token_type_id) if len(pieces.types) else None
+        batches.append(WordpieceBatch([], ids, there.astype("float32"), [], types))  # type: ignore[arg-type]
+        cells[taken] = first + np.flatnonzero(there)
+        first += there.size
+    return batches, cells
 
 
 def split_rows(lengths: np.ndarray) -> list[np.ndarray]:

@@ -6,6 +6,7 @@ kernel that is given something not contiguous. It can't tell what a kernel compu
 """
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,10 +25,24 @@ with suppress(ImportError):  # it needs PyTorch
     import spacy_per_label.shim  # noqa: F401
 
 FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")  # these copy numpy's arrays to the device
-KERNELS = "maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"
+KERNELS = "get_dropout_mask maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"
 KERNELS += " reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum"
 CPU = NumpyOps(use_blis=False)
-COUNTS: Counter[str] = Counter()  # how often the computer waited for the device, and the bytes that it copied there
+# How often the computer waited for the device, the bytes that it copied there, and its seconds of the device's work.
+COUNTS: Counter[str] = Counter()
+
+
+def on_the_clock(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Count the seconds of a function that a device would do the work of."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        start = time.thread_time()
+        try:
+            return function(*given, **named)
+        finally:
+            COUNTS["seconds"] += time.thread_time() - start  # type: ignore[assignment]
+
+    return call
 
 
 def held(value: Any) -> Any:
@@ -53,7 +68,9 @@ def made(value: Any) -> Any:
 
 def on_device(function: Callable[..., Any], take: Callable[[Any], Any] = given) -> Callable[..., Any]:
     """Make a function of numpy's arrays one of the device's."""
-    return lambda *inputs, **named: made(function(*map(take, inputs), **{key: take(one) for key, one in named.items()}))
+    return on_the_clock(
+        lambda *inputs, **named: made(function(*map(take, inputs), **{key: take(one) for key, one in named.items()}))
+    )
 
 
 def from_device(name: str) -> Callable[..., Any]:
@@ -88,6 +105,7 @@ class Array(NDArrayOperatorsMixin):
     def __array__(self, *options: Any, **named: Any) -> np.ndarray:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
 
+    @on_the_clock
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **named: Any) -> Any:
         if out is not None:
             named["out"] = given(out)
@@ -97,9 +115,11 @@ class Array(NDArrayOperatorsMixin):
     def _key(self, key: Any) -> Any:
         return tuple(map(held, key if isinstance(key, tuple) else (key,)))
 
+    @on_the_clock
     def __getitem__(self, key: Any) -> Any:
         return made(self.array[self._key(key)])
 
+    @on_the_clock
     def __setitem__(self, key: Any, value: Any) -> None:
         self.array[self._key(key)] = given(value)
 
@@ -122,6 +142,7 @@ class Cupy:
     ndarray = Array
 
     @staticmethod
+    @on_the_clock
     def scatter_add(table: Array, key: Any, values: Any) -> None:
         np.add.at(given(table), table._key(key), given(values))
 
@@ -143,6 +164,7 @@ class DeviceOps(CupyOps):
     xp = CUPY
     _xp2 = CUPY
 
+    @on_the_clock
     def clip_gradient(self, gradient: Any, threshold: float) -> Any:
         norm = max(float(np.linalg.norm(gradient.array)), 1e-12)
         gradient.array *= min(threshold, norm) / norm

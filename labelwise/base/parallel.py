@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import active_children, get_all_start_methods, get_context
@@ -64,10 +64,17 @@ def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
     if workers == 1:
         yield map
         return
+    with open_pool(workers) as pool:
+        yield partial(map_in_order, pool.submit, lambda: workers)
+
+
+@contextmanager
+def open_pool(workers: int) -> Iterator[Executor]:
+    """Open processes of this machine, and close them; after an error without waiting for jobs."""
     others = active_children()
     pool = ProcessPoolExecutor(workers, mp_context=get_context(start_method()), initializer=begin_worker)
     try:
-        yield partial(map_in_order, pool.submit, lambda: workers)
+        yield pool
     except BaseException:
         for process in set(active_children()) - set(others):
             process.kill()  # its job may take minutes

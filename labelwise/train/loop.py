@@ -18,9 +18,9 @@ from thinc.api import constant
 
 from labelwise.base.parallel import give_back
 from labelwise.corpus.pipeline import predict_each, untaught_labels
+from labelwise.train.ahead import open_batches
 from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
 from labelwise.train.ranks import sum_gradients
-from labelwise.train.reader import deal_out, read_batches
 from labelwise.train.training import Training
 from labelwise.train.updates import update_within_memory
 
@@ -38,7 +38,7 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
     settings, spent, evaluated = training.settings, training.spent, state.step
     drop = settings["dropout"]
     dropouts = islice(constant(drop) if isinstance(drop, float) else drop, state.step + 1, None)
-    batches = read_batches(training.corpus, settings["batcher"], settings["max_epochs"], state.epoch, state.batches)
+    batches = open_batches(training)
     while not is_over(training):
         before_evaluation = (state.step + 2) % settings["eval_frequency"] == 0
         with training.meter.measure(before_evaluation), training.timed("seconds"):
@@ -46,8 +46,7 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
                 batch = next(batches, None)
             if batch is None:
                 break
-            texts = deal_out(batch.texts, ranks.count)[ranks.rank]
-            losses = update_within_memory(training, texts, next(dropouts))
+            losses = update_within_memory(training, batch.texts, next(dropouts))
             if losses is not None:
                 training.losses.update(losses)
                 with training.timed("waiting"):
@@ -56,9 +55,8 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
                     if getattr(component, "is_trainable", False):
                         component.finish_update(optimizer)  # type: ignore[attr-defined]
             optimizer.step_schedules()
-            words = sum(map(len, batch.texts))
             state.step, state.epoch, state.batches = state.step + 1, batch.epoch, batch.number
-            state.words, spent["words"] = state.words + words, spent["words"] + words
+            state.words, spent["words"] = state.words + batch.words, spent["words"] + batch.words
             if state.step % TRIM == 0:
                 give_back()
         if state.step and state.step % settings["eval_frequency"] == 0:

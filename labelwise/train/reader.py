@@ -152,27 +152,31 @@ def make_reference(stored: StoredDoc, vocab: Vocab) -> Doc:
 
 
 class Batch(NamedTuple):
-    """The texts of a step, as the corpus has them.
+    """The texts of a step that are a rank's.
 
     number (int): index of the batch within its epoch, from 1.
+    words (int): of all ranks.
+    texts (Sequence): the shortest first: StoredDocs, or PreparedTexts.
     """
 
     epoch: int
     number: int
-    texts: Sequence[StoredDoc]
+    words: int
+    texts: Sequence[Any]
 
 
 def read_batches(
-    corpus: PartitionedCorpus, batcher: Batcher, max_epochs: int, start: int = 0, skip: int = 0
+    corpus: PartitionedCorpus, batcher: Batcher, epochs: int, start: int = 0, skip: int = 0, rank: int = 0, of: int = 1
 ) -> Iterator[Batch]:
-    """Yield batches for `max_epochs` epochs, or without end if it is less than 1.
+    """Yield a rank's batches for so many epochs, or without end if there are less than 1.
 
     start, skip (int): the epoch to begin with, and how many of its batches to leave out.
+    rank, of (int): the rank's number, and how many there are.
     """
-    for epoch in count_from(start) if max_epochs < 1 else range(start, max_epochs):
+    for epoch in count_from(start) if epochs < 1 else range(start, epochs):
         corpus.epoch = epoch
         for number, texts in islice(enumerate(batcher(corpus.texts()), 1), skip if epoch == start else 0, None):
-            yield Batch(epoch, number, texts)
+            yield Batch(epoch, number, sum(map(len, texts)), deal_out(texts, of)[rank])
 
 
 def deal_out(texts: Sequence[StoredDoc], ranks: int) -> list[list[StoredDoc]]:
@@ -186,7 +190,7 @@ def deal_out(texts: Sequence[StoredDoc], ranks: int) -> list[list[StoredDoc]]:
     return [sorted(share, key=len) for share in shares]
 
 
-def sub_batches(texts: Sequence[StoredDoc], parts: int, most: int) -> list[list[StoredDoc]]:
+def sub_batches(texts: Sequence[Any], parts: int, most: int) -> list[list[Any]]:
     """Divide a rank's texts, so that the device has few words at a time.
 
     parts (int): how many there are at least, if there are as many texts.
@@ -194,7 +198,7 @@ def sub_batches(texts: Sequence[StoredDoc], parts: int, most: int) -> list[list[
     """
     words = sum(map(len, texts))
     most = min(most or words, -(-words // parts))
-    found: list[list[StoredDoc]] = []
+    found: list[list[Any]] = []
     room = -1
     for text in texts:
         if len(text) > room:

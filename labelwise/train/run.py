@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
+from labelwise.train.ahead import open_background
 from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
 from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of
 from labelwise.train.held_out import fit
@@ -96,17 +98,17 @@ def train_pipeline(
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
-    use_gpu(wanted.gpu_id)
     settings = read_settings(wanted)
-    with launched_ranks(wanted.gpu_id) as launched:
+    with open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
         if launched and launched.rank:
+            launched.background = background
             checkpoint, state = launched.all_gather_object(None)[0]
             follow(wanted, None, checkpoint, state, launched)
             return None
         with atomic_together(*outputs, folders=outputs[:1]) as written:
             prepared = prepare(wanted, settings, outputs, written, log)
             resumed = prepared.state.step if prepared.state.step >= 0 else None
-            training = train(wanted, prepared, launched, log)
+            training = train(wanted, prepared, launched, log, background)
             fitted = finish(wanted, prepared, training)
         remove(prepared.checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
         saving = (beside(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
@@ -117,7 +119,8 @@ def train_pipeline(
 
 @contextmanager
 def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
-    """Meet the other processes that torchrun has started; None if it hasn't."""
+    """Use the CPU or a GPU, and meet the other processes that torchrun has started; None if it hasn't."""
+    use_gpu(gpu_id)
     if not is_launched():
         yield None
         return
@@ -156,14 +159,18 @@ def prepare(
     return Prepared(nlp, state or State(digest), checkpoint, folder, curve, outputs[1], seen)
 
 
-def train(wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | None, log: Log) -> Training:
+def train(
+    wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | None, log: Log, background: Executor | None
+) -> Training:
     """Be the first rank: train, and save the best pipeline, its scores, checkpoints, and what the machine did.
 
     launched (TorchRanks | None): the ranks that torchrun has started, if it has.
+    background (Executor | None): see `open_background`.
     """
     nlp, state, checkpoint = prepared.nlp, prepared.state, prepared.checkpoint
     with all_ranks(wanted, prepared, launched) as ranks:
-        training = make_training(nlp, wanted.gpu_id, state, checkpoint, ranks, log)
+        ranks.background = background
+        training = begin(Training(nlp, wanted.gpu_id, state, ranks, log), checkpoint)
         strings = strings_of(wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         tell, close = training.settings["logger"](nlp, sys.stdout, sys.stderr)
         saver = CheckpointSaver(checkpoint)
@@ -221,14 +228,11 @@ def all_ranks(
     return start_ranks(wanted.workers, floats, partial(follow, wanted, shared, prepared.checkpoint, prepared.state))
 
 
-def make_training(
-    nlp: Language, gpu_id: int, state: State, checkpoint: Path, ranks: SingleProcess, log: Log = lambda message: None
-) -> Training:
-    """Make a rank's training, and set all to where the checkpoint was, if it resumes from one."""
-    training = Training(nlp, gpu_id, state, ranks, log)
-    if state.step >= 0:
-        restore(checkpoint, state, nlp, training.optimizer)
-    check_ranks(training.parameters, ranks)
+def begin(training: Training, checkpoint: Path) -> Training:
+    """Set all to where the checkpoint was, if a training resumes from one, and check that all ranks begin equally."""
+    if training.state.step >= 0:
+        restore(checkpoint, training.state, training.nlp, training.optimizer)
+    check_ranks(training.parameters, training.ranks)
     return training
 
 
@@ -240,7 +244,7 @@ def follow(wanted: TrainingConfig, nlp: Language | None, checkpoint: Path, state
     if nlp is None:
         use_gpu(wanted.gpu_id)
         nlp = make_pipeline(wanted, read_settings(wanted))
-    for _ in train_while_improving(make_training(nlp, wanted.gpu_id, state, checkpoint, ranks)):
+    for _ in train_while_improving(begin(Training(nlp, wanted.gpu_id, state, ranks), checkpoint)):
         pass
 
 

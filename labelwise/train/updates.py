@@ -3,20 +3,21 @@
 import math
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 from thinc.api import fix_random_seed
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.pipeline import forgetting
 from labelwise.train.parameters import clear_gradients, is_out_of_memory
 from labelwise.train.reader import sub_batches
 from labelwise.train.training import Training
+from spacy_per_label.targets import PreparedText
 
 MOST_SKIPPED = 20  # steps in a row
 
 
-def update_within_memory(training: Training, texts: Sequence[StoredDoc], drop: float) -> dict[str, float] | None:
+def update_within_memory(training: Training, texts: Sequence[Any], drop: float) -> dict[str, float] | None:
     """Compute the gradients of this rank's texts; if memory runs out in a rank, all begin anew with half the words.
 
     RETURNS (dict[str, float] | None): the losses; None in all ranks if one's isn't finite, as after an overflow in
@@ -59,19 +60,22 @@ def count_skipped(training: Training, step: int) -> None:
         training.log(f"Step {step}: the loss isn't a finite number; the step is skipped, {state.skipped:,} so far")
 
 
-def accumulate(training: Training, step: int, texts: Sequence[StoredDoc], drop: float, losses: dict[str, float]) -> int:
+def accumulate(training: Training, step: int, texts: Sequence[Any], drop: float, losses: dict[str, float]) -> int:
     """Compute the gradients of texts, some at a time.
 
     RETURNS (int): words of the sub-batch that ran out of memory; 0 if none did.
     RAISES (InputError): a single text was too much.
     """
-    nlp = training.nlp
+    nlp: Any = training.nlp
     for part in sub_batches(texts, training.settings["accumulate_gradient"], training.state.sub_batch):
         try:
             with forgetting(nlp):
+                if isinstance(part[0], PreparedText):
+                    nlp.get_pipe("ner").update(part, drop=drop, losses=losses)
+                    continue
                 with training.timed("waiting"):
                     examples = list(map(training.make_example, part))
-                nlp.update(examples, sgd=False, drop=drop, losses=losses)  # type: ignore[arg-type]
+                nlp.update(examples, sgd=False, drop=drop, losses=losses)
                 del examples
         except Exception as error:
             if not is_out_of_memory(error):

@@ -1,5 +1,6 @@
 """The layer that a transformer is, against spacy-transformers' own, which aligns text by text."""
 
+import pickle
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
+from spacy.training import Example
 from spacy.util import registry
-from thinc.api import Model
+from thinc.api import Model, fix_random_seed
 
-from spacy_per_label.transformer import PADDING, TABLES, find_wordpieces, make_transformer, split_rows
+from spacy_per_label import set_known
+from spacy_per_label.transformer import (
+    PADDING,
+    TABLES,
+    Wordpieces,
+    find_wordpieces,
+    join_wordpieces,
+    make_tables,
+    make_transformer,
+    split_rows,
+)
 from tests.spacy_per_label.bert import NO_DROPOUT
 
 pytest.importorskip("spacy_transformers")
@@ -61,6 +73,19 @@ def test_vectors_and_gradients_are_spacys(tiny_bert):
         np.testing.assert_allclose(one[name], value, rtol=1e-4, atol=1e-5 * np.abs(value).max() + 1e-6, err_msg=name)
 
 
+def find(model: Model, docs: list[Doc]) -> Wordpieces:
+    transformer: Any = model.layers[0]
+    return find_wordpieces(transformer.tokenizer, transformer.attrs["get_spans"], docs)
+
+
+def test_wordpieces_that_were_found_text_by_text_are_those_of_the_batch(tiny_bert):
+    model = ours(tiny_bert)
+    joined, whole = join_wordpieces([find(model, [doc]) for doc in make_docs()]), find(model, make_docs())
+    for name in Wordpieces.__slots__:
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name), err_msg=name)
+    assert len(whole) == sum(map(len, make_docs()))
+
+
 def cells_of(lengths: list[int], cuts: tuple[int, ...]) -> int:
     """Count the cells of tables of rows that are sorted, and cut before some numbers."""
     places = [0, *cuts, len(lengths)]
@@ -88,13 +113,52 @@ def test_texts_of_many_lengths_are_hardly_padded_and_each_vector_stays_its_texts
     model = ours(tiny_bert)
     model.layers[0].tokenizer.padding_side = side
     docs = [NLP.make_doc("abcde " * words) for words in (1, 2, 24, 3, 20, 1, 1, 25, 2)]
-    batches, cells, lengths = find_wordpieces(model.layers[0], docs)
+    pieces = find(model, docs)
+    batches, cells = make_tables(pieces, model.layers[0].tokenizer)
     ids = np.concatenate([batch.input_ids.ravel() for batch in batches])
     padding = 1 - sum(batch.attention_mask.sum() for batch in batches) / len(ids)
     assert len(batches) > 1
     assert padding < 0.22
-    assert lengths.tolist() == [5] * sum(map(len, docs))
-    assert set(model.layers[0].tokenizer.convert_ids_to_tokens(ids[cells])) == {"a", "##b", "##c", "##d", "##e"}
+    assert pieces.lengths.tolist() == [5] * sum(map(len, docs))
+    assert set(model.layers[0].tokenizer.convert_ids_to_tokens(ids[cells[pieces.of_tokens]])) == {
+        "a",
+        "##b",
+        "##c",
+        "##d",
+        "##e",
+    }
     if side == "right":  # BERT numbers the padding, too
         for doc, vectors in zip(docs, model.predict(docs), strict=True):
             np.testing.assert_allclose(vectors, model.predict([doc])[0], atol=1e-5)
+
+
+def test_prepared_texts_teach_what_their_examples_do_to_the_bit(tiny_bert):
+    """Prepared ones may come from another process, and so are pickled."""
+    transformer = {"@architectures": "spacy-per-label.Transformer.v1", "name": str(tiny_bert)}
+    transformer |= {"tokenizer_config": TOKENIZER, "transformer_config": NO_DROPOUT}
+    nlp = spacy.blank("en")
+    config = {"model": {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": transformer}}
+    ner: Any = nlp.add_pipe("per_label", config=config)
+    examples = []
+    for text in TEXTS:
+        reference = nlp.make_doc(text)
+        spans = [Span(reference, 0, 1, "A")] if len(reference) > 3 else []
+        set_known(reference, gold=spans, rejected=spans[:1], coverage={"B": "partial"})
+        examples.append(Example(nlp.make_doc(text), reference))
+    ner.initialize(lambda: examples, nlp=nlp, labels=["A", "B"])
+    learnt = []
+    for given in (examples, pickle.loads(pickle.dumps([*map(pickle.loads(pickle.dumps(ner.preparer())), examples)]))):
+        fix_random_seed(0)
+        loss = ner.update(given, drop=0.2)["per_label"]
+        heads = ner.model.get_ref("output")
+        [shim] = [shim for node in ner.model.walk() for shim in node.shims]
+        of_bert = [one.grad.numpy().copy() for one in shim._model.parameters() if one.grad is not None]
+        learnt.append([np.array(loss), heads.get_grad("W").copy(), *of_bert])
+        for node in ner.model.walk():
+            for name in node.grad_names:
+                node.get_grad(name)[...] = 0
+        shim._model.zero_grad()
+    assert learnt[0][0] > 0
+    assert all(np.array_equal(one, other) for one, other in zip(*learnt, strict=True))
+    assert [len(text) for text in given] == [len(eg.reference) for eg in examples]
+    assert spacy.blank("en").add_pipe("per_label").preparer() is None

@@ -49,7 +49,7 @@ def test_batches_are_those_of_each_epoch_from_any_place_on(demo_corpus):
 
     def read(*given: int) -> list[tuple[int, int, list[str]]]:
         batches = read_batches(PartitionedCorpus(demo_corpus / "train", shuffle=True), batcher, *given)
-        return [(epoch, number, [doc.text for doc in texts]) for epoch, number, texts in islice(batches, 30)]
+        return [(epoch, number, [doc.text for doc in texts]) for epoch, number, _, texts in islice(batches, 30)]
 
     whole = read(3)
     each = len(whole) // 3

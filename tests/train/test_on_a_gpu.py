@@ -1,10 +1,12 @@
 """What a training asks of a GPU, on a pretended one: no array of numpy's among its own."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
+from labelwise.base.parallel import open_pool
 from labelwise.train.checkpoint import State, restore, take_arrays
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.held_out import fit
@@ -32,17 +34,19 @@ def add_texts(merging) -> None:
         merging.add(f"judged-{split}", ["C"], judged, kind="binary", split=split)
 
 
-@pytest.mark.parametrize("with_transformer", [False, True])
-def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_path, with_transformer):
+@pytest.mark.parametrize("kind", ["tok2vec", "transformer", "prepared"])
+def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_path, kind):
     """What a device would refuse is a TypeError or a ValueError."""
     add_texts(merging)
     merging.run(near_duplicates="off")
-    overrides = with_bert(request.getfixturevalue("tiny_bert")) if with_transformer else STEPS
-    recipe = TrainingConfig(GPU if with_transformer else CPU, merging.root / "corpus", overrides=overrides)
-    with pretended():
+    overrides = STEPS if kind == "tok2vec" else with_bert(request.getfixturevalue("tiny_bert"))
+    recipe = TrainingConfig(CPU if kind == "tok2vec" else GPU, merging.root / "corpus", overrides=overrides)
+    with open_pool(1) if kind == "prepared" else nullcontext() as background, pretended():
         nlp = make_pipeline(recipe, read_settings(recipe))
         ner: Any = nlp.get_pipe("ner")
-        training = Training(nlp, -1, State(""), SingleProcess())
+        ranks = SingleProcess()
+        ranks.background = background
+        training = Training(nlp, -1, State(""), ranks)
         first, *_, last = [
             info["losses"]["ner"] for info in train_while_improving(training) if info["score"] is not None
         ]
@@ -53,7 +57,7 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
             slot.gradient()[...] = slot.gradient() * 0
         clear_gradients(nlp)
         nlp.config["training"]["max_steps"] += 2
-        resumed = Training(nlp, -1, training.state, SingleProcess())
+        resumed = Training(nlp, -1, training.state, ranks)
         restore(tmp_path, resumed.state, nlp, resumed.optimizer)
         assert len(list(train_while_improving(resumed))) == 2
         again = make_pipeline(recipe, read_settings(recipe))

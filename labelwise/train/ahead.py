@@ -1,0 +1,91 @@
+"""Batches that another process prepares while a GPU computes, which would have to wait otherwise.
+
+The process reads the texts of the next steps, tokenizes them, and makes arrays of them (`PreparedText`), which training
+only joins and multiplies. What is learnt is the same, to the bit.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from labelwise.base.device import use_gpu
+from labelwise.base.errors import InputError
+from labelwise.base.parallel import open_pool
+from labelwise.corpus.pipeline import forgetting
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.train.reader import Batch, PartitionedCorpus, example_maker, read_batches
+from labelwise.train.training import Training
+from labelwise.train.training_config import TrainingConfig
+
+AHEAD = 3  # batches
+LOWEST = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
+
+
+@contextmanager
+def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
+    """Start a process that prepares batches for a GPU, before CUDA is, which no forked process can share.
+
+    YIELDS (Executor | None): None on the CPU, and for spaCy's `ner`, which learns from Docs alone.
+    """
+    if wanted.gpu_id < LOWEST or wanted.recognizer != "per-label":
+        yield None
+        return
+    with open_pool(1) as pool:
+        pool.submit(use_gpu, -1)
+        yield pool
+
+
+def open_batches(training: Training) -> Iterator[Batch]:
+    """Yield this rank's batches, from where the training is; prepared, if it has a process and a transformer.
+
+    RAISES (InputError): that process was killed; what reading raises.
+    """
+    corpus, settings, state, ranks = training.corpus, training.settings, training.state, training.ranks
+    place = (settings["max_epochs"], state.epoch, state.batches, ranks.rank, ranks.count)
+    read = partial(read_batches, corpus, settings["batcher"], *place)
+    prepare = getattr(training.nlp.get_pipe("ner"), "preparer", lambda: None)()
+    if not ranks.background or not prepare:
+        yield from read()
+        return
+    tokenizer = training.nlp.config.interpolate()["nlp"]["tokenizer"]
+    try:
+        ranks.background.submit(_begin, partial(_prepare, corpus, read, tokenizer, prepare)).result()
+        waiting = deque(ranks.background.submit(_take) for _ in range(AHEAD))
+        while ready := waiting.popleft().result():
+            waiting.append(ranks.background.submit(_take))
+            batch, corpus.counts = ready
+            yield batch
+    except BrokenExecutor as error:
+        raise InputError(
+            "the process that prepares batches was killed, perhaps for lack of memory. Remedy: free some, and run the "
+            "same command again, which resumes from the last checkpoint"
+        ) from error
+
+
+_batches: Iterator[tuple[Batch, Counter[str]]]  # in the other process, as all below
+
+
+def _begin(batches: Callable) -> None:
+    global _batches  # noqa: PLW0603
+    _batches = batches()
+
+
+def _take() -> tuple[Batch, Counter[str]] | None:
+    return next(_batches, None)
+
+
+def _prepare(
+    corpus: PartitionedCorpus, read: Callable[[], Iterator[Batch]], tokenizer: dict[str, Any], prepare: Callable
+) -> Iterator[tuple[Batch, Counter[str]]]:
+    lang, rules = read_tokenizer(corpus.path.parent / "tokenizer.json")
+    nlp = make_nlp(lang, replace(rules, block=tokenizer))
+    make_example = example_maker(nlp)
+    for batch in read():
+        with forgetting(nlp):
+            texts = [prepare(make_example(text)) for text in batch.texts]
+        yield batch._replace(texts=texts), corpus.counts
