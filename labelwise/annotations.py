@@ -122,7 +122,7 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 
     @property
     def all_spans(self) -> tuple[Span, ...]:
-        """The usable spans, and behind them the others."""
+        """The usable spans, then the unusable ones."""
         return self.spans + self.unusable
 
 

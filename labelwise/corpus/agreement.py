@@ -69,8 +69,9 @@ def count_agreement(group: Group) -> tuple[Counter[Any], Counter[Any]]:
         for label, versions in found.items():
             labels[label, "texts"] += 1
             for one, other in combinations(versions, 2):
-                same = {"both": len(one.marked & other.marked), "spans": len(one.marked) + len(other.marked)}
-                labels.update({(label, name): n for name, n in same.items()})
                 pair = (label, one.who, other.who)
-                pairs.update({(pair, name): n for name, n in {"texts": 1, **same}.items()})
+                pairs[pair, "texts"] += 1
+                for counts, key in ((labels, label), (pairs, pair)):
+                    counts[key, "both"] += len(one.marked & other.marked)
+                    counts[key, "spans"] += len(one.marked) + len(other.marked)
     return labels, pairs

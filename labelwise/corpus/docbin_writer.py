@@ -4,6 +4,7 @@ DocBin.add asks each token for eight strings, most of them empty, and takes long
 has only words, entity labels, span groups and user data.
 """
 
+import hashlib
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,8 +53,8 @@ class DocWriter:
             if name not in self.strings:
                 self.strings[name] = doc.strings[name]
 
-    def write(self, path: Path) -> None:
-        """Write a `.spacy` file."""
+    def write(self, path: Path) -> str:
+        """Write a `.spacy` file, and return its SHA-256."""
         content = {
             "version": "0.1",
             "attrs": COLUMNS,
@@ -66,7 +67,9 @@ class DocWriter:
             "span_groups": self.groups,
             "user_data": self.user_data,
         }
-        path.write_bytes(zlib.compress(encode(content), level=1))
+        compressed = zlib.compress(encode(content), level=1)
+        path.write_bytes(compressed)
+        return hashlib.sha256(compressed).hexdigest()
 
 
 def _pack(span: TokenSpan, starts: Sequence[int], ends: Sequence[int]) -> bytes:

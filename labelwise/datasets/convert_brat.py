@@ -163,7 +163,7 @@ def declare_tasks(
     """Write `datasets.yml`: each file is a data set, brat or brat-SPLIT, complete for all labels.
 
     folders (Folders): those of the documents: if they are annotators or labels, the data sets are brat-FOLDER-SPLIT.
-    prefix (str): the begin of all names.
+    prefix (str): the beginning of all names.
     """
     entries = [
         Entry(

@@ -18,7 +18,7 @@ from labelwise.base.files import Staging
 from labelwise.base.text import counted
 from labelwise.corpus import queries
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import SPLITS, Manifest, SplitCounts, write_manifest
+from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
@@ -31,9 +31,12 @@ from labelwise.merge.rules.policies import unknown_annotators
 from labelwise.merge.rules.settings import Settings
 
 
-def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings) -> Ledger:
+def write_account(
+    parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings
+) -> tuple[Ledger, dict[Split, str]]:
     """Write the tables of the account from its parts, in order, and count what is in them.
 
+    RETURNS (tuple): the ledger, and a digest of the keys of each split.
     RAISES (InputError): the policy `annotators` names nobody who answered.
     """
     write_tables(chain.from_iterable(map(read_batches, parts)), folder)
@@ -43,10 +46,14 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
         ledger.without_split_by = 0
     ledger.compared = settings.near_duplicates != "off"
     names: set[str] = set()
+    keys = {split: hashlib.sha256() for split in SPLITS}
     for group in read_groups(folder, merged=False):
         names.update(pc.unique(group.rows["who"]).drop_null().to_pylist())
+        for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
+            if split:
+                keys[split].update(bytes.fromhex(text))
     ledger.unknown_annotators = unknown_annotators(settings.annotators, names)
-    return ledger
+    return ledger, {split: digest.hexdigest() for split, digest in keys.items()}
 
 
 def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:
@@ -109,10 +116,12 @@ def write_rest(
     nlp: Language,
     settings: Settings,
     ledger: Ledger,
+    keys: Mapping[Split, str],
     partitions: Mapping[str, str],
 ) -> None:
     """Write all other files, with the metrics if they are asked for.
 
+    keys (Mapping[Split, str]): the digest of the keys of each split.
     partitions (Mapping[str, str]): the digest of each `.spacy` file.
     """
     folder, labels = staging.folder, list(ledger.labels)
@@ -121,12 +130,7 @@ def write_rest(
         file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
-    keys = {split: hashlib.sha256() for split in SPLITS}
-    for group in read_groups(folder, merged=False):
-        for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
-            if split:
-                keys[split].update(bytes.fromhex(text))
-    splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split].hexdigest()) for split in SPLITS}
+    splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
     manifest = Manifest(
         settings=msgspec.to_builtins(settings),
         labels=labels,

@@ -1,6 +1,5 @@
 """Merge the texts of a range of keys, a job for one process, which holds one bucket at a time."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -102,10 +101,8 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
             account.flush()  # so that batches follow from partitions
             for split, writer in docs.items():
                 name = f"{split}/part-{number:05d}.spacy"
-                file = made / name
-                file.parent.mkdir(exist_ok=True)
-                writer.write(file)
-                result.partitions[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+                (made / split).mkdir(exist_ok=True)
+                result.partitions[name] = writer.write(made / name)
     with AccountWriter(made / "rest") as account:
         for key, rows in sorted(left.items()):
             for judged in judge(rows, "", ())[0]:
@@ -119,18 +116,19 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)
     split, chosen_by = (declared, "declared") if declared else _other_split(text.key, answers, job)
+    result = TextResult(answers, merged, split, chosen_by)
+    if not merged.coverage:
+        return result._replace(why_not="no usable answer")
     uncovered = missing_labels(merged.coverage, job.labels)
     unmarked = COVERAGE[job.settings.coverage](split) if uncovered else "outside"
-    if not merged.coverage:
-        return TextResult(answers, merged, split, chosen_by, "no usable answer")
     if unmarked is None:
-        return TextResult(answers, merged, split, chosen_by, "not covered")
+        return result._replace(why_not="not covered")
     try:
         made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
     except InputError as error:
         first = next(answer for answer in answers if not left_out(answer))
         raise InputError(f"{first.place}: {text.text[:60]!r}: {error}") from error
-    return TextResult(answers, merged, split, chosen_by, made=made)
+    return result._replace(made=made)
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[Split, str]:

@@ -97,7 +97,7 @@ def merge_data(
         partitions = collect_partitions(jobs, merged, staging.folder)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
         parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
-        ledger = write_account(parts, staging.folder, datasets, settings)
+        ledger, keys = write_account(parts, staging.folder, datasets, settings)
         check_balance(staging.folder, sources, read, work / "buckets", bits)
         ledger.offsets = {
             source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
@@ -108,7 +108,7 @@ def merge_data(
         doubted = any(doubt.stops for doubt in ledger.doubts)
         check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
         nlp = load_tokenizer(settings).nlp
-        write_rest(staging, datasets, nlp, settings, ledger, partitions)
+        write_rest(staging, datasets, nlp, settings, ledger, keys, partitions)
     return ledger
 
 
