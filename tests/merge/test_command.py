@@ -35,7 +35,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     }
     assert sorted(merging.problems()) == [
         ("a", "a.jsonl", 1, "undeclared label: Z"),
-        ("a", "a.jsonl", 3, "bad JSON: object keys must be strings (byte 1)"),
+        ("a", "a.jsonl", 3, "bad JSON: object keys must be strings (byte 1): 'oops'"),
         ("b", "b.jsonl", 1, "invalid: B 99 100"),
     ]
     assert "Warning What to do" in printed

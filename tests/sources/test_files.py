@@ -169,7 +169,7 @@ def test_a_raw_text_that_cannot_be_used_is_named_and_costs_itself(tmp_path):
         ("a.txt", None, "not UTF-8"),
         ("b.txt", "one", ""),
         ("d", "two", ""),
-        ("c.jsonl:2", None, "bad JSON: object keys must be strings (byte 1)"),
+        ("c.jsonl:2", None, "bad JSON: object keys must be strings (byte 1): 'oops'"),
         ("c.jsonl:4", "three", ""),
     ]
     with pytest.raises(InputError, match="there is no such file or folder"):

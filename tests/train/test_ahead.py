@@ -10,6 +10,7 @@ from spacy.language import Language
 
 from labelwise.base.errors import InputError
 from labelwise.train import loop, run
+from labelwise.train.ahead import AHEAD
 from spacy_per_label import PerLabelRecognizer
 from tests.train.test_ranks import children
 from tests.train.training import CPU, GPU, files, train_in, with_bert
@@ -29,7 +30,7 @@ def trained(tiny_bert, demo_corpus, tmp_path, monkeypatch):
             if ahead:
                 patched.setattr("labelwise.train.ahead.LOWEST", -1)
                 patched.setattr(Language, "update", lambda *given, **options: pytest.fail("it makes Examples itself"))
-            steps |= {"eval_frequency": 2, "max_steps": 4}
+            steps = {"eval_frequency": 2, "max_steps": 4} | steps
             log = log or (lambda message: None)
             result = train_in(tmp_path / name, corpus, with_bert(tiny_bert, **steps), GPU, log, resume=resume)
         return files(tmp_path / name) | {"texts": repr(result.texts).encode()}
@@ -64,6 +65,7 @@ def test_prepared_batches_are_cut_where_memory_runs_out(trained, monkeypatch):
 
 def test_the_end_of_the_process_is_an_error_from_which_training_resumes_to_the_same_bytes(trained, monkeypatch):
     before, update = children(), loop.update_within_memory
+    more = {"max_steps": 2 + AHEAD + 1}  # than those whose batches may be ready
 
     def kill(training, *given):
         if training.state.step == 2:
@@ -74,9 +76,9 @@ def test_the_end_of_the_process_is_an_error_from_which_training_resumes_to_the_s
     with monkeypatch.context() as patched:
         patched.setattr(loop, "update_within_memory", kill)
         with pytest.raises(InputError, match=r"process that prepares batches was killed.* resumes from the last check"):
-            trained("killed", ahead=True)
+            trained("killed", ahead=True, **more)
     assert children() == before
-    assert trained("killed", ahead=True, resume=True) == trained("whole", ahead=False)
+    assert trained("killed", ahead=True, resume=True, **more) == trained("whole", ahead=False, **more)
 
 
 def test_what_the_process_cannot_read_ends_training_with_its_error(trained, demo_corpus, tmp_path, monkeypatch):
