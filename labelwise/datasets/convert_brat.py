@@ -228,7 +228,7 @@ def write_report(
     report = Report(
         **{field: dict(sorted(counts[field].items())) for field in COUNTED}, lacking=lacking, disjoint=disjoint
     )
-    (out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    (out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     if report.lines.get("T", 0) != sum(report.annotations.values()):
         raise RuntimeError(
             f"{report.lines.get('T', 0)} T lines read, but {report.annotations} counted: please report this"

@@ -16,7 +16,7 @@ from tests.evaluate.test_scoring import keyed, make_doc, write
 
 
 def rows_of(tables: Tables) -> list[dict]:
-    return parquet.read_table(tables.pairs, partitioning=None).to_pylist()
+    return parquet.read_table(tables.pairs).to_pylist()
 
 
 def test_each_text_has_a_row_and_each_pair_too(tmp_path):
@@ -26,7 +26,7 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
     unknown = make_doc([(0, 3, "A")], uncovered={"A": "none", "B": "partial"})
     docs = keyed([make_doc(predicted, gold, doc="a.txt"), unknown])
     tables = write(tmp_path, docs)
-    texts = parquet.read_table(tables.texts, partitioning=None).to_pylist()
+    texts = parquet.read_table(tables.texts).to_pylist()
     assert [(row["doc"], row["split"], row["words"], row["partial"], row["unknown"], row["seen"]) for row in texts] == [
         ("a.txt", "test", 6, [], [], None),
         ("", "test", 6, ["B"], ["A"], None),
