@@ -120,7 +120,7 @@ def write_report(
             texts_per_100=count_texts_per_100(results.tables) if results.tables else {},
             export=EXPORT,
         )
-        path.write_text(page, encoding="utf8", newline="\n")
+        path.write_text(page, encoding="utf8")
     return advice
 
 

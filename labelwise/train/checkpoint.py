@@ -129,7 +129,7 @@ class CheckpointSaver:
                 folder.mkdir()
                 for name, path in kept.items():
                     copy(path, folder / name)
-                np.savez(folder / "arrays.npz", **arrays)
+                np.savez(folder / "arrays.npz", allow_pickle=False, **arrays)
                 (folder / "state.json").write_bytes(state)
         except BaseException as error:
             self._error = error
