@@ -152,14 +152,15 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
-        """What a fixture of several tests runs is run by each of them."""
+        """What a fixture of several tests runs is run by each of them, and by the one that asks for it first."""
         if fixturedef.scope == "function":
             return (yield)
         self.own |= self.take()
         try:
             return (yield)
         finally:
-            self.shared[fixturedef.argname] = self.take() | self.shared.get(fixturedef.argname, set())
+            self.own |= (found := self.take())
+            self.shared[fixturedef.argname] = found | self.shared.get(fixturedef.argname, set())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> Iterator[None]:
@@ -198,9 +199,9 @@ class Forks:
             self.failed.write_text(report.nodeid)
 
     @cache  # noqa: B019  there is one of them
-    def is_sound(self, failed: str) -> bool:
-        """Return whether a test that failed passes now, without a mutant."""
-        return failed not in self.items or not self.run([failed], LOOP)
+    def pass_now(self, *names: str) -> bool:
+        """Return whether tests pass without a mutant, in time."""
+        return not self.run([*names], LOOP)
 
     def run(
         self, names: list[str], limit: int, prepare: Callable[[], None] = lambda: None, *, go_on: bool = False
@@ -291,6 +292,8 @@ def record(copy: Path, folders: list[str]) -> Record:
 def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
     """Return the tests that run a mutant's statement, in their order, that take at most `SECONDS` together, or one."""
     covering = [name for name, (_, lines) in record.items() if mutant.statement in lines.get(mutant.file, ())]
+    said = (name for name in record if name.startswith(own) and f"[{Path(mutant.file).stem}-" in name)
+    covering = [*dict.fromkeys([*covering, *said])]  # a test of a command may reuse what another one ran
     covering.sort(key=lambda name: record[name][0] * (1 if name.startswith(own) else 10))
     total, chosen = 0.0, list[str]()
     for name in covering:
@@ -344,7 +347,8 @@ def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
                 code = compile(ast.fix_missing_locations(tree), str(copy / file), "exec")
                 failed = forks.run(chosen[one], LOOP, partial(give_code, code, functions[file]))
                 shutil.copy(ROOT / file, copy / file)
-                sound = bool(failed) and forks.is_sound(failed)
+                blamed = [failed] if failed in forks.items else chosen[one]  # all, if they were stopped
+                sound = bool(failed) and forks.pass_now(*blamed)
                 killed[one.kind] += sound
                 told = f"killed by {failed}" if sound else f"SURVIVES {len(chosen[one])} tests {failed}"
                 print(f"{file}:{one.line}: {one.kind}: {one.was}: {told}", file=TOLD)
