@@ -61,6 +61,13 @@ def test_vectors_and_gradients_are_spacys(tiny_bert):
         np.testing.assert_allclose(one[name], value, rtol=1e-4, atol=1e-5 * np.abs(value).max() + 1e-6, err_msg=name)
 
 
+def test_a_tokenizer_that_does_not_know_where_its_wordpieces_are_is_refused(tiny_bert):
+    model = make_transformer(str(tiny_bert), tokenizer_config={"use_fast": False})
+    model.initialize(X=make_docs()[:1])
+    with pytest.raises(ValueError, match="has no fast tokenizer, which knows where its wordpieces are"):
+        model.predict(make_docs())
+
+
 def cells_of(lengths: list[int], cuts: tuple[int, ...]) -> int:
     """Count the cells of tables of rows that are sorted, and cut before some numbers."""
     places = [0, *cuts, len(lengths)]
