@@ -96,6 +96,8 @@ def test_train_is_counted_by_form_and_label(merging):
     assert counts["cat", "right"] == (2, 1, 0, None)
     assert counts["one cat", "label"] == (0, 4, 4, "A")
     assert measure(Tables.of(root), ["A", "B"]).mistakes["B"].causes == {"label": 1}
+    write_tables(root / "p.jsonl", root / "corpus" / "test", [], Tables.of(root))  # of a pipeline that knows no label
+    assert {row["kind"] for row in rows_of(Tables.of(root))} == {"unjudged"}
     with (root / "p.jsonl").open("wb") as file:
         write_predictions(docs[:1], file)
     with pytest.raises(InputError, match=r"p\.jsonl: not the predictions for the texts of .*test; run the evaluation"):
@@ -110,5 +112,6 @@ def test_a_table_that_is_missing_or_something_else_is_named(content, message, tm
     tables.pairs.unlink()
     if content:
         tables.pairs.write_bytes(content)
-    with pytest.raises(InputError, match=rf"pairs\.parquet: {message}"):
-        list(tables.groups(["key"], ["key"]))
+    for read in (lambda: list(tables.groups(["key"], ["key"])), lambda: tables.read_pairs(["key"])):
+        with pytest.raises(InputError, match=rf"pairs\.parquet: {message}"):
+            read()
