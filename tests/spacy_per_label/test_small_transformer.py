@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
 
 from spacy_per_label.bert_weights import NoEncoderError, read_encoder
+from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.small_transformer import make_small_transformer
 from spacy_per_label.windows import find_windows, read_tokenizer
 
@@ -186,6 +187,10 @@ def test_layers_learn_at_their_own_rates_and_embeddings_not_at_all(folders):
     assert moved["0.up_W"] == pytest.approx(0.0005, rel=0.05)
     assert moved["word"] == moved["position"] == 0
     assert not any(model.get_grad(name).any() for name in model.param_names if model.has_grad(name))
+
+
+def test_without_layers_all_learns_at_the_rate():
+    assert layer_rates(["embeddings", "dense"], 0.1, 0.5) == {"embeddings": 0.1, "dense": 0.1}
 
 
 def test_dropout_is_drawn_in_training_alone(folders):
