@@ -44,7 +44,7 @@ LINES = 4096  # of a file, at most
 MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 DROPPED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Delete)
 SECONDS = 10  # of computing, for the tests of a mutant
-LOOP = 6 * SECONDS  # of computing, after which a mutant is in a loop; ten times as many of waiting
+LOOP = 6 * SECONDS  # of computing, after which a mutant is in a loop; three times as many of waiting
 MEMORY = 8 << 30  # a loop may fill it
 OWN = {"scripts": "tests/test_wires.py"}
 TOLD = os.fdopen(os.dup(1), "w", buffering=1)  # pytest captures what else is printed
@@ -222,7 +222,7 @@ class Forks:
             finally:
                 os._exit(0)
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-            if time.monotonic() - start > 10 * limit:
+            if time.monotonic() - start > 3 * limit:
                 os.killpg(child, 9)
             time.sleep(0.02)
         return self.failed.read_text() or ("being stopped" if ended[1] else "")
