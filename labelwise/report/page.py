@@ -138,7 +138,6 @@ def make_environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        lstrip_blocks=True,
     )
     environment.filters |= {
         "score": lambda value: "–" if value is None else f"{value:.2f}",
