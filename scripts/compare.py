@@ -42,7 +42,7 @@ def compare_cli(
         changed = changed_spans(read[0], read[-1]) if spans else []
     if format == "json":
         made = msgspec.to_builtins(comparison) | ({"spans": [one._asdict() for one in changed]} if spans else {})
-        print(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(made)).decode())
     else:
         header, *rows = tabulate(comparison)
         print_table(header, rows)

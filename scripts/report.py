@@ -51,12 +51,10 @@ def read_base(name: str, pipeline: str, root: Path) -> Base | None:
     """
     revision = name or find_earlier(pipeline, root)
     try:
-        if not revision:
-            return None
         metrics, decisions = read_before(revision, pipeline, DECISIONS, root)
         base = Base(name or revision[:8], metrics, count_decided(root, decisions))
         return base._replace(changed=read_changed(revision, pipeline, root))
-    except InputError:
+    except InputError:  # as nothing was committed yet
         if name:
             raise
         return None

@@ -173,8 +173,7 @@ def _forward(
         sums = closes + opens
         closed[:n], opened[:n] = closes / sums, opens / sums
         scale[:n] += np.log(sums)
-    with np.errstate(divide="ignore"):
-        return np.log(found, out=found) + scales, np.log(closed) + scale
+    return np.log(found, out=found) + scales, np.log(closed) + scale
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:

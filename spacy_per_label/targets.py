@@ -99,7 +99,7 @@ def _touched(doc: Doc, start: int, end: int) -> slice:
     """Find the tokens that a span of characters touches."""
     starts = doc.to_array(IDX)
     ends = starts + doc.to_array(LENGTH)
-    return slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(starts, end, side="left")))
+    return slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(starts, end)))
 
 
 def _same_tokens(eg: Example) -> bool:

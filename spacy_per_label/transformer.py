@@ -216,4 +216,4 @@ def split_rows(lengths: np.ndarray) -> list[np.ndarray]:
         end = int(cut[end])
         table[:end] += 1
     table_of_row = table[np.searchsorted(sizes, lengths)]
-    return [np.flatnonzero(table_of_row == number) for number in sorted({*table.tolist()}, reverse=True)]
+    return [np.flatnonzero(table_of_row == number) for number in np.unique(table)]

@@ -176,9 +176,9 @@ def test_project_docs_and_code_agree_on_the_policies(policy):
     assert comment.split(": ")[-1].split(" | ") == list(values)
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_a_door_has_fewer_than_a_hundred_lines(page):
-    assert read(page).count("\n") < 100
+@pytest.mark.parametrize(("page", "lines"), [("README.md", 100), ("CONTRIBUTING.md", 110)])
+def test_a_door_is_short(page, lines):
+    assert read(page).count("\n") < lines
 
 
 def test_the_changelog_begins_with_this_version():

@@ -345,16 +345,23 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("check_labels", [r"\d+ findings in \d+ texts; the report shows them", "bar compare"], {}, {}),
-    ("check_labels", ["Training 2 pipelines"], FOLDS | {"seed": 0, "workers": 1}, {}),
+    ("check_labels", ["Training 2 pipelines", "Pipeline 2 of 2 is trained"], FOLDS | {"seed": 0, "workers": 1}, {}),
     ("check_labels", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
     (
         "convert_brat",
-        [r"Annotations \(T lines\): 2 \w+", r"2 can't be converted\n.*problems", "2 labels", "bar convert"],
+        [
+            r"Documents: 1 \w+",
+            r"Annotations \(T lines\): 2 \w+",
+            r"2 can't be converted\n.*problems",
+            "Other lines, not converted: 1 ",
+            "2 labels",
+            "bar convert",
+        ],
         {},
         {},
     ),
     ("convert_brat", ["Converted, with a change: 1 "], {}, {"brat": {"shifted": "nearest"}}),
-    ("decide", ["Rows: 1 new", "`weasel run all` merges them"], {}, {}),
+    ("decide", ["Rows: 1 new", "has 1 decided case, in 1 row\n", "`weasel run all` merges them"], {}, {}),
     (
         "evaluate",
         [r"Scores on \d+ texts of \d+ words are in metrics.json; \d.* words per second", "bar texts 5"],
@@ -363,6 +370,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ),
     ("evaluate", ["run the command by itself"], {"model": "@/portable"}, {}),
     ("export", [r"\d+ texts with \d+ spans: out"], {}, {}),
+    ("export", ["Order: the most spans first"], {"source": "@/predicted.jsonl"}, {}),
     ("init", ["one is a project: put your data into one/assets", "cd one && weasel run all"], {}, {}),
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     ("make_demo", ["brat has data of your own: demo is left empty"], {"unless_brat": "@/brat"}, {}),
@@ -374,6 +382,13 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("train", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
     ("train", [r"Texts of an epoch: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
     ("train", [r"error on dev: 0\.\d+ \(0", "The best pipeline is in out/model, its curve in curve.tsv"], {}, {}),
+    ("train_curve", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
+    (
+        "train_curve",
+        [r"Training on half of train: \d+ of \d+ texts", r"all +\d+ +0\.\d+", "add isn't known", "bar texts 4"],
+        {},
+        {},
+    ),
     ("update_dvc", ["dvc.yaml matches project.yml"], {}, {}),
     ("vectors", [r"table.npz has 4 words and pieces of words; it makes a pipeline 0\.0 MB"], {}, {}),
     ("vectors", ["No vectors are used; to use some, set `vectors`"], {"name": ""}, {}),
@@ -505,7 +520,8 @@ def add_brat(root: Path) -> None:
     for name, text in (("test/a", "Ann saw Bob at the café"), ("dev/b", "Nobody there")):
         (folder / name).parent.mkdir(parents=True)
         (folder / f"{name}.txt").write_text(text, encoding="utf8")
-    (folder / "test/a.ann").write_text("".join(f"T{n}\t{line}\n" for n, line in enumerate(lines, 1)))
+    written = [f"T{n}\t{line}\n" for n, line in enumerate(lines, 1)]
+    (folder / "test/a.ann").write_text("".join([*written, "R1\tSees Arg1:T1 Arg2:T2\n"]))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -609,7 +625,7 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     write = Path("device").write_text
     patched.setattr("labelwise.evaluate.run.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("scripts.predict.use_gpu", lambda gpu_id: write(str(gpu_id)))
-    patched.setattr("scripts.train.launch", lambda gpus: Path("launched").write_text(str(gpus)))
+    patched.setattr("os.execv", lambda file, command: Path("launched").write_text(" ".join(command)))
 
     def train(recipe: TrainingConfig, *given: Any, **options: Any) -> None:
         write(str(recipe.gpu_id))
@@ -747,6 +763,7 @@ def test_a_setting_changes_what_it_is_for(command, section, name, one, other, se
 
 
 @pytest.mark.parametrize(("command", "said", "given", "section"), SAID)
-def test_a_command_says_what_it_did(command, said, given, section, runner):
-    printed = runner.run(command, GIVEN[command] | given, section).printed
-    assert not [one for one in said if not re.search(one, printed)], printed
+def test_a_command_says_what_it_did_and_leaves_nothing_else(command, said, given, section, runner):
+    made = runner.run(command, GIVEN[command] | given, section)
+    assert not [one for one in said if not re.search(one, made.printed)], made.printed
+    assert not [path for path in made.files if ".labelwise." in path]

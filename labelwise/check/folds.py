@@ -58,7 +58,7 @@ def ask_folds(
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
     check_workers(folds.workers, folds.recipe.gpu_id)
     pipelines = beside(out, "folds")
-    pipelines.mkdir(parents=True, exist_ok=True)
+    pipelines.mkdir(exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
     shared = pipelines if folds.recipe.gpu_id < 0 else None
     with open_workers(min(folds.workers, folds.number), shared) as map_jobs:

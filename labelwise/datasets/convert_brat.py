@@ -191,4 +191,4 @@ def write_report(report: Report, file: Path) -> None:
         raise RuntimeError(f"{report.lines['T']} T lines read, but {report.annotations} counted: please report this")
     for name in ("documents", "lines", "annotations", "notes", "labels"):
         setattr(report, name, Counter(dict(sorted(getattr(report, name).items()))))
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")

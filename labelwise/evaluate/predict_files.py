@@ -84,7 +84,7 @@ def predict_files(
     made = {"pipeline": digest, "labelwise": __version__}
     parts = beside(out, "parts")
     with locked(out):
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(exist_ok=True)
         if not (out / FOLDER_MARK).exists():
             (out / FOLDER_MARK).write_bytes(msgspec.json.encode(made) + b"\n")
         elif msgspec.json.decode((out / FOLDER_MARK).read_bytes()) != made:
@@ -119,7 +119,8 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
         if other := jobs.get(caseless(job.name)):
             raise InputError(f"{file.path} and {other}: both would be predicted to {job.name}; rename one")
         jobs[caseless(job.name)] = job
-        last = job if single else last._replace(files=[])
+        if single:
+            last = job
     if not jobs:
         raise InputError(f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file; put some there")
     return [*jobs.values()]

@@ -76,7 +76,7 @@ def read_curve(path: Path, remedy: str) -> Curve | None:
     if not path.is_file():
         return None
     try:
-        with path.open(encoding="utf8", newline="") as file:
+        with path.open(encoding="utf8") as file:
             rows = [
                 (int(row["step"]), float(row.get("ents_f") or row["score"])) for row in DictReader(file, delimiter="\t")
             ]

@@ -117,7 +117,7 @@ class Tables(NamedTuple):
     def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
         """Read some columns of the pairs; of the rows for which an expression of pyarrow is true, or of all."""
         _open(self.pairs)
-        table = parquet.read_table(self.pairs, columns=[*columns], filters=rows, partitioning=None)
+        table = parquet.read_table(self.pairs, columns=[*columns], filters=rows)
         return table.unify_dictionaries()  # each row group has its own
 
 

@@ -107,7 +107,7 @@ def write_report(
             curve=read_train_curve(root / CURVE, metrics.pipeline_digest),
             texts_per_100=count_texts_per_100(tables) if tables else {},
         )
-        path.write_text(page, encoding="utf8", newline="\n")
+        path.write_text(page, encoding="utf8")
     return advice
 
 
@@ -126,7 +126,6 @@ def make_environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        lstrip_blocks=True,
     )
     environment.filters |= {
         "score": lambda value: "–" if value is None else f"{value:.2f}",

@@ -45,8 +45,8 @@ def read_settings(wanted: TrainingConfig) -> Config:
         raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
     lang, rules = read_tokenizer(wanted.corpus / "tokenizer.json")
     try:
-        written = load_config(config, interpolate=False)
-        settings = load_config(config, wanted.all_overrides(), interpolate=False)
+        written = load_config(config)
+        settings = load_config(config, wanted.all_overrides())
     except (ConfigValidationError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
     settings["paths"]["corpus"], settings["nlp"]["lang"] = str(wanted.corpus), lang

@@ -47,4 +47,4 @@ def batches_before(nlp: Language, name: str, texts: Iterator[StoredDoc]) -> Iter
             if not batch:
                 return
             made = [tokenize(nlp, stored.text) for stored in batch]
-            yield batch, list(nlp.pipe(made, batch_size=nlp.batch_size))
+            yield batch, list(nlp.pipe(made))

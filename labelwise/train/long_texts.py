@@ -22,12 +22,11 @@ def cut_doc(doc: StoredDoc, longest: int) -> list[StoredDoc]:
     for start, end, _ in (*doc.gold, *doc.rejected):
         inside[start + 1 : end] = True
     blank = [space or doc.strings[word].isspace() for word, space in zip(doc.words.tolist(), doc.spaces, strict=True)]
-    cuts = [token for token in range(1, len(doc)) if blank[token - 1] and not inside[token]]
+    cuts = [*(token for token in range(1, len(doc)) if blank[token - 1] and not inside[token]), len(doc)]
     pieces, start = [], 0
     while start < len(doc):
-        within = [cut for cut in cuts if start < cut <= start + longest]
-        later = (cut for cut in cuts if cut > start + longest)
-        end = len(doc) if len(doc) - start <= longest else within[-1] if within else next(later, len(doc))
+        cuts = [cut for cut in cuts if cut > start]
+        end = max((cut for cut in cuts if cut <= start + longest), default=cuts[0])
         pieces.append(piece(doc, start, end))
         start = end
     return pieces

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import srsly
 from spacy.language import Language
 from spacy.training.loop import update_meta
 from thinc.api import Config
@@ -209,7 +210,7 @@ def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fi
         # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
         path.unlink()
-        path.write_text(json.dumps(settings, indent=2, ensure_ascii=False), encoding="utf8")
+        srsly.write_json(path, settings)
     write_seen(folder, prepared.seen)
     write_record(folder)
     return fitted

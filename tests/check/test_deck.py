@@ -34,10 +34,13 @@ def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, e
 
 
 def test_where_findings_are_many_each_of_them_says_less():
-    """A hundred of the two hundred spans of A, and two of those of B; a sure finding of A is still before an unsure."""
-    scores = [("A", 9.0)] * 99 + [("A", 12.0), ("B", 8.0), ("B", 2.0)]
+    """A hundred of the two hundred spans of A, and two of those of B; a sure finding of A is still before an unsure.
+
+    What is less likely to be right than not isn't listed.
+    """
+    scores = [("A", 9.0)] * 99 + [("A", 12.0), ("B", 8.0), ("B", 2.0), ("C", 0.0), ("C", -0.1)]
     found = [Finding(score, "spurious", label, *[""] * 10) for label, score in scores]
-    best = rank(found, {"A": 200, "B": 200})
+    best = rank(found, dict.fromkeys("ABC", 200))
     less = np.log(50)
-    assert "".join(one.label for one in best) == "AB" + 99 * "A" + "B"
+    assert "".join(one.label for one in best) == "AB" + 99 * "A" + "BC"
     assert [one.score for one in best[:3]] == pytest.approx([12 - less, 8, 9 - less], abs=1e-4)

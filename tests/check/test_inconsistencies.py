@@ -64,6 +64,7 @@ NESTED = ("wash the plate now", [(1, 3, "A"), (2, 3, "A")], {})
         ([NESTED] * 9, None, None),
         ([NESTED] * 9 + [WITH] * 3 + [WITHOUT] * 4, ("first word", "the"), (3, 4)),
         (NUMBERS, ("first word", "0"), (3, 3)),
+        (both("the cat", (0, 2), (1, 2)) + both("The cat", (0, 2), (1, 2)), ("first word", "the"), (8, 8)),
         (both("add 5 ml of it", (1, 3), (1, 2)), ("last word", "ml"), (4, 4)),
         (both("it is red . then", (2, 4), (2, 3)), ("last word", "."), (4, 4)),
         (both("an anti - body here", (1, 4), (3, 4)), ("first word", "anti-"), (4, 4)),
@@ -86,6 +87,12 @@ def test_what_holds_of_a_word_itself_counts_more_than_what_holds_of_all_with_a_h
     assert sorted(row.form for row in sure) == [f"{word} - kit" for word in "bcdefghijk"]
     assert max(row.score for row in unsure) < 0.3
     assert min(row.score for row in sure) > 1
+
+
+def test_of_one_inconsistency_the_first_findings_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr("labelwise.check.inconsistencies.MOST", 2)
+    ((*_, rows),) = inconsistencies(tmp_path, *[WITH] * 4, *[WITHOUT] * 5).values()
+    assert len(rows) == 2
 
 
 def test_cases_of_one_question_are_a_group(tmp_path):

@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import spacy
 
+from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
@@ -96,7 +98,12 @@ NAMES = [*(f"deep/{number}.txt" for number in range(7)), "deep/own.jsonl:1", "on
 
 
 def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
-    done = list(predict_texts(model, inputs, out, **options))
+    """Predict; of one process, no part stays that was put together."""
+    done = [
+        part
+        for part in predict_texts(model, inputs, out, **options)
+        if options["workers"] > 1 or not [*out.parent.rglob("part-*")]
+    ]
     rows = [json.loads(line) for line in out.read_bytes().splitlines()]
     assert sum(part.texts for part in done) == len(rows)
     return rows, sum((part.problems for part in done), Counter())
@@ -121,7 +128,18 @@ def test_the_command_counts_what_cannot_be_used_and_needs_a_text(names, inputs, 
     (tmp_path / "empty").mkdir()
     printed = call(predict_cli, names, tmp_path / "empty", "--out", tmp_path / "none.jsonl", status=1)
     assert "empty: no .txt or .jsonl file with a text" in " ".join(printed.split())
+    printed = call(predict_cli, names, *inputs, "--out", tmp_path / "none.jsonl", "--workers", 0, status=1)
+    assert "--workers 0: give 1 or more" in printed
     assert not (tmp_path / "none.jsonl").exists()
+
+
+def test_texts_that_a_worker_was_killed_with_are_named(names, inputs, ruler, demo_corpus, tmp_path, monkeypatch):
+    first = os.getpid()
+    monkeypatch.setattr(module, "predict_each", lambda *given: os.getpid() == first or os._exit(1))
+    with pytest.raises(InputError, match=r"test/part-0000\d\.spacy: a worker was killed"):
+        predict(ruler, demo_corpus / "test", tmp_path / "out.jsonl", workers=2)
+    with pytest.raises(InputError, match=r"^13 texts from deep/0\.txt on: a worker was killed"):
+        run(names, inputs, tmp_path / "out.jsonl", workers=2)
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from labelwise.export.run import export
 from scripts.predict import predict_cli
 from tests.conftest import call, read_jsonl, save_ruler, write_jsonl
 
-PARTS = ["a.jsonl.jsonl", "a.txt.jsonl", "news/1.txt.jsonl", "news/3.txt.jsonl", "z.txt.jsonl"]
+PARTS = ["a.jsonl.jsonl", "a.txt.jsonl", "news/may/1.txt.jsonl", "news/may/3.txt.jsonl", "z.txt.jsonl"]
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def texts(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(module, "PART", 2)
     folder = tmp_path / "texts"
     write_jsonl(folder / "a.jsonl", [{"text": "from Bob"}, "{oops", {"text": "to Eve"}])
-    (folder / "news").mkdir()
-    for name in ("a", "news/1", "news/2", "news/3", "z"):
+    (folder / "news/may").mkdir(parents=True)
+    for name in ("a", "news/may/1", "news/may/2", "news/may/3", "z"):
         (folder / f"{name}.txt").write_text(f"Text {name}")
     return folder
 
@@ -53,7 +53,10 @@ def test_each_file_has_its_own_and_together_they_are_what_one_file_has(model, te
     assert sorted(written(out)) == PARTS
     together = b"".join((out / name).read_bytes() for name in PARTS)
     assert sorted(together.splitlines()) == sorted((tmp_path / "one.jsonl").read_bytes().splitlines())
-    assert [row["doc"] for row in read_jsonl(out / "news/1.txt.jsonl")] == ["news/1.txt", "news/2.txt"]
+    assert [row["doc"] for row in read_jsonl(out / "news/may/1.txt.jsonl")] == [
+        "news/may/1.txt",
+        "news/may/2.txt",
+    ]
     assert not [path for path in out.parent.iterdir() if path.name.startswith(".out")]
 
 
@@ -65,7 +68,7 @@ def test_what_is_finished_is_skipped_and_what_changed_or_was_killed_is_done_agai
     assert written(out) == before
     write_jsonl(texts / "a.jsonl", [{"text": "from Bob"}])
     (out / "z.txt.jsonl.done").unlink()  # it was killed before it was done
-    os.utime(texts / "news/3.txt", ns=(1, 1))
+    os.utime(texts / "news/may/3.txt", ns=(1, 1))
     (out.with_name(".out.labelwise.parts") / "job-1").mkdir(parents=True)
     assert predict(model, texts, out) == (3, 6, {})
     after = written(out)

@@ -45,7 +45,7 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     metrics = json.loads((out / "metrics.json").read_text())
     manifest, docs = read_manifest(demo_corpus), list(read_predictions(out / "predictions.jsonl"))
     assert metrics["texts"] == manifest.splits["test"].texts
-    words = read_table(out / "texts.parquet", partitioning=None)["words"].to_pylist()
+    words = read_table(out / "texts.parquet")["words"].to_pylist()
     assert sum(words) == manifest.splits["test"].words, "its tokens are the corpus's"
     assert metrics["texts_digest"] == manifest.splits["test"].digest
     assert metrics["predictions_digest"] == Tables.of(out).digest()

@@ -16,7 +16,7 @@ from tests.evaluate.test_scoring import keyed, make_doc, write
 
 
 def rows_of(tables: Tables) -> list[dict]:
-    return parquet.read_table(tables.pairs, partitioning=None).to_pylist()
+    return parquet.read_table(tables.pairs).to_pylist()
 
 
 def test_each_text_has_a_row_and_each_pair_too(tmp_path):
@@ -26,7 +26,7 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
     unknown = make_doc([(0, 3, "A")], uncovered={"A": "none", "B": "partial"})
     docs = keyed([make_doc(predicted, gold, doc="a.txt"), unknown])
     tables = write(tmp_path, docs)
-    texts = parquet.read_table(tables.texts, partitioning=None).to_pylist()
+    texts = parquet.read_table(tables.texts).to_pylist()
     assert [(row["doc"], row["split"], row["words"], row["partial"], row["unknown"], row["seen"]) for row in texts] == [
         ("a.txt", "test", 6, [], [], None),
         ("", "test", 6, ["B"], ["A"], None),
@@ -95,6 +95,8 @@ def test_train_is_counted_by_form_and_label(merging):
     assert counts["cat", "right"] == (2, 1, 0, None)
     assert counts["one cat", "label"] == (0, 4, 4, "A")
     assert measure(Tables.of(root), ["A", "B"]).mistakes["B"].causes == {"label": 1}
+    write_tables(root / "p.jsonl", root / "corpus" / "test", [], Tables.of(root))  # of a pipeline that knows no label
+    assert {row["kind"] for row in rows_of(Tables.of(root))} == {"unjudged"}
     write_predictions(docs[:1], root / "p.jsonl")
     with pytest.raises(InputError, match=r"p\.jsonl: not the predictions for the texts of .*test; run the evaluation"):
         write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))
@@ -108,5 +110,6 @@ def test_a_table_that_is_missing_or_something_else_is_named(content, message, tm
     tables.pairs.unlink()
     if content:
         tables.pairs.write_bytes(content)
-    with pytest.raises(InputError, match=rf"pairs\.parquet: {message}"):
-        list(tables.groups(["key"], ["key"]))
+    for read in (lambda: list(tables.groups(["key"], ["key"])), lambda: tables.read_pairs(["key"])):
+        with pytest.raises(InputError, match=rf"pairs\.parquet: {message}"):
+            read()

@@ -195,9 +195,12 @@ def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, anno
     assert not [span for span in outvoted if span["start"] in (CAT[0], MAT[0])], "what is decided isn't outvoted"
 
 
-def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging):
+@pytest.mark.parametrize("others", [0, 1])
+def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging, others):
+    """As it may be by others, too."""
     answers = [answer(CAT, _view_id="ner"), answer(BIG, _view_id="ner", answer="reject"), answer(_view_id="ner")]
     merging.add("a", ["A", "B"], answers)
+    merging.add("b", ["A"], [answer(CAT, _view_id="ner", answer="reject")] * others)
     decide(
         merging,
         row(WRONG, CAT, None, digest(CAT)),
@@ -211,7 +214,7 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging):
     assert rejected == [(*CAT, "A")]
     assert uncovered == {"A": "partial", "B": "partial"}
     assert ledger.rows["superseded decision"] == 1, "no answer has CAT as B"
-    assert ledger.spans == Counter({"entity": 2, "rejected": 1, "accept/reject": 1})
+    assert +ledger.spans == Counter({"entity": 2, "rejected": 1, "accept/reject": 1, "duplicate": others})
 
 
 def test_decisions_change_what_they_touch_and_leave_nothing_when_they_go(merging):

@@ -49,6 +49,13 @@ def test_names_and_declarations_say_who_is_who(merging, one, other, declared, sa
     assert ("1 answer replaced by the same person's later one in another data set: a by b" in said(ledger)) == same
 
 
+def test_an_adjudication_outvotes_nothing_of_the_same_person(merging):
+    merging.add("a", ["PERSON"], [answer(ZOE, who="ann"), answer(OTHER, who="ann") | {"_view_id": "review"}])
+    merging.run(policies=Policies(duplicates="union"))
+    ((_, doc),) = merging.docs().values()
+    assert annotation_of(doc).accepted == {ZOE, OTHER}
+
+
 @pytest.mark.parametrize(
     ("annotators", "expected"),
     [

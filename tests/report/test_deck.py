@@ -75,14 +75,14 @@ def test_a_page_has_whole_groups_and_begins_with_those_that_are_worth_the_most()
         ("B", "c"): 3,
         ("A", "d"): 7,
         ("SHIPS", "e"): 9,
-        ("SHIPS", "f"): MOST,
+        ("SHIPS", "f"): MOST - 28,
         ("C", "g"): 1,
     }
     scores = {"a": 4.0, "b": 1.0, "c": 2.0, "d": -1.0, "e": 9.0, "f": 8.0, "g": 7.0}
     kinds = [(label, group) for (label, group), size in sizes.items() for _ in range(size)]
     deck = Deck([case(n, label, group, scores[group]) for n, (label, group) in enumerate(kinds)])
     chosen = [one["group"] for one in deck.choose({"A": 10, "B": 19}) if one["listed"]]
-    assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 7 + ["e"] * 9 + ["f"] * MOST
+    assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 7 + ["e"] * 9 + ["f"] * (MOST - 28)
 
 
 def test_a_case_of_two_labels_counts_for_the_one_that_costs_more():
@@ -117,4 +117,5 @@ def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_a
     assert estimate.shares == (pytest.approx(0.2), pytest.approx(6.2 / 31)), "none is about boundaries"
     asked = [decided(n, "policy") if at >= 20 else one for at, (n, one) in enumerate(zip(sample, first, strict=True))]
     assert deck(*asked).estimate()[:3] == (300, 20, 6)
+    assert Deck([], decided=first).estimate()[:3] == (30, 30, 6), "all are decided"
     assert Deck(every[:29]).sample() == []

@@ -70,7 +70,7 @@ def root(request, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(root) -> str:
-    write_report(root, "cpu", root / "page.html", ship_at=SHIP_AT)
+    write_report(str(root), "cpu", str(root / "page.html"), ship_at=SHIP_AT)
     return (root / "page.html").read_text(encoding="utf8")
 
 

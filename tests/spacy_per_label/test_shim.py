@@ -45,7 +45,7 @@ ADAMW = {"L2": 0.01, "L2_is_weight_decay": True, "use_averages": False, "grad_cl
         (ADAMW | {"use_averages": True}, 0),
         (ADAMW | {"L2_is_weight_decay": False}, 0),
         (ADAMW | {"use_radam": True}, 0),
-        (ADAMW | {"beta1": 0.0, "beta2": 0.0}, 0),
+        (ADAMW | {"beta2": 0.0}, 0),
         ({"use_averages": False, "grad_clip": 0.0}, 1e-5),
     ],
 )

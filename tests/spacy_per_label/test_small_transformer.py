@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+from safetensors.numpy import save_file
 from spacy.tokens import Doc
 from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
 
 from spacy_per_label.bert_weights import NoEncoderError, read_encoder
+from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.small_transformer import make_small_transformer
 from spacy_per_label.windows import find_windows, read_tokenizer
 
@@ -187,6 +189,10 @@ def test_layers_learn_at_their_own_rates_and_embeddings_not_at_all(folders):
     assert not any(model.get_grad(name).any() for name in model.param_names if model.has_grad(name))
 
 
+def test_without_layers_all_learns_at_the_rate():
+    assert layer_rates(["embeddings", "dense"], 0.1, 0.5) == {"embeddings": 0.1, "dense": 0.1}
+
+
 def test_dropout_is_drawn_in_training_alone(folders):
     model, docs = make(folders["bert"]), [Doc(NLP.vocab, WORDS)]
     set_dropout_rate(model, 0.3)
@@ -220,6 +226,14 @@ def test_another_family_is_named(folders, tmp_path, change, message):
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(NoEncoderError, match=message):
+        read_encoder(str(tmp_path))
+
+
+def test_weights_that_are_missing_are_named(folders, tmp_path):
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((folders["bert"] / name).read_bytes())
+    save_file({"other": np.zeros(2, "float32")}, tmp_path / "model.safetensors")
+    with pytest.raises(NoEncoderError, match=r"no \*\.safetensors has 'embeddings\..*; take another transformer"):
         read_encoder(str(tmp_path))
 
 

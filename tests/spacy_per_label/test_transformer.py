@@ -86,6 +86,13 @@ def test_wordpieces_that_were_found_text_by_text_are_those_of_the_batch(tiny_ber
     assert len(whole) == sum(map(len, make_docs()))
 
 
+def test_a_tokenizer_that_does_not_know_where_its_wordpieces_are_is_refused(tiny_bert):
+    model = make_transformer(str(tiny_bert), tokenizer_config={"use_fast": False})
+    model.initialize(X=make_docs()[:1])
+    with pytest.raises(ValueError, match="has no fast tokenizer, which knows where its wordpieces are"):
+        model.predict(make_docs())
+
+
 def cells_of(lengths: list[int], cuts: tuple[int, ...]) -> int:
     """Count the cells of tables of rows that are sorted, and cut before some numbers."""
     places = [0, *cuts, len(lengths)]

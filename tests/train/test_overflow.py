@@ -3,6 +3,7 @@
 import os
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -53,12 +54,16 @@ def test_a_step_that_overflows_in_a_rank_is_skipped_in_all_and_said(workers, ran
 
 
 def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_path, monkeypatch):
+    """And no bar stays on the terminal."""
     monkeypatch.setattr(updates, "MOST_SKIPPED", 3)
+    monkeypatch.setattr("labelwise.train.logger.Bar", lambda *given: bar)
+    bar = Mock()
     overflow_in(range(2, 10), monkeypatch)
     with pytest.raises(
         InputError, match=r"Step 4: the loss wasn't a finite number in 3 steps in a row.*precision bf16"
     ):
         train_in(tmp_path, demo_corpus)
+    assert bar.mock_calls[-1] == call.hide()
 
 
 def test_steps_that_were_skipped_are_counted_on_after_a_restart(demo_corpus, tmp_path, monkeypatch):

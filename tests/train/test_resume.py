@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import threading
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,14 +14,19 @@ import numpy as np
 import pytest
 from spacy.language import Language
 from spacy.util import load_config
+from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train import loop, run
-from labelwise.train.checkpoint import read_state
+from labelwise.train.checkpoint import CheckpointSaver, State, read_state, restore, take_arrays
+from labelwise.train.config import make_pipeline, read_settings
+from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.training import Training
+from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, run_python
 from tests.train.training import CPU, GPU, SMALL, STEPS, files, train_in, with_bert
 
@@ -59,6 +65,7 @@ def test_killed_twice_training_ends_with_the_same_bytes(recognizer, demo_corpus,
     for at, step in ((4, 2), (3, 4)):
         kill_in(killed, demo_corpus, STEPS, CPU, at, recognizer)
         assert f'"step":{step},' in (killed / "model.checkpoint/state.json").read_text()
+        assert (killed / "model.checkpoint/model-best/meta.json").stat().st_nlink > 1, "its files aren't copied"
     assert train_in(killed, demo_corpus, resume=True, recognizer=recognizer).resumed == 4
     assert files(killed) == files(whole)
 
@@ -112,6 +119,27 @@ def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(r
     resumed = train_in(tmp_path / "killed", demo_corpus, overrides, GPU if transformer else CPU, resume=True)
     assert resumed.resumed == 2
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+def test_all_that_is_saved_is_restored(demo_corpus, tiny_bert, tmp_path, monkeypatch):
+    """Of a gradient scaler, too: thinc's is for GPUs, but for the check it works on the CPU as well."""
+    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
+    scaled = {"components.per_label.model.tok2vec.grad_scaler_config": {"enabled": True, "init_scale": 64.0}}
+    wanted = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert) | scaled)
+    one, other = (
+        Training(make_pipeline(wanted, read_settings(wanted)), -1, State(""), SingleProcess()) for _ in range(2)
+    )
+    list(islice(loop.train_while_improving(one), 3))
+    saver = CheckpointSaver(tmp_path / "saved")
+    saver.save(one.state, one.nlp, one.optimizer, {})
+    saver.wait()
+    restore(tmp_path / "saved", read_state(tmp_path / "saved", ""), other.nlp, other.optimizer)
+    arrays, restored = (take_arrays(training.nlp, training.optimizer) for training in (one, other))
+    assert {"mom1-0", "mom2-0", "scale-0"} <= arrays.keys() == restored.keys()
+    assert all(np.array_equal(array, restored[name]) for name, array in arrays.items())
+    assert (arrays["growth-0"], other.optimizer.learn_rate) == (3, one.optimizer.learn_rate)
+    updates = [[one.optimizer.nr_update[parameter.key] for parameter in one.parameters] for one in (one, other)]
+    assert updates[0] == updates[1]
 
 
 def test_a_checkpoint_that_cannot_be_saved_ends_training(demo_corpus, tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from labelwise.train.training_config import TrainingConfig
 from scripts.train import train_cli
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY, another_process, call, read_docs
-from tests.train.training import CPU, GPU, STEPS, curve, files, train_in, with_bert
+from tests.train.training import CPU, GPU, SMALL, STEPS, curve, files, train_in, with_bert
 
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 LEARNT = {**STEPS, "training.max_steps": 20, "training.eval_frequency": 10, "training.optimizer.learn_rate": 0.005}
@@ -151,6 +151,7 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
         (["c", "--max-steps", "-5"], "--max-steps -5: give"),
         (["c", "--limit", "-1"], "--limit -1: give"),
         (["c", "--workers", "0"], "--workers 0: give 1 or more"),
+        (["c", "--gpu-id", "77"], "GPU 77 can't be used"),
     ],
 )
 def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypatch):
@@ -321,6 +322,16 @@ def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, t
     with pytest.raises(InputError, match=message):
         train_in(tmp_path, demo_corpus, STEPS, edited(tmp_path / "own.cfg", *edits))
     assert [path.name for path in tmp_path.iterdir()] == ["own.cfg"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [(GPU, "spacy_transformers: use the environment of `make gpu`"), (SMALL, "tokenizers: pip install tokenizers")],
+)
+def test_a_package_that_a_config_needs_is_named(config, said, demo_corpus, monkeypatch):
+    monkeypatch.setattr("labelwise.train.config.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=rf"{config.name} needs the package {said}"):
+        read_settings(TrainingConfig(config, demo_corpus))
 
 
 def test_a_pipeline_of_another_language_is_refused(demo_corpus):

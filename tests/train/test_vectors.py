@@ -95,7 +95,26 @@ def test_a_form_is_its_longest_pieces(form, expected):
     assert [pieces[row] for row in found if row >= 0] == expected
 
 
-def test_spacys_ner_takes_no_vectors(demo_corpus, tmp_path):
-    make_vectors(str(write_transformer(tmp_path / "transformer", WORDPIECE)), tmp_path / "vectors.npz")
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("tokenizer.json", '{"model": {}}', r"tokenizer\.json: a tokenizer without a vocabulary; take another"),
+        ("model.safetensors", None, r"no \*\.safetensors embeds 4 wordpieces; take another one"),
+        ("tokenizer.json", None, "it has no vectors of words; take another pipeline"),
+    ],
+)
+def test_what_lacks_vectors_is_named(file, content, message, tmp_path):
+    folder = write_transformer(tmp_path / "one", WORDPIECE)
+    spacy.blank("en").to_disk(folder)
+    (folder / file).write_text(content) if content else (folder / file).unlink()
+    with pytest.raises(InputError, match=message):
+        make_vectors(str(folder), tmp_path / "vectors.npz")
+
+
+def test_a_table_of_vectors_is_one_and_spacys_ner_takes_none(demo_corpus, tmp_path):
+    table = tmp_path / "vectors.npz"
+    with pytest.raises(InputError, match=r"vectors\.npz: no table of vectors \(.*\); make it: `weasel run vectors`"):
+        train_in(tmp_path, demo_corpus, STEPS, CPU, vectors=table)
+    make_vectors(str(write_transformer(tmp_path / "transformer", WORDPIECE)), table)
     with pytest.raises(InputError, match="vectors need recognizer per-label"):
-        train_in(tmp_path, demo_corpus, STEPS, CPU, vectors=tmp_path / "vectors.npz", recognizer="ner")
+        train_in(tmp_path, demo_corpus, STEPS, CPU, vectors=table, recognizer="ner")

@@ -53,10 +53,8 @@ def decide(
         elif claims := accepted.pop(key, None):
             if coverage[key[2]] == "complete":
                 lost |= outcomes_of(claims, SpanOutcome(Reason.REMOVED))
-            elif key in rejected:
-                lost |= outcomes_of(claims, SpanOutcome(Reason.DUPLICATE, "", rejected[key][0].span))
             else:
-                rejected[key] = claims
+                rejected[key] = [*rejected.get(key, ()), *claims]
     return accepted, rejected, lost
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from labelwise.corpus.annotation import annotation_of
+from labelwise.merge.rules.policies import Policies
 from tests.conftest import task
 
 TEXT = "Add 5 mL of Jordan water."
@@ -41,6 +42,36 @@ def test_tokens_that_a_span_without_boundaries_touches_are_not_known_to_be_outsi
     merging.run()
     ((_, doc),) = merging.docs().values()
     assert [token.ent_iob_ for token in doc] == ["B", "O", "O", ""]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "kept"), [("longest", ["mL of Jordan", "water"]), ("first", ["Add 5 mL", "Jordan", "water"])]
+)
+def test_which_of_overlapping_spans_are_entities(overlap, kept, merging):
+    """Of two data sets, the one declared first and the other."""
+    merging.add("a", ["A"], [task(TEXT, (0, 8), (12, 18), (19, 24), meta={"doc": "a.txt"})])
+    merging.add("b", ["B"], [task(TEXT, (6, 18, "B"))])
+    merging.run(policies=Policies(overlap=overlap))
+    ((_, doc),) = merging.docs().values()
+    assert ([ent.text for ent in doc.ents], annotation_of(doc).doc) == (kept, "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("alignment", "kept"), [("drop", ["big"]), ("expand", ["big", "at 60degC"]), ("contract", ["big", "at"])]
+)
+def test_a_span_without_token_boundaries_is_dropped_expanded_or_contracted(alignment, kept, merging):
+    merging.add("a", ["A"], [task("big cat at 60degC", (0, 3), (8, 13))])
+    merging.run(policies=Policies(alignment=alignment))
+    ((_, doc),) = merging.docs().values()
+    assert [ent.text for ent in doc.ents] == kept
+    assert [one["realigned"] for one in merging.table("spans")] == [False, len(kept) > 1]
+
+
+def test_a_span_that_an_annotator_ignored_is_neither_gold_nor_rejected(merging):
+    merging.add("a", ["A"], [task(TEXT, (0, 3, "A", "ignore"), (12, 18))])
+    assert merging.run().spans == {"entity": 1, "ignored": 1}
+    ((_, doc),) = merging.docs().values()
+    assert (len(doc.spans["gold"]), len(doc.spans["incorrect_spans"])) == (1, 0)
 
 
 def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merging):
