@@ -99,13 +99,13 @@ def train_pipeline(
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
-    settings = read_settings(wanted)
     with open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
         if launched and launched.rank:
             launched.background = background
             checkpoint, state = launched.all_gather_object(None)[0]
             follow(wanted, None, checkpoint, state, launched)
             return None
+        settings = read_settings(wanted)
         with atomic_together(*outputs, folders=outputs[:1]) as written:
             prepared = prepare(wanted, settings, outputs, written, log)
             resumed = prepared.state.step if prepared.state.step >= 0 else None

@@ -108,7 +108,7 @@ def test_a_label_near_the_goal_is_close_and_not_counted(f_low, said, step):
     metrics.all_gold.labels["B"].f_low = f_low
     said = advice_on(metrics)
     assert (" 1 is close to it" in said.why) == (0.78 < f_low < 0.82)
-    said = advise(make_metrics(f_low, A=mistakes()), FLAT, "cpu", 0.8)
+    said = advice_on(make_metrics(f_low, A=mistakes()))
     assert said.why.endswith("; nothing is wrong") == (f_low < 0.82)
 
 
