@@ -71,10 +71,10 @@ def read_settings(wanted: TrainingConfig) -> Config:
     if system["small_batch"] and is_small(wanted) and "training.batcher.size" not in wanted.overrides:
         settings["training"]["batcher"]["size"] = system["small_batch"]
     fit_steps(wanted, settings)
-    # A rate that falls until the last step falls until another last step, too.
+    # A rate that falls until the last step, or until none is said, falls until another last step, too.
     training = settings["training"]
     rate = training["optimizer"].get("learn_rate")
-    if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
+    if isinstance(rate, dict) and rate.get("total_steps") in (0, written["training"]["max_steps"]):
         rate["total_steps"] = training["max_steps"]
     if isinstance(rate, dict) and 0 < training["max_steps"] <= rate.get("warmup_steps", 0):
         raise InputError(

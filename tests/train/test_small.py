@@ -92,6 +92,14 @@ def test_steps_follow_the_words_of_train_within_limits(config, demo_corpus):
         assert training["optimizer"]["learn_rate"]["total_steps"] == training["max_steps"]
 
 
+@pytest.mark.parametrize("config", [SMALL, GPU])
+def test_a_rate_falls_until_the_last_step_of_a_config_that_was_edited(config, demo_corpus, tmp_path):
+    text = config.read_text(encoding="utf8")
+    (tmp_path / "own.cfg").write_text(text.replace("max_steps = 0", "max_steps = 9"), encoding="utf8")
+    training = read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))["training"]
+    assert (training["max_steps"], training["optimizer"]["learn_rate"]["total_steps"]) == (9, 9)
+
+
 def test_a_rate_rises_for_a_share_of_the_steps_and_falls_to_zero():
     rates = list(islice(make_warmup_linear(1.0, 0.1, 20), 21))
     assert rates[:3] == [0, 0.5, 1.0]

@@ -19,7 +19,8 @@ def with_bert(bert: Path, **steps: Any) -> dict[str, Any]:
     own = {"max_steps": 4, "eval_frequency": 2, "batcher.size": 900, "optimizer.learn_rate.warmup": 0.25, **steps}
     blocks = ("ner", "per_label")
     config = {f"components.{block}.model.tok2vec.transformer_config": NO_DROPOUT for block in blocks}
-    return {"system.transformer": str(bert), **config, **{f"training.{name}": value for name, value in own.items()}}
+    system = {"system.transformer": str(bert), "system.small_batch": 0}
+    return {**system, **config, **{f"training.{name}": value for name, value in own.items()}}
 
 
 def train_in(
