@@ -15,17 +15,16 @@ from labelwise.base.text import counted, counter_field, name_counts
 from labelwise.corpus.tasks import DOCUMENT, make_task
 from labelwise.datasets.brat_folders import MANY
 from labelwise.datasets.entries import AnySplit
-from labelwise.sources.brat import DEFAULTS, NOT_CONVERTED, SUFFIXES, BratOptions, BratProblem, Document
+from labelwise.sources.brat import DECIDED_BY, DEFAULTS, NOT_CONVERTED, SUFFIXES, BratOptions, BratProblem, Document
 
 PROBLEMS = "problems.jsonl"
 CHOSEN = ("other label", "no annotation file")  # reasons that an option asks for
 SAMPLE = 3
-# By the reason for which most annotations are lost, the option of BratOptions that may keep them.
-REMEDIES = {
-    "mention differs": ("shifted", "nearest  # moves each to the nearest occurrence of the words that it quotes"),
-    "out of range": ("shifted", "nearest  # moves each to the nearest occurrence of the words that it quotes"),
-    "discontinuous": ("discontinuous", "cover  # or `first`: one piece of each"),
-    "not decodable": ("encoding", "cp1252  # or the encoding in which the files were saved"),
+# Values of options that may keep annotations which are lost by default.
+KEEPING = {
+    "shifted": "nearest  # moves each to the nearest occurrence of the words that it quotes",
+    "discontinuous": "cover  # or `first`: one piece of each",
+    "encoding": "cp1252  # or the encoding in which the files were saved",
 }
 
 
@@ -149,13 +148,13 @@ def check_losses(annotations: Counter[str], how: BratOptions, brat_dir: Path, pr
         return
     rows = (BratProblem(**msgspec.json.decode(line)) for line in problems.read_bytes().splitlines())
     sample = islice((row for row in rows if row.reason in lost), SAMPLE)
-    option, value = REMEDIES.get(lost.most_common(1)[0][0], ("", ""))
-    helps = option and getattr(how, option) == getattr(DEFAULTS, option)
+    option = DECIDED_BY.get(lost.most_common(1)[0][0], "")
+    helps = option in KEEPING and getattr(how, option) == getattr(DEFAULTS, option)
     raise InputError(
         f"{brat_dir}: {lost.total():,} of {counted(lost.total() + annotations['converted'], 'annotation')} can't be "
         f"used: {name_counts(lost)}\n"
         + "".join(f"  {row.file}:{row.line}  {row.reason}: {row.row!r}\n" for row in sample)
         + "add one of these lines to the section brat of project.yml\n"
-        + (f"  {option}: {value}\n" if helps else "")
+        + (f"  {option}: {KEEPING[option]}\n" if helps else "")
         + "  expect_losses: true  # if it is meant so"
     )

@@ -71,6 +71,16 @@ NOT_CONVERTED = {
     "duplicate": "same label and offsets as an earlier line of the document",
 }
 
+# The option of BratOptions that decides, where one does.
+DECIDED_BY = {
+    "discontinuous": "discontinuous",
+    "mention differs": "shifted",
+    "out of range": "shifted",
+    "no annotation file": "missing_ann",
+    "other label": "labels",
+    "not decodable": "encoding",
+}
+
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
 T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
 LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")

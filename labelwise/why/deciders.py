@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from labelwise.annotations import Reason
+from labelwise.sources.brat import DECIDED_BY
 
 # Where a setting decides, the sentence begins with it. `{duplicates}` and so on stand for values of the section merge,
 # as they were when the corpus was merged, and `{dataset}` for the name of the data set.
@@ -59,14 +60,6 @@ SPLITS: Mapping[str, str] = {
     "split_by": "by `split_by: {split_by}`",
     "hash": "by a hash of the text and `split_salt`",
 }
-# Of lines that convert-brat couldn't use.
-BRAT: Mapping[str, str] = {
-    "discontinuous": "`discontinuous` in the section brat of project.yml",
-    "mention differs": "`shifted` in the section brat of project.yml",
-    "no annotation file": "`missing_ann` in the section brat of project.yml",
-    "other label": "`labels` in the section brat of project.yml",
-    "not decodable": "`encoding` in the section brat of project.yml",
-}
 
 
 def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
@@ -85,7 +78,8 @@ def decider_of_text(reason: str, settings: Mapping[str, Any]) -> str:
 
 def decider_of_brat(reason: str) -> str:
     """Name the setting that decides that a line of brat isn't converted, or what to do."""
-    return _say(BRAT.get(reason, "correct the line"))
+    option = DECIDED_BY.get(reason)
+    return _say(f"`{option}` in the section brat of project.yml" if option else "correct the line")
 
 
 def _say(what: str) -> str:

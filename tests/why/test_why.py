@@ -13,8 +13,8 @@ from labelwise.corpus.texts import find_doc, key_of, read_groups_with_docs
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.brat import NOT_CONVERTED
-from labelwise.why.deciders import BRAT, DECIDERS
+from labelwise.sources.brat import DECIDED_BY, NOT_CONVERTED, BratOptions
+from labelwise.why.deciders import DECIDERS
 from labelwise.why.find import find
 from labelwise.why.tell import tell
 from scripts.why import why_cli
@@ -179,7 +179,8 @@ def test_what_brat_has_and_was_not_converted_is_told_with_its_line(tmp_path):
     own = ["  auto.jsonl:1, data set brat, complete, accept: merged", "    b/a.ann:2, A 'Ann' [0, 3]: entity"]
     assert ask(merging, "b/a.ann:2")[1:] == own
     assert ask(merging, "b/a.txt")[1:] == own
-    assert BRAT.keys() <= {"no annotation file", *NOT_CONVERTED}
+    assert DECIDED_BY.keys() <= {"no annotation file", *NOT_CONVERTED}
+    assert {*DECIDED_BY.values()} <= {*BratOptions.__struct_fields__}
 
 
 def test_problems_are_listed_with_data_set_place_reason_and_details(merged):
