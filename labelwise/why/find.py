@@ -220,16 +220,19 @@ def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
     where = f"the files, documents and texts of {corpus}, and {sources}"
     remedy = "give a path as datasets.yml has it, with a line, a document's name, or words as they are in the text"
     file, line = _split(asked)
-    if line is not None and (last := _last_line(corpus, file)):
-        return f"{asked}: {corpus} has no row or span there; the last one of {file} is at line {last}"
+    if line is not None and (before := _last_line(corpus, file, line)):
+        return (
+            f"{asked}: {corpus} has no row or span there; the last one before is at line {before}; a sentence of a "
+            "table is at the line of its first token"
+        )
     return f"{asked!r}: not found in {where}; {remedy}; if it is new, run the merge"
 
 
-def _last_line(corpus: Path, file: str) -> int:
-    """Find the last line of a file that has a row or a span; 0 if none has."""
+def _last_line(corpus: Path, file: str, before: int) -> int:
+    """Find the last line of a file, before another one, that has a row or a span; 0 if none has."""
     lines = (
-        pc.max(_at(table, file, None)["line"]).as_py() or 0
+        pc.max(there.filter(pc.less(there["line"], before))["line"]).as_py() or 0
         for group in read_groups(corpus, doubted=True)
-        for table in (group.rows, group.spans)
+        for there in (_at(group.rows, file, None), _at(group.spans, file, None))
     )
     return max(lines, default=0)

@@ -18,6 +18,7 @@ from labelwise.why.deciders import DECIDERS
 from labelwise.why.find import find
 from labelwise.why.tell import tell
 from scripts.why import why_cli
+from tests.cases.making import merge_folder
 from tests.conftest import Merging, call, task
 
 TEXT = "Acme Corp Ltd sells 60degC ovens to Bob\nSmith in Rome"
@@ -206,7 +207,7 @@ def test_every_reason_says_what_decides():
     [
         (
             ["org.jsonl:99"],
-            r"org\.jsonl:99: .*corpus has no row or span there; the last one of org\.jsonl is at line 8",
+            r"org\.jsonl:99: .*corpus has no row or span there; the last one before is at line 8; a sentence",
         ),
         (
             ["nowhere"],
@@ -218,6 +219,15 @@ def test_every_reason_says_what_decides():
 )
 def test_what_is_not_there_is_an_error_that_says_what_was_searched(asked, error, merged):
     assert re.search(error, flat(" ".join(ask(merged, *asked, status=1))))
+
+
+def test_the_line_of_a_token_names_that_of_its_sentence(tmp_path, monkeypatch):
+    sentence = "Ann B-PER\nran O\n"
+    assert merge_folder(tmp_path, {"prodigy/a.conll": f"{sentence}\n\n{sentence.replace('Ann', 'Bo')}"}).status == 0
+    monkeypatch.chdir(tmp_path)
+    for line, first in ((2, 1), (6, 5)):
+        said = flat(call(why_cli, "corpus", f"a.conll:{line}", status=1))
+        assert f"before is at line {first}; a sentence of a table is at the line of its first token" in said
 
 
 def test_without_a_merge_the_error_says_to_run_it(tmp_path):
