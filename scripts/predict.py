@@ -7,9 +7,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, progress_texts, run, user_errors
-from labelwise.base.device import use_gpu
 from labelwise.base.environment import command_line, obey
-from labelwise.base.parallel import check_workers
 from labelwise.base.text import counted
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.predict_files import predict_files
@@ -33,8 +31,6 @@ def predict_cli(
     texts = words = 0
     with user_errors("Nothing was predicted"):
         obey(model / "config.cfg")
-        check_workers(workers, gpu_id)
-        use_gpu(gpu_id)
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
         parts = predict(model, inputs, out, workers=workers, gpu_id=gpu_id)
         for done in progress_texts(parts, count_raw_texts(inputs)):

@@ -24,6 +24,7 @@ import pytest
 
 from labelwise.base import cluster
 from labelwise.base.cluster import do_on_worker, fingerprint
+from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import open_workers
 from labelwise.check.folds import Folds
@@ -158,6 +159,21 @@ def test_bytes_are_those_of_one_process(stage, way, request, monkeypatch):
     else:
         monkeypatch.setenv("LABELWISE_START_METHOD", way)
     assert do(stage, way, 2) == alone != {}
+
+
+NAME_OPS = "type(__import__('thinc.api').api.get_current_ops()).__name__"  # imports nothing of labelwise
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn", "cluster"])
+def test_workers_multiply_as_one_process_does(way, there, request, monkeypatch):
+    """thinc's own ops have BLIS multiply matrices, with other rounding: of 200,000 texts, one had another score."""
+    use_gpu(-1)
+    if way == "cluster":
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(request.getfixturevalue("workers")))
+    else:
+        monkeypatch.setenv("LABELWISE_START_METHOD", way)
+    with open_workers(2, there) as map_jobs:
+        assert {*map_jobs(eval, [NAME_OPS] * 4)} == {eval(NAME_OPS)} == {"CpuOps"}
 
 
 KILLED = [

@@ -10,7 +10,6 @@ import os
 import pickle
 import platform
 import socket
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
@@ -27,6 +26,7 @@ from labelwise.base.console import msg
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_code
 from labelwise.base.jobs import Job, MapJobs, Result, map_in_order
+from labelwise.base.parallel import compute_alone
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -161,7 +161,6 @@ def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) 
         )
     with ONE_AT_A_TIME:
         os.chdir(folder)
-        if torch := sys.modules.get("torch"):
-            torch.set_num_threads(1)
+        compute_alone()
         function, job = pickle.loads(packed)  # noqa: S301  of the user's own process
         return function(job)

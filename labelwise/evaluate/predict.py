@@ -16,10 +16,11 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_kind, digest_folder
 from labelwise.base.jobs import map_apart
-from labelwise.base.parallel import open_workers
+from labelwise.base.parallel import check_workers, open_workers
 from labelwise.base.text import text_key
 from labelwise.corpus.annotation import entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
@@ -91,10 +92,12 @@ def predict_texts(
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
     workers, gpu_id (int): see `predict_split`.
     YIELDS (Done): the counts of each part.
-    RAISES (InputError): there is no pipeline; an input is missing, can't be read, or has no text that can be used; a
-        worker was killed.
+    RAISES (InputError): there is no pipeline, or no such GPU; several workers on a GPU; an input is missing, can't be
+        read, or has no text that can be used; a worker was killed.
     """
     check_kind(out, folder=False)
+    check_workers(workers, gpu_id)
+    use_gpu(gpu_id)
     texts = read_raw_texts(inputs)
     parts = iter(lambda: list(islice(texts, PART)), [])
     return _predict(model, digest_folder(model), parts, out, workers, gpu_id, inputs)

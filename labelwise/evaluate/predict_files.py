@@ -17,10 +17,11 @@ from typing import NamedTuple
 import msgspec
 
 from labelwise import __version__
+from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import beside, caseless, check_kind, check_replaceable, digest_folder, locked, remove
 from labelwise.base.jobs import map_apart
-from labelwise.base.parallel import open_workers
+from labelwise.base.parallel import check_workers, open_workers
 from labelwise.evaluate.predict import PART, Done, hold_pipeline, predict_raw
 from labelwise.evaluate.predictions import FOLDER_MARK
 from labelwise.sources.files import SourceFile, printable
@@ -78,6 +79,8 @@ def predict_files(
     """
     check_kind(out, folder=True)
     check_replaceable(out, (FOLDER_MARK,), "folder of predictions")
+    check_workers(workers, gpu_id)
+    use_gpu(gpu_id)
     model, out, digest = model.absolute(), out.absolute(), digest_folder(model)
     jobs = plan_jobs(model, digest, inputs)
     hold_pipeline(model, digest)
