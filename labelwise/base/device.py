@@ -18,6 +18,7 @@ import thinc.compat
 import thinc.util
 from thinc.config import registry
 
+from labelwise.base.environment import GPU_ENVIRONMENT
 from labelwise.base.errors import InputError
 
 
@@ -83,9 +84,9 @@ def why_not(error: Exception) -> str:
 
         count = cupy.cuda.runtime.getDeviceCount()
     except ModuleNotFoundError:
-        return f"{error}. cupy isn't installed: use the environment of `make gpu`"
+        return f"{error}. cupy isn't installed: use {GPU_ENVIRONMENT}"
     except ImportError as missing:
-        return f"{missing}. A library of CUDA is missing: make the environment anew, by `make gpu`"
+        return f"{missing}. A library of CUDA is missing: make anew {GPU_ENVIRONMENT}"
     except Exception as failed:  # CUDA's own
         said = str(failed)
         if "InsufficientDriver" in said:
