@@ -1,16 +1,15 @@
 """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
 
-from math import inf
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import typer
-import yaml
 
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.environment import command_line
 from labelwise.base.errors import InputError
-from labelwise.base.settings import find_project
+from labelwise.base.settings import encode_yaml, find_project
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import is_corpus
 from labelwise.export.run import ExportFormat, export, export_review
@@ -63,7 +62,7 @@ def export_cli(
             f"Renamed, because brat's labels have no white space: {', '.join(done.rename.values())}",
             "To get the names back with the files, put this into the section `brat` of project.yml:",
         )
-        typer.echo(f"  rename: {yaml.safe_dump(done.rename, default_flow_style=True, allow_unicode=True, width=inf)}")
+        typer.echo(indent(encode_yaml({"rename": done.rename}), "  ").rstrip())
     if done.ordered_by:
         msg.info(f"Order: {done.ordered_by}")
 

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelwise.base.console import msg
+from labelwise.base.device import compute_alone
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_code
 from labelwise.base.jobs import Job, MapJobs, Result, map_in_order
-from labelwise.base.parallel import compute_alone
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -73,6 +73,16 @@ def use_gpu(gpu_id: int) -> None:
         torch.set_float32_matmul_precision("high")
 
 
+def compute_alone() -> None:
+    """Compute on the CPU as a command's own process does, to the bit: with the same ops, and in one thread.
+
+    PyTorch's threads aren't forked, and it would wait for them forever.
+    """
+    use_gpu(-1)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
 def why_not(error: Exception) -> str:
     """Explain why GPUs can't be used, and what helps: thinc says the same of too old a driver as of no GPU at all.
 

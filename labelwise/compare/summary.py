@@ -53,4 +53,4 @@ def notes(comparison: Comparison) -> list[str]:
 
 def _change(change: Change) -> list[str]:
     between = "" if change.low is None or change.high is None else f"{change.low:+.3f} to {change.high:+.3f}"
-    return [figure(change.difference, "+.3f"), f"{between}{'*' * change.significant}"]
+    return [figure(change.difference, "+.3f"), f"{between}{'*' if change.significant else ''}"]

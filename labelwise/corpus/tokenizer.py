@@ -216,7 +216,7 @@ def tokenize(nlp: Language, text: str) -> Doc:
         return nlp.make_doc(text)
     try:
         doc = nlp.make_doc(text)
-        lost = "it would be another text" * (doc.text != text)
+        lost = "it would be another text" if doc.text != text else ""
     except Exception as error:  # each tokenizer has errors of its own
         lost = str(error)
     if lost:

@@ -45,7 +45,7 @@ def declare(folder: Path) -> list[Undeclared]:
     """Declare the files of a folder, and print the new entries; return the files that can't be declared."""
     found = declare_folder(folder)
     new = [one for one in found if not one.problem]
-    splits = ["split"] * any(one.entry.split != "auto" for one in new)
+    splits = ["split"] if any(one.entry.split != "auto" for one in new) else []
     rows = [
         [one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}", *(one.entry.split for _ in splits)]
         for one in new
