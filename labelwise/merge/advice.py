@@ -37,7 +37,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         yield ScoreWarning(
             f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
             f"{name_counts(replaced, NAMED)}.",
-            "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
+            "If two people share a name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
         )
     if ledger.out_of_order:
         yield ScoreWarning(

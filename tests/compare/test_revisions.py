@@ -106,7 +106,7 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
     assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("won", "missed", "abc")] * 12
     printed = repository.compare("better", "main", "--spans")
     assert printed.count("missed") == 12
-    assert "12 mistakes that better and main don't share: lost are new ones" in " ".join(printed.split())
+    assert "12 mistakes that better and main don't share: lost ones are new" in " ".join(printed.split())
     assert "spans" not in found(repository, "main", "better")
 
 

@@ -271,13 +271,13 @@ def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_label
         "| `A` | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | 8 |",
         "| all (micro) | 0.900 | 0.800 | 0.850 | – | 83 |",
         "| mean of the labels (macro) | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | |",
-        "Not tested, as no gold was in test: `B`.",
+        "Not tested, as test has no gold of them: `B`.",
         "| Label | Complete texts, of 4 | Spans in train | dev | test |",
         "| `A` | 3 | 5 | 0 | 8 |",
         "| `B` | 0 | 0 | 0 | 0 |",
         "- May be used, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
         "- Not yet: `BAD`.",
-        "- Too little of test to tell: `A`, `RARE`.",
+        "- Too little in test to tell: `A`, `RARE`.",
     ):
         assert line in lines
 
