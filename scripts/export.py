@@ -1,4 +1,4 @@
-"""Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+"""Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
 
 from math import inf
 from pathlib import Path
@@ -36,7 +36,7 @@ def export_cli(
         typer.Option(help="project.yml whose tokenizer makes the tokens; by default the corpus's, or ./project.yml's"),
     ] = None,
 ) -> None:
-    """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+    """Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
     with user_errors("Nothing was exported"):
         if lost or disagreements:
             if format != "prodigy":
