@@ -118,7 +118,7 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
         (tmp_path / "project.yml").write_text(f"vars:\n  seed: {seed}\n  cpu_steps: 600\n")
         made.commit(name)
     printed = " ".join(made.compare("one", "two").split())
-    assert "two has no star: it differs from one by its seed alone" in printed
+    assert "two has no star: it differs from one in its seed alone" in printed
     assert "+0.556" in printed
     assert "*" not in printed.partition("20 texts")[0]
     (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  cpu_steps: 900\n")

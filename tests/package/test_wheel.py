@@ -206,7 +206,7 @@ def test_neither_a_word_of_the_vocabulary_nor_digests_of_the_texts_nor_paths_are
     assert b"PERSON" in content
     for absent in ("Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS, RECORD):
         assert absent.encode() not in content
-    assert "no text, and no word of them" in (own / "dist/README.md").read_text()
+    assert "no text that it was trained on, and no word of these texts" in (own / "dist/README.md").read_text()
 
 
 def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(own):
