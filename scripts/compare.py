@@ -50,7 +50,7 @@ def compare_cli(
             header, *rows = tabulate_spans(changed)
             print_table(header, rows)
             msg.info(
-                f"{counted(len(changed), 'mistake')} that {names[0]} and {names[-1]} don't share: lost are new ones"
+                f"{counted(len(changed), 'mistake')} that {names[0]} and {names[-1]} don't share: lost ones are new"
             )
         for note in notes(comparison):
             msg.info(note)

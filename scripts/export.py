@@ -1,4 +1,4 @@
-"""Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+"""Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
 
 from pathlib import Path
 from textwrap import indent
@@ -22,7 +22,7 @@ def export_cli(
         typer.Argument(help="Merged corpus, folder of tasks of convert-brat, or predictions, a JSONL file or a folder"),
     ],
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
-    format: Annotated[ExportFormat, typer.Option(help="The tool's form; `texts` has no spans")] = "brat",
+    format: Annotated[ExportFormat, typer.Option(help="The tool's format; `texts` has no spans")] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
     lost: Annotated[
         bool, typer.Option("--lost", help="Only the corpus's spans that lost, each with its winner; format prodigy")
@@ -32,10 +32,10 @@ def export_cli(
     ] = False,
     project: Annotated[
         Path | None,
-        typer.Option(help="Whose tokenizer makes the tokens; by default the corpus's own, or project.yml's"),
+        typer.Option(help="project.yml whose tokenizer makes the tokens; by default the corpus's, or ./project.yml's"),
     ] = None,
 ) -> None:
-    """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+    """Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
     with user_errors("Nothing was exported"):
         if lost or disagreements:
             if format != "prodigy":
@@ -45,8 +45,8 @@ def export_cli(
                 msg.good(f"{counted(tasks, 'task')}: {out / name}")
             if texts := reviewed.without_text:
                 msg.warn(
-                    f"{counted(texts, 'text')} left out, not being in the corpus",
-                    f"`{command_line('why')}` tells of a text by its words, or by file and line",
+                    f"{counted(texts, 'text')} left out, as the corpus doesn't have them",
+                    f"`{command_line('why')}` finds a text by its words, or by file and line",
                 )
             return
         project = project or (None if is_corpus(source) else find_project())

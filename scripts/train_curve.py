@@ -29,7 +29,7 @@ def train_curve_cli(
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
     limit: Annotated[int, Option(help="Texts that count as all of train; 0 for all")] = 0,
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
-    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one is none")] = None,
+    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one adds none")] = None,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
     """Train on a quarter and on half of train, and score dev: what should twice the texts add?"""

@@ -96,11 +96,11 @@ def why_not(error: Exception) -> str:
     except ModuleNotFoundError:
         return f"{error}. cupy isn't installed: use {GPU_ENVIRONMENT}"
     except ImportError as missing:
-        return f"{missing}. A library of CUDA is missing: make anew {GPU_ENVIRONMENT}"
+        return f"{missing}. A library of CUDA is missing: reinstall {GPU_ENVIRONMENT}"
     except Exception as failed:  # CUDA's own
         said = str(failed)
         if "InsufficientDriver" in said:
-            return f"{said}. The driver is older than CUDA needs (13: R580; nvidia-smi shows it); install a newer"
+            return f"{said}. The driver is older than CUDA needs (13: R580; nvidia-smi shows it); install a newer one"
         return f"{said}. Is there a GPU, and its driver (nvidia-smi)?"
     return f"{error}. This machine has {count}, numbered from 0"
 

@@ -170,7 +170,7 @@ def check_kind(path: Path, *, folder: bool) -> None:
     RAISES (InputError): it is the other of these, or a link to nothing.
     """
     if path.is_symlink() and not path.exists():
-        raise InputError(f"{path}: this is a link to nothing; delete it, or make what it leads to")
+        raise InputError(f"{path}: this is a broken link; delete it, or create its target")
     if path.exists() and path.is_dir() != folder:
         kinds = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
         raise InputError(f"{path}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")

@@ -123,7 +123,7 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
             continue
         job = FileJob(model, digest, [file], f"{file.name}.jsonl")
         if other := jobs.get(caseless(job.name)):
-            raise InputError(f"{file.path} and {other}: both would be predicted to {job.name}; rename one")
+            raise InputError(f"{file.path} and {other}: both would be written to {job.name}; rename one")
         jobs[caseless(job.name)] = job
         if single:
             last = job

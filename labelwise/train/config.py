@@ -134,7 +134,7 @@ def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
     RAISES (InputError): no text would be left.
     """
     if texts < 1:
-        raise InputError(f"{wanted.corpus}: train has {count_train(wanted)} texts, of which a share would have none")
+        raise InputError(f"{wanted.corpus}: train has {count_train(wanted)} texts, so a share of them would be empty")
     large = {} if is_small(wanted) else {"system.small_batch": 0}
     return replace(wanted, limit=texts, overrides={**wanted.overrides, **large})
 

@@ -144,7 +144,7 @@ def prepare(
     with unchanged(wanted.corpus):
         seen = collect_seen(wanted.corpus)
         nlp = make_pipeline(wanted, settings)
-        check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, are other ones")
+        check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_untaught(untaught_labels(nlp)):
         log(" ".join(warning))
     state = read_state(checkpoint, digest) if wanted.resume else None

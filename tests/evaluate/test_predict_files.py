@@ -105,9 +105,7 @@ def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touche
 def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path, name):
     """Names are one that differ in case alone: on macOS they are one file."""
     write_jsonl(tmp_path / "more" / name, [{"text": "other"}])
-    with pytest.raises(
-        InputError, match=rf"more/{name} and .*texts/a\.jsonl: both would be predicted to {name}\.jsonl"
-    ):
+    with pytest.raises(InputError, match=rf"more/{name} and .*texts/a\.jsonl: both would be written to {name}\.jsonl"):
         list(predict_files(model, [texts, tmp_path / "more"], tmp_path / "out"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file"):
