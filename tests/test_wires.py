@@ -375,7 +375,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     ("make_demo", ["brat has data of your own: demo is left empty"], {"unless_brat": "@/brat"}, {}),
     ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
-    ("package", ["No licence is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
+    ("package", ["No license is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
     ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar texts 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("predict", ["run the command by itself"], {"model": "@/portable"}, {}),
