@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, run, user_errors
-from labelwise.base.environment import obey
+from labelwise.base.environment import require_portable
 from labelwise.base.text import counted, describe_seconds
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
@@ -37,7 +37,7 @@ def train_cli(
 ) -> None:
     """Train a pipeline from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
-        obey(config)
+        require_portable(config)
         if gpu_id >= 0 and gpus > 1 and not is_launched():
             launch(gpus)
         if gpu_id >= 0 and is_launched():

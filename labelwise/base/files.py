@@ -27,7 +27,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def beside(path: Path, kind: str) -> Path:
+def sibling(path: Path, kind: str) -> Path:
     """Name a hidden file or folder beside an output.
 
     kind (str): such as "tmp" or "lock".
@@ -58,7 +58,7 @@ def atomic_together(first: Path, *others: Path | None, folders: Collection[Path]
     paths = [path and real_path(path) for path in (first, *others)]
     temporaries: dict[Path, Path] = {}  # by folder, named after the first output in it, which nobody else can lock
     for path in filter(None, paths):
-        temporaries.setdefault(path.parent, beside(path, "tmp"))
+        temporaries.setdefault(path.parent, sibling(path, "tmp"))
     moves = {temporaries[path.parent] / path.name: path for path in paths if path}
     with ExitStack() as stack:
         stack.enter_context(full_disk_named(next(iter(moves.values())).parent))
@@ -137,7 +137,7 @@ def locked(path: Path) -> Iterator[None]:
     RAISES (InputError): another process has locked it.
     """
     path = real_path(path)
-    file = beside(path, "lock")
+    file = sibling(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file)
     try:

@@ -167,7 +167,7 @@ def tree_memory(pid: int) -> tuple[int, str]:
     return total, MEASURES[measure].upper()
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return freed memory to the system, if the C library can.
 
     glibc's malloc does so only from the end of its heap. Where blocks of many sizes come and go, as a transformer's

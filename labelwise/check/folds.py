@@ -17,12 +17,12 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
-from labelwise.base.files import beside, remove
+from labelwise.base.files import remove, sibling
 from labelwise.base.parallel import check_workers, open_workers, scheduler_address
 from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
-from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
+from labelwise.corpus.pipeline import bounded_vocab, load_pipeline, take_batch
 from labelwise.train.reader import fold_of
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
@@ -57,7 +57,7 @@ def ask_folds(
     if folds.number < 2:
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
     check_workers(folds.workers, folds.recipe.gpu_id)
-    pipelines = beside(out, "folds")
+    pipelines = sibling(out, "folds")
     pipelines.mkdir(exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
     shared = pipelines if folds.recipe.gpu_id < 0 else None
@@ -108,7 +108,7 @@ def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]
     while True:
-        with forgetting(nlp), nlp.select_pipes(disable="ner"):
+        with bounded_vocab(nlp), nlp.select_pipes(disable="ner"):
             batch = take_batch(docs, nlp.batch_size, lambda doc: len(doc.stored))
             if not batch:
                 return

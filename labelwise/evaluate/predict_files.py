@@ -19,7 +19,7 @@ import msgspec
 from labelwise import __version__
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
-from labelwise.base.files import beside, caseless, check_kind, check_replaceable, digest_folder, locked, remove
+from labelwise.base.files import caseless, check_kind, check_replaceable, digest_folder, locked, remove, sibling
 from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import check_workers, open_workers
 from labelwise.evaluate.predict import PART, Done, hold_pipeline, predict_raw
@@ -87,7 +87,7 @@ def predict_files(
     jobs = plan_jobs(model, digest, inputs)
     hold_pipeline(model, digest)
     made = {"pipeline": digest, "labelwise": __version__}
-    parts = beside(out, "parts")
+    parts = sibling(out, "parts")
     with locked(out):
         out.mkdir(exist_ok=True)
         if not (out / FOLDER_MARK).exists():
