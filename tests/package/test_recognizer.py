@@ -1,5 +1,6 @@
 """The recognizer is a distribution of its own: with spaCy and its wheel alone, it does what its README says."""
 
+import json
 import re
 import shutil
 import tomllib
@@ -45,17 +46,25 @@ def test_the_script_of_the_readme_learns_from_partial_annotation(python, tmp_pat
 def test_the_readme_lists_each_setting_of_each_registered_function(python):
     """With its default."""
     code = (
-        "import inspect, json\nfrom spacy.util import registry\nfrom spacy_per_label.component import make_per_label\n"
+        "import inspect, json\nfrom spacy.language import Language\nfrom spacy.util import registry\n"
+        "import spacy_per_label\n"
         "names = [name for name in registry.architectures.get_all() if name.startswith('spacy-per-label.')]\n"
-        "made = {name: registry.architectures.get(name) for name in names} | {'[components.ner]': make_per_label}\n"
-        "print(json.dumps({name: [*inspect.signature(one).parameters] for name, one in made.items()}))"
+        "made = {name: inspect.signature(registry.architectures.get(name)).parameters for name in names}\n"
+        "default = lambda one: one.default if one.default not in ({}, inspect.Parameter.empty) else ''\n"
+        "found = {name: {key: default(one) for key, one in given.items()} for name, given in made.items()}\n"
+        "config = Language.get_factory_meta('per_label').default_config\n"
+        "named = {key: [*one.values()][0] if isinstance(one, dict) else one for key, one in config.items()}\n"
+        "print(json.dumps(found | {'[components.ner]': named | {'factory': 'per_label'}}))"
     )
-    for name, settings in eval(in_bare(python, "-c", code)).items():
+    for name, settings in json.loads(in_bare(python, "-c", code)).items():
         [table] = re.findall(rf"(?ms)^\| `{re.escape(name)}` \|.*?(?=\n\n)", README)
-        listed = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:])))
-        assert listed == {*settings, *(["factory"] if "nlp" in settings else [])} - {"nlp", "name"} | (
-            {"name"} if "Transformer" in name else set()
-        )
+        listed = {}
+        for _, keys, defaults, *_ in (row.split("|") for row in table.splitlines()[2:]):
+            keys = re.findall(r"`(\w+)`", keys)
+            values = [one.strip(' `"') for one in defaults.split(",")]
+            listed |= zip(keys, values if values != [""] else [""] * len(keys), strict=True)
+        expected = {key: json.dumps(value).strip('"') for key, value in settings.items()}
+        assert listed == expected
 
 
 def test_its_tests_pass_without_labelwise(python, tmp_path):
