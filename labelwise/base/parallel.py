@@ -37,7 +37,7 @@ def start_method() -> str:
 
     RAISES (InputError): this machine has no such way.
     """
-    known = get_all_start_methods()
+    known = [one for one in ("fork", "spawn") if one in get_all_start_methods()]
     method = os.environ.get("LABELWISE_START_METHOD") or ("fork" if sys.platform == "linux" else "spawn")
     if method not in known:
         raise InputError(f"LABELWISE_START_METHOD={method}: give {' or '.join(known)}")
