@@ -311,7 +311,13 @@ def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_p
             doc.gold = [span for span in doc.gold if span[2] != "DRUG"]
             doc.uncovered = {"DRUG": "none"}
     write_results(tmp_path, docs)
-    [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", render(tmp_path, "cpu")) if ">DRUG</a>" in one]
+    file = tmp_path / "metrics/cpu.json"
+    metrics = msgspec.json.decode(file.read_bytes(), type=Metrics)
+    metrics.all_spans = metrics.all_gold
+    file.write_bytes(msgspec.json.encode(metrics))
+    metrics.all_gold.labels["DRUG"].f = 0.75
+    html = render(tmp_path, "cpu", base=Base("main", metrics))
+    [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", html) if ">DRUG</a>" in one]
     assert "40 can’t be judged" in row
     assert "1.00" not in row
     assert "annotate test texts" in row
@@ -323,6 +329,7 @@ def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
     mistakes = json.loads(Page(render(tmp_path, "cpu")).scripts[0])["mistakes"]
     assert len(mistakes) == 5
     assert {one[side] for one in mistakes for side in ("gold_label", "predicted_label")} >= {*LABELS}
+    assert "+0.250" not in row
 
 
 def test_labels_near_the_goal_are_named_and_nothing_is_packaged_where_none_ships(own):
