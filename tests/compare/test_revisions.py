@@ -125,6 +125,13 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     made.commit("more steps")
     assert "has no star" not in made.compare("one", "two")
     (tmp_path / "plots/cpu.tsv").write_text("step\tents_f\n1\t0.3\n2\t0.6\n4\t0.9\n")
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/cpu.cfg").write_text("# edited")
+    made.commit("a setting of the config")
+    assert "has no star" not in made.compare("one", "two")
+    (tmp_path / "configs/cpu.cfg").unlink()
+    made.commit("as it was")
+    assert "has no star" in made.compare("one", "two")
     made.commit("a curve that rises")
     printed = " ".join(made.compare("one", "two").split())
     assert "two has no star: the training of two stopped too early: F1 on dev still rises" in printed
@@ -145,6 +152,11 @@ def test_two_pipelines_of_a_revision_are_compared(tmp_path):
         "workspace:cpu", "workspace:gpu", fails=True
     )
 
+    (tmp_path / "project.yml").write_text("vars:\n  seed: 0\n")
+    made.commit("another seed")
+    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n")
+    assert "has no star" in made.compare("HEAD", "workspace:cpu")
+    assert "has no star" not in made.compare("HEAD", "workspace:small")
 
 @pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
 def test_the_workspace_is_what_is_there_now(repository, given):
