@@ -108,6 +108,10 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
     assert printed.count("missed") == 12
     assert "12 mistakes that better and main don't share: lost are new ones" in " ".join(printed.split())
     assert "spans" not in found(repository, "main", "better")
+    for words, n in (("WON abc", 12), ("won lost", 0)):
+        assert len(found(repository, "main", "better", "--find", words)["spans"]) == n
+        printed = " ".join(repository.compare("main", "better", "--find", words).split())
+        assert f"{n} of 12 mistakes that main and better don't share" in printed
 
 
 def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
