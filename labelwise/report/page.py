@@ -90,7 +90,7 @@ def write_report(
             confused=confusions(metrics)[:NAMED],
             estimate=estimate,
             sample=len(sample),
-            new=lacking_words(advice),
+            more=want_texts(advice),
             base=base,
             deck=deck,
             listed=sum(one["listed"] for one in cases),
@@ -170,10 +170,10 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
     return found | {TOKENS: divide(metrics)["missed"] - sum(found.values())}
 
 
-def lacking_words(advice: Advice) -> list[RankedLabel]:
-    """List the labels that need more texts because train hardly has the words of spans that they miss."""
-    rows = [row for row, step in advice.rows if step == LABEL_MORE and row.mistakes.causes.get("new")]
-    return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
+def want_texts(advice: Advice) -> list[RankedLabel]:
+    """List the labels whose next step is more texts, first those that miss the most spans which these teach."""
+    rows = [row for row, step in advice.rows if step == LABEL_MORE]
+    return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("new", "known")))[:NAMED]
 
 
 def count_texts_per_100(tables: Tables) -> dict[str, float]:
