@@ -74,7 +74,7 @@ def write_report(
         estimate, sample = deck.estimate(), deck.sample()
         known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
         advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
-        cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship"})
+        cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
         for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
             answer["annotator"] = ""
         template = make_environment().get_template("report.html.jinja")
