@@ -125,10 +125,6 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     assert "two has no star: it differs from one by its seed alone" in printed
     assert "+0.556" in printed
     assert "*" not in printed.partition("20 texts")[0]
-    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  cpu_steps: 900\n")
-    made.commit("more steps")
-    assert "has no star" not in made.compare("one", "two")
-    (tmp_path / "plots/cpu.tsv").write_text("step\tents_f\n1\t0.3\n2\t0.6\n4\t0.9\n")
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs/cpu.cfg").write_text("# edited")
     made.commit("a setting of the config")
@@ -136,6 +132,10 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     (tmp_path / "configs/cpu.cfg").unlink()
     made.commit("as it was")
     assert "has no star" in made.compare("one", "two")
+    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  cpu_steps: 900\n")
+    made.commit("more steps")
+    assert "has no star" not in made.compare("one", "two")
+    (tmp_path / "plots/cpu.tsv").write_text("step\tents_f\n1\t0.3\n2\t0.6\n4\t0.9\n")
     made.commit("a curve that rises")
     printed = " ".join(made.compare("one", "two").split())
     assert "two has no star: the training of two stopped too early: F1 on dev still rises" in printed
@@ -152,15 +152,15 @@ def test_two_pipelines_of_a_revision_are_compared(tmp_path):
     compared = found(made, "workspace:cpu", "workspace:small")
     assert compared["micro"]["f"] == {"workspace:cpu": pytest.approx(8 / 24), "workspace:small": pytest.approx(32 / 36)}
     assert found(made, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["significant"]
-    assert "no metrics/gpu.json; run `dvc repro evaluate-gpu`" in made.compare(
-        "workspace:cpu", "workspace:gpu", fails=True
-    )
-
     (tmp_path / "project.yml").write_text("vars:\n  seed: 0\n")
     made.commit("another seed")
     (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n")
     assert "has no star" in made.compare("HEAD", "workspace:cpu")
     assert "has no star" not in made.compare("HEAD", "workspace:small")
+    assert "no metrics/gpu.json; run `dvc repro evaluate-gpu`" in made.compare(
+        "workspace:cpu", "workspace:gpu", fails=True
+    )
+
 
 @pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
 def test_the_workspace_is_what_is_there_now(repository, given):
@@ -194,6 +194,10 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     printed = " ".join(made.compare(fails=True).split())
     assert "HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
     assert "`dvc metrics diff HEAD`" in printed
+    (tmp_path / "project.yml").write_text("report:\n  base: HEAD\n")
+    printed = " ".join(call(report_cli, tmp_path / "page.html", "--pipeline", "cpu", "--root", tmp_path).split())
+    assert "What was won and lost since isn't listed: HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
+    assert b" at HEAD and is " in (tmp_path / "page.html").read_bytes()
 
 
 @pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])

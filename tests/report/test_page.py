@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from labelwise.base.errors import InputError
+from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.advice import KINDS
 from labelwise.report.deck import draw
@@ -120,8 +121,8 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
 @pytest.mark.parametrize("pipeline", ["cpu", "small", "gpu"])
 def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, html, tmp_path):
     """The other pipelines have a transformer."""
-    write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
     assert "weasel run small" not in Page(html).text("label"), "where train marks the words"
+    write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
     shown = Page(render(tmp_path, pipeline)).text("label")
     assert (
         "test spans are missed, and train hardly has the words; for 100 more spans, annotate about 100 texts." in shown
@@ -241,8 +242,8 @@ def test_from_a_sample_that_is_decided_the_page_says_how_many_findings_are_right
     drawn = draw(f"{1:024x}", "PLACE", (9, 14))
     before = (n for n in range(10**6) if draw(f"{n:024x}", "PERSON", (0, 3)) < drawn)
     rows = [{**about, "text": f"{n:024x}", "verdict": "gold is wrong"} for n in islice(before, cases)]
-    write_jsonl(own / "assets/decisions/decisions.jsonl", rows)
     rows[0]["verdict"] = "policy"
+    write_jsonl(own / "assets/decisions/decisions.jsonl", rows)
     page = Page(render(own, "cpu"))
     fix, bar = page.text("fix"), page.text("gold")
     if cases < 30:
@@ -298,11 +299,11 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
     assert printed.splitlines()[-2] == f"First: set {pipeline}_steps: 2600 in project.yml: {command}"
     assert page.text("labels").count("train longer") == 5
+    said = "More texts are no label’s next step, though train hardly has the words of 67 missed spans."
+    assert said in page.text("label")
 
 
 def test_texts_of_test_without_a_file_that_other_splits_have_are_named_beside_f(own):
-    said = "More texts are no label’s next step, though train hardly has the words of 67 missed spans."
-    assert said in page.text("label")
     assert "that other splits have" not in render(own, "cpu")
     report = {name: {} for name in ("documents", "lines", "annotations", "notes", "labels")}
     (own / "corpus/tasks").mkdir(parents=True)
@@ -328,6 +329,7 @@ def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_p
     [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", html) if ">DRUG</a>" in one]
     assert "40 can’t be judged" in row
     assert "1.00" not in row
+    assert "+0.250" not in row
     assert "annotate test texts" in row
 
 
@@ -337,7 +339,22 @@ def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
     mistakes = json.loads(Page(render(tmp_path, "cpu")).scripts[0])["mistakes"]
     assert len(mistakes) == 5
     assert {one[side] for one in mistakes for side in ("gold_label", "predicted_label")} >= {*LABELS}
-    assert "+0.250" not in row
+
+
+def test_of_many_changes_each_label_has_some_and_all_are_counted(own, monkeypatch):
+    monkeypatch.setattr("labelwise.report.page.CHANGES", 5)
+    kinds = [(label, change) for label in ("DRUG", "PLACE") for change in ("lost", "won")]
+    changed = [
+        ChangedSpan(change, "missed", label, f"word {n}", "a", "", "") for label, change in kinds for n in range(300)
+    ]
+    metrics = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
+    page = Page(render(own, "cpu", base=Base("main", metrics, 0, changed)))
+    listed = [(one["label"], one["change"], one["words"]) for one in json.loads(page.scripts[0])["changed"]]
+    assert listed == [("DRUG", "lost", "word 0"), ("DRUG", "lost", "word 1"), *((*one, "word 0") for one in kinds[1:])]
+    said = "1,200 mistakes that main and this evaluation don’t share, of which 5 are listed: search"
+    assert said in page.text("mistakes")
+    page = Page(render(own, "cpu", base=Base("main", metrics, 0, changed[:5])))
+    assert "5 mistakes that main and this evaluation don’t share: search" in page.text("mistakes")
 
 
 def test_labels_near_the_goal_are_named_and_nothing_is_packaged_where_none_ships(own):
