@@ -36,7 +36,7 @@ from labelwise.report.deck import read_deck
 CURVE = "metrics/train_curve.json"
 MISTAKES = 1000  # different ones on a page, at most
 CHANGES = 300  # of those that are gone or new since the base
-NAMED = 3  # labels, or confused pairs of them
+NAMED = 3  # confused pairs of labels
 
 
 class Base(NamedTuple):
@@ -175,7 +175,7 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
 def want_texts(advice: Advice) -> list[RankedLabel]:
     """List the labels whose next step is more texts, first those that miss the most spans which these teach."""
     rows = [row for row, step in advice.rows if step == LABEL_MORE]
-    return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("new", "known")))[:NAMED]
+    return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("new", "known")))
 
 
 def count_texts_per_100(tables: Tables) -> dict[str, float]:
