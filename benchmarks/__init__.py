@@ -1,5 +1,5 @@
 """What measures speed and memory; README.md here has the results, each with its command."""
 
-from labelwise.base.environment import prepare
+from labelwise.base.environment import configure
 
-prepare()
+configure()

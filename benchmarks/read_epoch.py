@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from spacy.training.batchers import configure_minibatch_by_words
 
-from labelwise.corpus.pipeline import forgetting
+from labelwise.corpus.pipeline import bounded_vocab
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.train.reader import PartitionedCorpus, example_maker, read_batches
 
@@ -21,7 +21,7 @@ def main(corpus: Annotated[Path, typer.Argument(help="Merged corpus")]) -> None:
     batcher = configure_minibatch_by_words(size=2000, tolerance=0.2, discard_oversize=False)
     batches, make_example = 0, example_maker(nlp)
     for batch in read_batches(reader, batcher, 1):
-        with forgetting(nlp):
+        with bounded_vocab(nlp):
             batches += bool(list(map(make_example, batch.texts)))
     print(f"{reader.counts['texts']:,} texts in {batches:,} batches; {len(nlp.vocab.strings):,} strings are known")
 

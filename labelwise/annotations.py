@@ -1,6 +1,7 @@
 """Tasks and spans, whichever tool they come from, and the outcomes that a merge gives them.
 
-Readers make them from raw values, by `sources.clean`; from then on they never change, and their types hold.
+Readers make them from raw values, by `sources.clean`, or in `sources.brat`, which compares mentions with the text. From
+then on they never change, and their types hold.
 """
 
 import hashlib

@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from labelwise.base.environment import prepare
+from labelwise.base.environment import configure
 
-prepare()
+configure()
 # Other processes, such as a notebook that loads a pipeline, leave bytecode in the folders that stages depend on.
 for package in ("labelwise/*", "spacy_per_label"):
     for folder in Path(__file__).parents[1].glob(f"{package}/**/__pycache__"):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, progress, run, user_errors
-from labelwise.base.environment import obey
+from labelwise.base.environment import require_portable
 from labelwise.base.sections import CheckSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
@@ -33,7 +33,7 @@ def check_labels_cli(
         folds = None
         if config:
             section = read_section(project, "check", CheckSection)
-            obey(config)
+            require_portable(config)
             recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
             folds = Folds(recipe, section.folds, workers)
         checked = check(corpus, out, folds, tell=msg.info, progress=progress)

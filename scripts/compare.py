@@ -54,7 +54,7 @@ def compare_cli(
             print_table(header, rows)
             some = f"{len(changed):,} of " if find else ""
             msg.info(
-                f"{some}{counted(len(every), 'mistake')} that {names[0]} and {names[-1]} don't share: lost are new ones"
+                f"{some}{counted(len(every), 'mistake')} that {names[0]} and {names[-1]} don't share: lost ones are new"
             )
         for note in notes(comparison):
             msg.info(note)

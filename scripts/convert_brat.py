@@ -19,10 +19,10 @@ Option = typer.Option
 
 def convert_brat_cli(
     brat_dir: Annotated[Path, typer.Argument(help="Folder with .txt and .ann (or .a1, .a2) files, at any depth")],
-    out: Annotated[Path, typer.Argument(help="Folder for the tasks, a file a split; replaced as a whole")],
+    out: Annotated[Path, typer.Argument(help="Folder for the tasks, one file per split; replaced as a whole")],
     fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `brat`")] = None,
-    prefix: Annotated[str, Option(help="What the data sets' names begin with, if several corpora are merged")] = "",
+    prefix: Annotated[str, Option(help="Prefix of the data sets' names, if several corpora are merged")] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
 ) -> None:
     """Convert a brat folder to tasks, with all labels of a document in one."""

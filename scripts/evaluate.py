@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, progress_texts, run, user_errors
-from labelwise.base.environment import obey
+from labelwise.base.environment import require_portable
 from labelwise.base.text import counted
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.evaluate.run import evaluate_pipeline
@@ -30,7 +30,7 @@ def evaluate_cli(
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
     with user_errors("Nothing was evaluated"):
-        obey(model / "config.cfg")
+        require_portable(model / "config.cfg")
         found = evaluate_pipeline(
             model,
             split,

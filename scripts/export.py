@@ -1,16 +1,15 @@
-"""Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+"""Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
 
-from math import inf
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import typer
-import yaml
 
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.environment import command_line
 from labelwise.base.errors import InputError
-from labelwise.base.settings import find_project
+from labelwise.base.settings import encode_yaml, find_project
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import is_corpus
 from labelwise.export.run import ExportFormat, export, export_review
@@ -23,7 +22,7 @@ def export_cli(
         typer.Argument(help="Merged corpus, folder of tasks of convert-brat, or predictions, a JSONL file or a folder"),
     ],
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
-    format: Annotated[ExportFormat, typer.Option(help="The tool's form; `texts` has no spans")] = "brat",
+    format: Annotated[ExportFormat, typer.Option(help="The tool's format; `texts` has no spans")] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
     lost: Annotated[
         bool, typer.Option("--lost", help="Only the corpus's spans that lost, each with its winner; format prodigy")
@@ -33,10 +32,10 @@ def export_cli(
     ] = False,
     project: Annotated[
         Path | None,
-        typer.Option(help="Whose tokenizer makes the tokens; by default the corpus's own, or project.yml's"),
+        typer.Option(help="project.yml whose tokenizer makes the tokens; by default the corpus's, or ./project.yml's"),
     ] = None,
 ) -> None:
-    """Hand spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+    """Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
     with user_errors("Nothing was exported"):
         if lost or disagreements:
             if format != "prodigy":
@@ -46,8 +45,8 @@ def export_cli(
                 msg.good(f"{counted(tasks, 'task')}: {out / name}")
             if texts := reviewed.without_text:
                 msg.warn(
-                    f"{counted(texts, 'text')} left out, not being in the corpus",
-                    f"`{command_line('why')}` tells of a text by its words, or by file and line",
+                    f"{counted(texts, 'text')} left out, as the corpus doesn't have them",
+                    f"`{command_line('why')}` finds a text by its words, or by file and line",
                 )
             return
         project = project or (None if is_corpus(source) else find_project())
@@ -63,7 +62,7 @@ def export_cli(
             f"Renamed, because brat's labels have no white space: {', '.join(done.rename.values())}",
             "To get the names back with the files, put this into the section `brat` of project.yml:",
         )
-        typer.echo(f"  rename: {yaml.safe_dump(done.rename, default_flow_style=True, allow_unicode=True, width=inf)}")
+        typer.echo(indent(encode_yaml({"rename": done.rename}), "  ").rstrip())
     if done.ordered_by:
         msg.info(f"Order: {done.ordered_by}")
 

@@ -23,7 +23,7 @@ def make_demo_cli(
     docs: Annotated[int, typer.Option(min=1, help="Number of documents.")] = 400,
     labels: Annotated[int, typer.Option(min=1, max=len(LABELS), help="Number of labels.")] = len(LABELS),
     words: Annotated[
-        int | None, typer.Option(min=1, help="Roughly how many words and marks in each; 100 to 300 if not given.")
+        int | None, typer.Option(min=1, help="About how many words and marks in a document; 100 to 300 if not given.")
     ] = None,
     noise: Annotated[float, typer.Option(min=0, max=1, help="Share of the tags that are wrong.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
@@ -31,7 +31,7 @@ def make_demo_cli(
         Path | None, typer.Option(help="Folder for brat documents; if it has some, OUT is made empty.")
     ] = None,
     unless_prodigy: Annotated[
-        Path | None, typer.Option(help="Folder for data sets; the same. They are declared if they aren't.")
+        Path | None, typer.Option(help="Folder for data sets; likewise. Those that aren't declared are declared.")
     ] = None,
 ) -> None:
     """Write a demo corpus of texts from six domains, annotated with up to twenty labels."""

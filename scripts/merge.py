@@ -55,16 +55,16 @@ def merge_cli(
         print_doubts(ledger.doubts)
         if any(doubt.stops for doubt in ledger.doubts):
             msg.fail(
-                f"Nothing can be trained from {out}: data wasn't read as meant",
+                f"Nothing can be trained from {out}: data wasn't read as intended",
                 f"Declare what it is, and merge again; `{command_line('why')} {out} PLACE` says what became of a line",
             )
             raise typer.Exit(1)
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
         msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
-            msg.info(f"{said}. To open those that aren't entities in Prodigy, export them with --lost.")
+            msg.info(f"{said}. To look in Prodigy at those that aren't entities, export them with --lost.")
         for name, how in ledger.offsets.items():
-            msg.info(f"{name}: doccano's offsets are read as `offsets: {how}`, as most spans end at words then")
+            msg.info(f"{name}: doccano's offsets are read as `offsets: {how}`: then most spans end where words end")
         print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out)])
 
 

@@ -24,8 +24,8 @@ def package_cli(
         goal = read_section(root / "project.yml", "report", ReportSection).ship_at
         wheel = make_package(root, pipeline, out, identity, goal)
     if not identity.license:
-        msg.warn("No licence is named", "license in project.yml: nobody else may use a pipeline without one")
-    msg.info(f"{out / 'README.md'} is its model card, which says what labels may be used")
+        msg.warn("No license is named", "license in project.yml: nobody else may use a pipeline without one")
+    msg.info(f"{out / 'README.md'} is its model card, which says which labels may be used")
     size = wheel.stat().st_size / 2**20
     msg.good(f"{wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {wheel}")
 

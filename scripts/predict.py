@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, progress_texts, run, user_errors
-from labelwise.base.environment import command_line, obey
+from labelwise.base.environment import command_line, require_portable
 from labelwise.base.text import counted
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.predict_files import predict_files
@@ -30,7 +30,7 @@ def predict_cli(
     problems: Counter[str] = Counter()
     texts = words = 0
     with user_errors("Nothing was predicted"):
-        obey(model / "config.cfg")
+        require_portable(model / "config.cfg")
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
         parts = predict(model, inputs, out, workers=workers, gpu_id=gpu_id)
         for done in progress_texts(parts, count_raw_texts(inputs)):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, run, user_errors
-from labelwise.base.environment import obey
+from labelwise.base.environment import require_portable
 from labelwise.base.text import counted, describe_seconds
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
@@ -31,13 +31,13 @@ def train_cli(
         Precision, Option(help="fp16 | bf16 | fp32, of a transformer on a GPU; the CPU computes in fp32")
     ] = "",
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
-    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one is none")] = None,
+    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one adds none")] = None,
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Train a pipeline from the partitions of a corpus."""
     with user_errors("Nothing was trained"):
-        obey(config)
+        require_portable(config)
         if gpu_id >= 0 and gpus > 1 and not is_launched():
             launch(gpus)
         if gpu_id >= 0 and is_launched():

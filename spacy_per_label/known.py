@@ -19,13 +19,17 @@ a value are unknown for every label, as in spaCy.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
+import numpy as np
+from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc, Span, SpanGroup
 
 GOLD, REJECTED, USER_DATA = "gold", "incorrect_spans", "per_label"
+MISSING, BEGINS = 0, 3  # spaCy's ENT_IOB
 
 State = Literal["partial", "none"]  # of a label that a text isn't complete for
+AnyState = Literal["complete", State]  # of any label
 SpanKey = tuple[int, int, str]  # start and end in characters, label
 
 
@@ -35,12 +39,14 @@ class Known(NamedTuple):
     gold, rejected (Sequence[Span]): the spans that annotators accepted, and those that they rejected.
     coverage (Mapping[str, State]): the labels that the text isn't complete for.
     unaligned (Sequence[SpanKey]): accepted spans that don't begin and end with tokens, so that no tags can say them.
+    missing (Sequence[tuple[int, int]]): start and end in characters of tokens of which nobody has said anything.
     """
 
     gold: Sequence[Span]
     rejected: Sequence[Span]
     coverage: Mapping[str, State]
     unaligned: Sequence[SpanKey]
+    missing: Sequence[tuple[int, int]] = ()
 
 
 def key_of(span: Span) -> SpanKey:
@@ -53,10 +59,12 @@ def judge(known: Known, spans: Iterable[Span]) -> Iterator[bool | None]:
 
     A span that touches gold without token boundaries isn't right: it isn't the one that annotators marked.
     """
-    gold, rejected = set(map(key_of, known.gold)), set(map(key_of, known.rejected))
+    gold = set(map(key_of, known.gold))
+    judged = gold.union(map(key_of, known.rejected))
     for start, end, label in map(key_of, spans):
         key, state = (start, end, label), known.coverage.get(label)
-        if state is None or (state == "partial" and key in gold | rejected):
+        complete = state is None and not any(first < end and last > start for first, last in known.missing)
+        if complete or (state != "none" and key in judged):
             yield key in gold and not any(
                 label == name and first < end and last > start for first, last, name in known.unaligned
             )
@@ -69,13 +77,21 @@ def set_known(
     *,
     gold: Iterable[Span] = (),
     rejected: Iterable[Span] = (),
-    coverage: Mapping[str, State] = {},
+    coverage: Mapping[str, AnyState] = {},
     unaligned: Iterable[SpanKey] = (),
 ) -> None:
-    """Store with a Doc what is known of it; see `Known`. It replaces what was known before."""
+    """Store with a Doc what is known of it; see `Known`. It replaces what was known before.
+
+    coverage (Mapping[str, AnyState]): labels that it doesn't have are complete.
+    RAISES (ValueError): a label has another state.
+    """
+    for label, state in coverage.items():
+        if state not in get_args(AnyState):
+            raise ValueError(f"coverage of {label}: {state!r}; give one of {', '.join(map(repr, get_args(AnyState)))}")
     for name, spans in ((GOLD, gold), (REJECTED, rejected)):
         doc.spans[name] = spans if isinstance(spans, SpanGroup) else list(spans)
-    doc.user_data[USER_DATA] = {"coverage": dict(coverage), "unaligned": [list(span) for span in unaligned]}
+    incomplete = {label: state for label, state in coverage.items() if state != "complete"}
+    doc.user_data[USER_DATA] = {"coverage": incomplete, "unaligned": [list(span) for span in unaligned]}
 
 
 def get_known(doc: Doc) -> Known:
@@ -83,4 +99,12 @@ def get_known(doc: Doc) -> Known:
     told = doc.user_data.get(USER_DATA, {})
     gold = doc.spans.get(GOLD, doc.ents)
     unaligned = [(start, end, label) for start, end, label in told.get("unaligned", ())]
-    return Known(list(gold), list(doc.spans.get(REJECTED, ())), told.get("coverage", {}), unaligned)
+    unknown = [] if GOLD in doc.spans else np.flatnonzero(missing_tokens(doc)).tolist()
+    missing = [(token.idx, token.idx + len(token)) for token in (doc[number] for number in unknown)]
+    return Known(list(gold), list(doc.spans.get(REJECTED, ())), told.get("coverage", {}), unaligned, missing)
+
+
+def missing_tokens(doc: Doc) -> np.ndarray:
+    """Find the tokens whose entity is unknown to spaCy: those without a value, and blocked ones."""
+    iob, types = doc.to_array([ENT_IOB, ENT_TYPE]).T
+    return (iob == MISSING) | ((iob == BEGINS) & (types == 0))

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from spacy.attrs import ENT_IOB, ENT_TYPE, IDX, LENGTH
+from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_per_label.known import GOLD, get_known
+from spacy_per_label.known import GOLD, get_known, missing_tokens
 from spacy_per_label.transformer import Wordpieces, find_wordpieces
 
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
 UNKNOWN = -1
-MISSING, BEGINS = 0, 3  # spaCy's ENT_IOB
 
 
 class Targets(NamedTuple):
@@ -88,11 +87,8 @@ def tags_of(length: int) -> np.ndarray:
 
 
 def _missing(eg: Example, same: bool) -> np.ndarray:
-    """Find the tokens whose entity is unknown to spaCy: those without a value, and blocked ones."""
-    if not same:
-        return np.array([tag is None for tag in eg.get_aligned_ner()], bool)
-    iob, types = eg.reference.to_array([ENT_IOB, ENT_TYPE]).T
-    return (iob == MISSING) | ((iob == BEGINS) & (types == 0))
+    """Find the tokens whose entity is unknown to spaCy; see `known.missing_tokens`."""
+    return missing_tokens(eg.reference) if same else np.array([tag is None for tag in eg.get_aligned_ner()], bool)
 
 
 def _touched(doc: Doc, start: int, end: int) -> slice:

@@ -1,5 +1,5 @@
 """The tests run as commands do."""
 
-from labelwise.base.environment import prepare
+from labelwise.base.environment import configure
 
-prepare()
+configure()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelwise.base.environment import BEYOND_V3, DISABLED, KERNELS, V3, choose_kernels, obey
+from labelwise.base.environment import BEYOND_V3, DISABLED, KERNELS, V3, choose_kernels, require_portable
 from labelwise.base.errors import InputError
 from tests.conftest import ROOT, call
 
@@ -19,8 +19,8 @@ import scripts
 import hashlib, sys
 from pathlib import Path
 import numpy as np
-from labelwise.base.environment import obey
-obey(Path(sys.argv[1]))
+from labelwise.base.environment import require_portable
+require_portable(Path(sys.argv[1]))
 rng = np.random.default_rng(0)
 a = rng.standard_normal((300, 301), dtype="float32")
 print(hashlib.sha256((np.tanh(a / 10) @ np.exp(a).T).tobytes() + np.exp(a).sum(axis=1).tobytes()).hexdigest())
@@ -48,7 +48,7 @@ def test_a_processor_that_computes_otherwise_is_refused(tmp_path, monkeypatch):
     (tmp_path / "own.cfg").write_text(PORTABLE)
     monkeypatch.setattr(np, "show_config", lambda mode: {"SIMD Extensions": {"found": {"NEON"}}})
     with pytest.raises(InputError, match="isn't an x86-64-v3 one; set portable = false"):
-        obey(tmp_path / "own.cfg")
+        require_portable(tmp_path / "own.cfg")
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     ("make_demo", ["brat has data of your own: demo is left empty"], {"unless_brat": "@/brat"}, {}),
     ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
-    ("package", ["No licence is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
+    ("package", ["No license is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
     ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar texts 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("predict", ["run the command by itself"], {"model": "@/portable"}, {}),
@@ -624,8 +624,8 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
 def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     """Let commands write down what they would do on a GPU."""
     write = Path("device").write_text
-    patched.setattr("labelwise.evaluate.run.use_gpu", lambda gpu_id: write(str(gpu_id)))
-    patched.setattr("scripts.predict.use_gpu", lambda gpu_id: write(str(gpu_id)))
+    for module in ("run", "predict", "predict_files"):
+        patched.setattr(f"labelwise.evaluate.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("os.execv", lambda file, command: Path("launched").write_text(" ".join(command)))
 
     def train(recipe: TrainingConfig, *given: Any, **options: Any) -> None:

@@ -23,17 +23,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelwise.base.console import msg
+from labelwise.base.device import compute_alone
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_code
 from labelwise.base.jobs import Job, MapJobs, Result, map_in_order
-from labelwise.base.parallel import compute_alone
 
 if TYPE_CHECKING:
     from distributed import Client
 
-PATIENCE = 60  # seconds to wait for the scheduler, and for the first worker
+PATIENCE = 60  # seconds to wait for the scheduler; workers may come when jobs wait for them
 SILENCE = 5  # seconds without a scheduler or a worker after which a command says that it waits
-PACKAGES = ("spacy", "thinc", "numpy", "msgspec", "torch", "transformers", "spacy-transformers")
+PACKAGES = (  # that decide results; the last ones are the tokenizers of languages
+    *("spacy", "thinc", "numpy", "msgspec", "rensa", "tokenizers", "torch", "transformers", "spacy-transformers"),
+    *("sudachipy", "sudachidict-core", "natto-py", "pythainlp", "pyvi", "jieba"),
+)
 CALL = "__import__('labelwise.base.cluster').base.cluster.do_on_worker(*given)"
 ONE_AT_A_TIME = Lock()  # spaCy isn't thread-safe, and a worker may have several threads
 
@@ -43,7 +46,7 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
     """Connect to a scheduler; see `parallel.open_workers`.
 
     shared (Path): a folder that all workers must see.
-    RAISES (InputError): distributed isn't installed, there is no scheduler, or no worker came.
+    RAISES (InputError): distributed isn't installed, or there is no scheduler.
     """
     named = f"DASK_SCHEDULER_ADDRESS={address}"
     try:
@@ -61,12 +64,6 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
         raise InputError(f"{named}: no Dask scheduler answers there ({error}); start one, or unset it") from error
     connected.append(client)
     try:
-        try:
-            client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError as error:
-            raise InputError(
-                f"{named}: no worker came within {PATIENCE} seconds; start: dask worker {address}"
-            ) from error
         executor = client.get_executor(pure=False)  # equal jobs mustn't be done as one: they write files
         with NamedTemporaryFile(dir=shared, prefix=".labelwise-") as mark:
 

@@ -18,6 +18,7 @@ import thinc.compat
 import thinc.util
 from thinc.config import registry
 
+from labelwise.base.environment import GPU_ENVIRONMENT
 from labelwise.base.errors import InputError
 
 
@@ -72,6 +73,16 @@ def use_gpu(gpu_id: int) -> None:
         torch.set_float32_matmul_precision("high")
 
 
+def compute_alone() -> None:
+    """Compute on the CPU as a command's own process does, to the bit: with the same ops, and in one thread.
+
+    PyTorch's threads aren't forked, and it would wait for them forever.
+    """
+    use_gpu(-1)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
 def why_not(error: Exception) -> str:
     """Explain why GPUs can't be used, and what helps: thinc says the same of too old a driver as of no GPU at all.
 
@@ -83,13 +94,13 @@ def why_not(error: Exception) -> str:
 
         count = cupy.cuda.runtime.getDeviceCount()
     except ModuleNotFoundError:
-        return f"{error}. cupy isn't installed: use the environment of `make gpu`"
+        return f"{error}. cupy isn't installed: use {GPU_ENVIRONMENT}"
     except ImportError as missing:
-        return f"{missing}. A library of CUDA is missing: make the environment anew, by `make gpu`"
+        return f"{missing}. A library of CUDA is missing: reinstall {GPU_ENVIRONMENT}"
     except Exception as failed:  # CUDA's own
         said = str(failed)
         if "InsufficientDriver" in said:
-            return f"{said}. The driver is older than CUDA needs (13: R580; nvidia-smi shows it); install a newer"
+            return f"{said}. The driver is older than CUDA needs (13: R580; nvidia-smi shows it); install a newer one"
         return f"{said}. Is there a GPU, and its driver (nvidia-smi)?"
     return f"{error}. This machine has {count}, numbered from 0"
 

@@ -25,9 +25,10 @@ BEYOND_V3 = "X86_V4 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX512_CLX
 KERNELS = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", DISABLED: BEYOND_V3}
 V3 = {"X86_V3", "AVX2"}  # numpy's name for x86-64-v3; before 2.4, for a part of it
 REMEDY = "set portable = false in the config"
+GPU_ENVIRONMENT = "the environment of `make gpu`, or in an installed project labelwise's extra `gpu`"
 
 
-def prepare() -> None:
+def configure() -> None:
     """Prepare this process, and those that it starts, for a command; numpy isn't loaded yet."""
     # Stages of a clone depend on folders of its code. Weasel's checksum of a folder covers `__pycache__`: if a command
     # wrote bytecode there, each stage that shares the folder would run again.
@@ -44,7 +45,7 @@ def prepare() -> None:
         os.environ["ANSI_COLORS_DISABLED"] = "1"
 
 
-def asks(config: Path) -> bool:
+def is_portable(config: Path) -> bool:
     """Return whether a config, such as that of a trained pipeline, has `portable = true` in [system].
 
     One that can't be read asks for nothing: whoever needs more of it refuses it.
@@ -61,16 +62,16 @@ def choose_kernels(arguments: Iterable[str]) -> None:
     """Set the environment if a config among a command's arguments, or in a pipeline's folder, asks for it."""
     paths = [Path(argument.rpartition("=")[2]) for argument in arguments]
     configs = [path if path.suffix == ".cfg" else path / "config.cfg" for path in paths]
-    if any(map(asks, configs)):
+    if any(map(is_portable, configs)):
         os.environ.update(KERNELS)
 
 
-def obey(config: Path) -> None:
-    """Check that this process computes as one on every x86-64-v3 processor does, if a config asks for it.
+def require_portable(config: Path) -> None:
+    """Check that this process computes as on every x86-64-v3 processor, if a config asks for it.
 
     RAISES (InputError): it doesn't.
     """
-    if not asks(config):
+    if not is_portable(config):
         return
     import numpy as np
 

@@ -27,7 +27,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def beside(path: Path, kind: str) -> Path:
+def sibling(path: Path, kind: str) -> Path:
     """Name a hidden file or folder beside an output.
 
     kind (str): such as "tmp" or "lock".
@@ -58,7 +58,7 @@ def atomic_together(first: Path, *others: Path | None, folders: Collection[Path]
     paths = [path and real_path(path) for path in (first, *others)]
     temporaries: dict[Path, Path] = {}  # by folder, named after the first output in it, which nobody else can lock
     for path in filter(None, paths):
-        temporaries.setdefault(path.parent, beside(path, "tmp"))
+        temporaries.setdefault(path.parent, sibling(path, "tmp"))
     moves = {temporaries[path.parent] / path.name: path for path in paths if path}
     with ExitStack() as stack:
         stack.enter_context(full_disk_named(next(iter(moves.values())).parent))
@@ -137,7 +137,7 @@ def locked(path: Path) -> Iterator[None]:
     RAISES (InputError): another process has locked it.
     """
     path = real_path(path)
-    file = beside(path, "lock")
+    file = sibling(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file)
     try:
@@ -170,7 +170,7 @@ def check_kind(path: Path, *, folder: bool) -> None:
     RAISES (InputError): it is the other of these, or a link to nothing.
     """
     if path.is_symlink() and not path.exists():
-        raise InputError(f"{path}: this is a link to nothing; delete it, or make what it leads to")
+        raise InputError(f"{path}: this is a broken link; delete it, or create its target")
     if path.exists() and path.is_dir() != folder:
         kinds = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
         raise InputError(f"{path}: this is {kinds[0]}, but {kinds[1]} is to be written there; choose another name")

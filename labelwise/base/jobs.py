@@ -7,7 +7,7 @@ place when the process that sent it has its result.
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -50,6 +50,8 @@ def map_in_order(
             result = future.result()
             yield result
     except killed as error:
+        if isinstance(error, CancelledError):
+            raise InputError(f"{name}: the cluster's scheduler ended; start it, and run the command again") from error
         raise InputError(f"{name}: a worker was killed, perhaps for lack of memory: use fewer workers") from error
     finally:
         for _, future in sent:

@@ -93,24 +93,14 @@ def begin_worker() -> None:
 
     The one that made it is who decides what follows from signals: an interrupt reaches all processes of a terminal.
     """
+    from labelwise.base.device import compute_alone
+
     compute_alone()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     pr_set_pdeathsig = 1
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def compute_alone() -> None:
-    """Compute as a single process on the CPU does, to the bit: with the same ops, which aren't thinc's, in one thread.
-
-    PyTorch's threads aren't forked, and it would wait for them forever.
-    """
-    from labelwise.base.device import use_gpu
-
-    use_gpu(-1)
-    if torch := sys.modules.get("torch"):
-        torch.set_num_threads(1)
 
 
 def count_cores(root: Path = Path("/")) -> int:
@@ -177,7 +167,7 @@ def tree_memory(pid: int) -> tuple[int, str]:
     return total, MEASURES[measure].upper()
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return freed memory to the system, if the C library can.
 
     glibc's malloc does so only from the end of its heap. Where blocks of many sizes come and go, as a transformer's

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeGuard, TypeVar
 import msgspec
 
 SpanKey = tuple[int, int, str]  # start and end, label
-Offsets = TypeVar("Offsets", bound=tuple[Any, ...])  # start and end come first
+Ranged = TypeVar("Ranged", bound=tuple[Any, ...])  # start and end come first
 State = Literal["partial", "none"]  # of a label that a text isn't complete for
 # The errors of msgspec for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -52,11 +52,9 @@ def is_integer(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def overlapping_groups(
-    one: Iterable[Offsets], other: Iterable[Offsets]
-) -> Iterator[tuple[list[Offsets], list[Offsets]]]:
+def overlapping_groups(one: Iterable[Ranged], other: Iterable[Ranged]) -> Iterator[tuple[list[Ranged], list[Ranged]]]:
     """Yield (one, other) for each stretch of a text whose borders no span crosses, in text order, sorted."""
-    group: tuple[list[Offsets], list[Offsets]] = ([], [])
+    group: tuple[list[Ranged], list[Ranged]] = ([], [])
     end = 0
     for span, side in sorted([*((span, 0) for span in one), *((span, 1) for span in other)]):
         if span[0] >= end and any(group):

@@ -107,15 +107,15 @@ class Evidence:
     others (set[Place]): these, and annotated spans with another label.
     """
 
-    def __init__(self, doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | None) -> None:
+    def __init__(self, doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold | None) -> None:
         """Count the forms of a text.
 
-        opinion (OutOfFold | None): None if no pipeline was asked.
+        prediction (OutOfFold | None): None if no pipeline was asked.
         """
         spans = forms.spans(doc)
-        self.opinion, self.gold = opinion, set(spans)
+        self.prediction, self.gold = prediction, set(spans)
         self.unknown = {forms.labels.index(label) for label in doc.annotation.uncovered}
-        wanted = _often_marked(doc, forms).union(opinion.found if opinion else ()) - self.gold
+        wanted = _often_marked(doc, forms).union(prediction.found if prediction else ()) - self.gold
         self.proposed = {place for place in wanted if place[2] not in self.unknown}
         same = _with_other_labels(doc, forms, spans)
         self.others = {*self.proposed, *same} - self.gold
@@ -145,21 +145,21 @@ class Evidence:
         """
         so, against = self.times(current, better)
         words = max(-MOST_FORM, min(MOST_FORM, _odds(so, against)))
-        if self.opinion is None:
+        if self.prediction is None:
             return words
         alone = current is not None and better is None and not against
         here = self._alike[self._forms[current[:2]], current[2]] if current else 1
-        return self.opinion.log_odds(better, current) + words * (not alone) - log(here)
+        return self.prediction.log_odds(better, current) + words * (not alone) - log(here)
 
 
-def find_corrections(doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | None) -> Iterator[Correction]:
+def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold | None) -> Iterator[Correction]:
     """Yield the corrections of a text, each span at most once, the surest first.
 
     No span is proposed of a label that the text isn't complete for.
 
-    opinion (OutOfFold | None): None if no pipeline was asked.
+    prediction (OutOfFold | None): None if no pipeline was asked.
     """
-    evidence = Evidence(doc, forms, opinion)
+    evidence = Evidence(doc, forms, prediction)
     taken: set[Place] = set()
     found = sorted(_candidates(evidence), key=lambda one: (-one[0], one[1].proposed is None, str(one[1])))
     for _, correction in found:
@@ -170,7 +170,7 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, opinion: OutOfFold | N
         if correction.score > 0 and taken.isdisjoint(involved) and not settled:
             taken |= involved
             so, against = evidence.times(correction.current, correction.proposed)
-            agrees = bool(opinion and opinion.agrees(correction))
+            agrees = bool(prediction and prediction.agrees(correction))
             yield correction._replace(times=so, against=against, agrees=agrees)
 
 

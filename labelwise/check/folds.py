@@ -17,12 +17,12 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
-from labelwise.base.files import beside, remove
+from labelwise.base.files import remove, sibling
 from labelwise.base.parallel import check_workers, open_workers, scheduler_address
 from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
-from labelwise.corpus.pipeline import forgetting, load_pipeline, take_batch
+from labelwise.corpus.pipeline import bounded_vocab, load_pipeline, take_batch
 from labelwise.train.reader import fold_of
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
@@ -32,11 +32,11 @@ LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
 
 class CheckedDoc(NamedTuple):
-    """A text of a corpus, and the opinion of a pipeline that wasn't trained on it, if one was asked."""
+    """A text of a corpus, and its out-of-fold prediction, if pipelines were trained."""
 
     split: Split
     stored: StoredDoc
-    opinion: OutOfFold | None = None
+    prediction: OutOfFold | None = None
 
 
 class Folds(NamedTuple):
@@ -50,14 +50,14 @@ class Folds(NamedTuple):
 def ask_folds(
     folds: Folds, out: Path, corpus: Path, labels: Sequence[str], tell: Callable[[str], Any]
 ) -> Iterator[CheckedDoc]:
-    """Yield the texts of train and dev, with the opinions of pipelines that weren't trained on them.
+    """Yield the texts of train and dev, with their out-of-fold predictions.
 
     out (Path): the pipelines are in a folder beside it, until all texts are read.
     """
     if folds.number < 2:
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
     check_workers(folds.workers, folds.recipe.gpu_id)
-    pipelines = beside(out, "folds")
+    pipelines = sibling(out, "folds")
     pipelines.mkdir(exist_ok=True)
     tell(f"Training {folds.number} pipelines, each without a part of train; the table is that of the first")
     shared = pipelines if folds.recipe.gpu_id < 0 else None
@@ -67,7 +67,7 @@ def ask_folds(
         for fold, pipeline in enumerate(trained_ones):
             tell(f"Pipeline {fold + 1} of {folds.number} is trained")
             docs = read_checked(corpus, *LOOKED_AT[: 1 if fold else 2], fold=fold, folds=folds.number)
-            yield from add_opinions(load_pipeline(pipeline), docs, labels)
+            yield from add_predictions(load_pipeline(pipeline), docs, labels)
     remove(pipelines)
 
 
@@ -100,15 +100,15 @@ def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) ->
                     yield CheckedDoc(split, doc)
 
 
-def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:
-    """Yield texts with the opinion of a per-label pipeline; without it where its tokens differ from the corpus's.
+def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:
+    """Yield texts with the prediction of a per-label pipeline, or without one where its tokens aren't the corpus's.
 
-    labels (Sequence[str]): the labels of the corpus, which opinions number; the pipeline may have others.
+    labels (Sequence[str]): the labels of the corpus, which predictions number; the pipeline may have others.
     """
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]
     while True:
-        with forgetting(nlp), nlp.select_pipes(disable="ner"):
+        with bounded_vocab(nlp), nlp.select_pipes(disable="ner"):
             batch = take_batch(docs, nlp.batch_size, lambda doc: len(doc.stored))
             if not batch:
                 return
@@ -116,7 +116,7 @@ def add_opinions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str
             scores = component.log_probabilities(made)
             start = 0
             for doc, one, found in zip(batch, made, decode(scores, [len(one) for one in made]), strict=True):
-                opinion = OutOfFold(scores[start : start + len(one)], found, numbers)
+                prediction = OutOfFold(scores[start : start + len(one)], found, numbers)
                 start += len(one)
                 same = np.array_equal(one.to_array("ORTH"), doc.stored.words)
-                yield doc._replace(opinion=opinion) if same else doc
+                yield doc._replace(prediction=prediction) if same else doc

@@ -63,7 +63,7 @@ def check(
         docs = ask_folds(folds, out, corpus, labels, tell) if folds else read_checked(corpus, *LOOKED_AT)
         for doc in docs if folds else progress(docs, "compare", total):
             texts += 1
-            found += (finding_of(doc, one, labels) for one in find_corrections(doc.stored, forms, doc.opinion))
+            found += (finding_of(doc, one, labels) for one in find_corrections(doc.stored, forms, doc.prediction))
             ways += inconsistencies.find(doc)
         findings = sorted([*rank(found, spans), *ways], key=lambda one: -one.score)
         locate(findings, corpus, declared)

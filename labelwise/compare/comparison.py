@@ -120,7 +120,7 @@ def _unsure(revisions: Sequence[Revision], undertrained: Mapping[str, str]) -> I
         if short := next((name for name in (base.name, one.name) if name in undertrained), None):
             yield one.name, f"the training of {short} stopped too early: {undertrained[short]}"
         elif one.differs_by_seed_alone(base):
-            yield one.name, f"it differs from {base.name} by its seed alone: so do trainings that are the same"
+            yield one.name, f"it differs from {base.name} in its seed alone, so a difference is chance"
 
 
 def read_docs(tables: Tables) -> dict[str, PredictedDoc]:

@@ -53,9 +53,9 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
     lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
     lines += [f"{name} has no star: {why}" for name, why in comparison.unsure.items()]
-    return [*lines, "* hardly chance: the 95% interval doesn't include 0; of labels, that of all of them together"]
+    return [*lines, "* hardly chance: the 95% interval doesn't include 0; for a label, that for all labels together"]
 
 
 def _change(change: Change) -> list[str]:
     between = "" if change.low is None or change.high is None else f"{change.low:+.3f} to {change.high:+.3f}"
-    return [figure(change.difference, "+.3f"), f"{between}{'*' * change.significant}"]
+    return [figure(change.difference, "+.3f"), f"{between}{'*' if change.significant else ''}"]

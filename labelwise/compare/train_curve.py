@@ -80,5 +80,5 @@ def read_train_curve(path: Path, pipeline_digest: str) -> TrainCurve | None:
     try:
         curve = msgspec.json.decode(path.read_bytes(), type=TrainCurve)
     except DECODE_ERRORS as error:
-        raise InputError(f"{path}: not a curve of learning ({error}); run train-curve again") from error
+        raise InputError(f"{path}: not a learning curve ({error}); run train-curve again") from error
     return curve if curve.pipeline_digest == pipeline_digest else None

@@ -70,7 +70,7 @@ class StoredDoc:
     def text(self) -> str:
         """The text."""
         pairs = zip(self.words.tolist(), self.spaces.tolist(), strict=True)
-        return "".join(self.strings[word] + " " * space for word, space in pairs)
+        return "".join(self.strings[word] + (" " if space else "") for word, space in pairs)
 
     def offsets(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute where each token starts and ends, in characters."""

@@ -12,6 +12,7 @@ from labelwise.base.text import counted, counter_field
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
 NOT_METRICS = ("pairs", "doubts")
+ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a data set's rows
 
 
 def _table() -> Any:
@@ -43,8 +44,9 @@ class Ledger(msgspec.Struct, kw_only=True):
     words (Counter): tokens, by split.
     labels (Table): for each label the accepted spans ("gold"), their outcomes, the rejected spans, and the texts that
         are complete, partial or none for it. "learnt as well" isn't an outcome; see `split_gold`.
-    datasets (Table): for each data set its rows and texts; the rows that accept, reject, ignore, or are superseded; its
-        spans; of these the entities, even if others marked them first, and those that lost, which no recognizer learns.
+    datasets (Table): for each data set its rows and texts; the rows that accept, reject or ignore, that are superseded,
+        and that are unused for another reason; its spans; of these the entities, even if others marked them first, and
+        those that lost, which no recognizer learns.
     same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
     complete (Table): texts that are complete for a label, by split and label.

@@ -82,8 +82,8 @@ def read_manifest(corpus: Path, *, doubted: bool = False) -> Manifest:
         ) from error
     if manifest.doubts and not doubted:
         raise InputError(
-            f"{corpus}: the merge stopped, as data wasn't read as meant: {'; '.join(manifest.doubts)}; run the merge "
-            "again, which says what to declare"
+            f"{corpus}: the merge stopped, as data wasn't read as intended: {'; '.join(manifest.doubts)}; run the "
+            "merge again, which says what to declare"
         )
     return manifest
 

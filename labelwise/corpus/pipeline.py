@@ -48,7 +48,7 @@ def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -
     return batch
 
 
-def forgetting(nlp: Language) -> AbstractContextManager[Any]:
+def bounded_vocab(nlp: Language) -> AbstractContextManager[Any]:
     """Open a memory zone of spaCy, which frees the words of its Docs at the end, if the vocabulary has grown large."""
     vocab: Any = nlp.vocab
     large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
@@ -62,7 +62,7 @@ def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], i
     """
     most = nlp.batch_size
     while True:
-        with forgetting(nlp):
+        with bounded_vocab(nlp):
             batch = take_batch(items, most, words)
             if not batch:
                 return
@@ -83,7 +83,7 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
     """Refuse a pipeline whose tokens differ from those of the first texts of a split: it would learn nothing."""
     texts = ((one.file, doc) for one in find_partitions(split) for doc in read_stored_docs(one))
     for file, stored in islice(texts, CHECKED):
-        with forgetting(nlp):
+        with bounded_vocab(nlp):
             doc = tokenize(nlp, stored.text)
             made = [(word, space) for word, space in doc.to_array([ORTH, SPACY]).tolist()]
             have = list(zip(stored.words.tolist(), stored.spaces.tolist(), strict=True))

@@ -7,7 +7,7 @@
 `text` is a key, in hexadecimal; its rows include those of the keys in `same`. `row` and `span` number the rows and the
 spans of a text from 0; `winner` is the one of the same text that counts instead. Texts are in the order of their keys,
 rows in that of data sets, files and lines, with decisions last. Corresponding row groups of the three files have the
-same texts. The last ones have rows without a usable text, and decisions about missing texts.
+same texts. The last ones have rows without a usable text, and decisions about missing texts, alone.
 
 All figures of a merge are queries of these tables: see `merge.ledger`.
 """
@@ -96,7 +96,7 @@ class Group(NamedTuple):
 
 
 def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: Path) -> None:
-    """Write the three tables into the folder of a corpus.
+    """Write the three tables into the folder of a corpus; rows without a usable text have row groups of their own.
 
     batches (Iterable): the columns of each table, or none if it has no rows, for some texts each.
     """
@@ -115,6 +115,8 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
             waiting.clear()
 
         for batch in batches:
+            if waiting and waiting[-1][0].num_rows and not batch[0]:
+                write()
             waiting.append(
                 [
                     pa.record_batch([*map(pa.array, columns or [()] * len(schema), schema.types)], schema=schema)

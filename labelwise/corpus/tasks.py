@@ -34,16 +34,20 @@ def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
 
 
+def task_hashes(text: str, spans: list[dict[str, Any]]) -> dict[str, int]:
+    """Compute both hashes of a task that has a text and spans, by the names of their keys."""
+    text_hash = input_hash(text)
+    return {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
+
+
 def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str, Any]:
     """Make a task with Prodigy's hashes.
 
     shown (Iterable[SpanKey]): the spans that are marked before it is answered.
     keys (Any): its other keys, such as tokens and spans.
     """
-    text_hash = input_hash(text)
     spans = [{"start": start, "end": end, "label": label} for start, end, label in shown]
-    hashes = {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
-    return {"text": text, **hashes, "_is_binary": False, **keys}
+    return {"text": text, **task_hashes(text, spans), "_is_binary": False, **keys}
 
 
 def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:

@@ -166,7 +166,7 @@ def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
             tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
         except re.error as error:
             raise InputError(
-                f"tokenizer infixes {rules.infixes} can't be joined to one expression: {error}; write flags as "
+                f"tokenizer infixes {rules.infixes} can't be joined into one expression: {error}; write flags as "
                 "(?i:...), and give each group a name that no other has"
             ) from error
     if rules.no_exceptions:
@@ -216,11 +216,11 @@ def tokenize(nlp: Language, text: str) -> Doc:
         return nlp.make_doc(text)
     try:
         doc = nlp.make_doc(text)
-        lost = "it would be another text" * (doc.text != text)
+        lost = "it would be another text" if doc.text != text else ""
     except Exception as error:  # each tokenizer has errors of its own
         lost = str(error)
     if lost:
         name = type(nlp.tokenizer).__name__
-        raise InputError(f"{text[:40]!r}... of {len(text):,} characters: {name} can't: {lost}; cut it or leave it out")
+        raise InputError(f"{text[:40]!r}... of {len(text):,} characters: {name} failed: {lost}; cut it or leave it out")
     doc.user_data.clear()  # some tokenizers leave more there than the tokens take
     return doc

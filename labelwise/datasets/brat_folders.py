@@ -62,9 +62,9 @@ class Folders:
             raise InputError(
                 f"{self.brat_dir}: {counted(len(names), 'folder')} have the same texts, {texts:,} of them: {said}; say "
                 "what they are by one of these lines in the section brat of project.yml\n"
-                "  folders: annotators         # a person's each, all of whom were shown all labels\n"
-                "  folders: labels             # annotated for its own labels each\n"
-                "  folders: versions           # of the same work: the last one counts, in natural order"
+                "  folders: annotators         # each is one person's; everybody was shown all labels\n"
+                "  folders: labels             # each was annotated for labels of its own\n"
+                "  folders: versions           # versions of the same work: the last one counts, in natural order"
             )
 
     def disjoint(self) -> dict[str, list[str]]:

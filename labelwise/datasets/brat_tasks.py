@@ -156,5 +156,5 @@ def check_losses(annotations: Counter[str], how: BratOptions, brat_dir: Path, pr
         + "".join(f"  {row.file}:{row.line}  {row.reason}: {row.row!r}\n" for row in sample)
         + "add one of these lines to the section brat of project.yml\n"
         + (f"  {option}: {KEEPING[option]}\n" if helps else "")
-        + "  expect_losses: true  # if it is meant so"
+        + "  expect_losses: true  # if that is intended"
     )

@@ -82,7 +82,7 @@ def convert_brat(
             """Choose the file of a document."""
             found.add(document)
             split = next((split for folder, split in folders.items() if document.path.startswith(folder)), others)
-            return TaskFile(found.name_of(document.path) * apart, split)
+            return TaskFile(found.name_of(document.path) if apart else "", split)
 
         documents = (read_document(stem, brat_dir, how, predicted) for stem in progress(stems, "convert"))
         written = write_tasks(documents, folder, file_of)

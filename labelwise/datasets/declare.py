@@ -28,8 +28,8 @@ from labelwise.sources.files import read_file
 from labelwise.sources.formats import SUFFIXES
 
 COMMENT = """\
-# Found in this folder, to be checked: list all labels that annotators were shown, as those nobody used can't be
-# inferred, and say `split: test` of a test set. docs/formats.md has all that can be declared.
+# Found in this folder; check it: list all labels that annotators were shown, as those that nobody used can't be
+# inferred, and write `split: test` for a test set. docs/formats.md has all that can be declared.
 """
 
 
@@ -45,7 +45,7 @@ def declare(folder: Path) -> list[Undeclared]:
     """Declare the files of a folder, and print the new entries; return the files that can't be declared."""
     found = declare_folder(folder)
     new = [one for one in found if not one.problem]
-    splits = ["split"] * any(one.entry.split != "auto" for one in new)
+    splits = ["split"] if any(one.entry.split != "auto" for one in new) else []
     rows = [
         [one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}", *(one.entry.split for _ in splits)]
         for one in new
@@ -54,7 +54,7 @@ def declare(folder: Path) -> list[Undeclared]:
     if new:
         msg.warn(
             f"Check the {counted(len(new), 'data set')} added to {folder / DATASETS}",
-            "The entries list the labels that occur: add labels that annotators saw, and never used",
+            "The entries list the labels that occur: add labels that annotators saw but never used",
         )
     return [one for one in found if one.problem]
 

@@ -9,7 +9,7 @@ A file is skipped if, by its mark, its inputs haven't changed. Workers read the 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ import msgspec
 from labelwise import __version__
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
-from labelwise.base.files import beside, caseless, check_kind, check_replaceable, digest_folder, locked, remove
+from labelwise.base.files import caseless, check_kind, check_replaceable, digest_folder, locked, remove, sibling
 from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import check_workers, open_workers
 from labelwise.evaluate.predict import PART, Done, hold_pipeline, predict_raw
@@ -56,14 +56,16 @@ class FileJob(NamedTuple):
 
     def finished(self, out: Path) -> Mark | None:
         """Read the mark of its predictions in a folder; None if they aren't finished, or the files have changed."""
-        mark = out / f"{self.name}.done"
-        if not mark.is_file() or not (out / self.name).is_file():
-            return None
-        try:
-            found = msgspec.json.decode(mark.read_bytes(), type=Mark)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        return found if found.inputs == self.mark().inputs else None
+        found = read_mark(out / f"{self.name}.done")
+        return found if found and found.inputs == self.mark().inputs and (out / self.name).is_file() else None
+
+
+def read_mark(path: Path) -> Mark | None:
+    """Read a mark; None if there is none, or it can't be read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Mark)
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def predict_files(
@@ -85,7 +87,7 @@ def predict_files(
     jobs = plan_jobs(model, digest, inputs)
     hold_pipeline(model, digest)
     made = {"pipeline": digest, "labelwise": __version__}
-    parts = beside(out, "parts")
+    parts = sibling(out, "parts")
     with locked(out):
         out.mkdir(exist_ok=True)
         if not (out / FOLDER_MARK).exists():
@@ -95,6 +97,7 @@ def predict_files(
                 f"{out}: its predictions are of another pipeline, or version; write elsewhere, or delete it"
             )
         remove(parts)
+        remove_regrouped(out, jobs)
         finished = {job.name: mark for job in jobs if (mark := job.finished(out))}
         marks = finished.values()
         problems = sum((Counter(mark.problems) for mark in marks), Counter[str]())
@@ -120,13 +123,23 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
             continue
         job = FileJob(model, digest, [file], f"{file.name}.jsonl")
         if other := jobs.get(caseless(job.name)):
-            raise InputError(f"{file.path} and {other}: both would be predicted to {job.name}; rename one")
+            raise InputError(f"{file.path} and {other}: both would be written to {job.name}; rename one")
         jobs[caseless(job.name)] = job
         if single:
             last = job
     if not jobs:
         raise InputError(f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file; put some there")
     return [*jobs.values()]
+
+
+def remove_regrouped(out: Path, jobs: Iterable[FileJob]) -> None:
+    """Remove the files of predictions that have a text of another job, as when a .txt file was added before others."""
+    job_of = {file.name: job.name for job in jobs for file in job.files}
+    for path in sorted(out.rglob("*.jsonl.done")):
+        name, mark = path.relative_to(out).as_posix().removesuffix(".done"), read_mark(path)
+        if mark and any(job_of.get(text, name) != name for text, *_ in mark.inputs):
+            path.unlink()
+            path.with_suffix("").unlink(missing_ok=True)
 
 
 def predict_file(job: FileJob, folder: Path) -> Done:

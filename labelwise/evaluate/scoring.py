@@ -99,7 +99,7 @@ def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]
     """Count the pairs that each label is in, by kind."""
     rows = tables.read_pairs(["kind", "cause", "gold_label", "predicted_label"], pc.field("kind") != "nested")
     found = {label: Mistakes() for label in labels}
-    for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
+    for row in rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")]).to_pylist():
         kind, n, other = row["kind"], row["count_all"], row["predicted_label"]
         if one := found.get(row["gold_label"]):
             one.causes[row["cause"]] = one.causes.get(row["cause"], 0) + n

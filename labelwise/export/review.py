@@ -26,7 +26,7 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.lost_spans import LostSpan, find_lost
 from labelwise.corpus.manifest import is_corpus
 from labelwise.corpus.tables import Group
-from labelwise.corpus.tasks import input_hash, task_hash
+from labelwise.corpus.tasks import task_hashes
 from labelwise.corpus.texts import read_groups_with_docs
 
 LOST, DISAGREEMENTS = "lost_spans.jsonl", "disagreements.jsonl"
@@ -136,6 +136,4 @@ def review_task(
     text, name = doc.text, doc.annotation.doc
     more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))))
     meta = {key: value for key, value in (*meta.items(), *more) if value}
-    text_hash = input_hash(text)
-    hashes = {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
-    return msgspec.json.encode({"text": text, **hashes, "spans": spans, "meta": meta}) + b"\n"
+    return msgspec.json.encode({"text": text, **task_hashes(text, spans), "spans": spans, "meta": meta}) + b"\n"

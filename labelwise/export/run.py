@@ -68,8 +68,9 @@ def export_review(
     RAISES (InputError): it isn't a merged corpus, or see `export`.
     """
     _check(out, splits)
+    wanted = [name for name, asked in ((LOST, lost), (DISAGREEMENTS, disagreements)) if asked]
     with _replaced(out) as folder:
-        return write_review(corpus, folder, [LOST] * lost + [DISAGREEMENTS] * disagreements, splits)
+        return write_review(corpus, folder, wanted, splits)
 
 
 def _check(out: Path, splits: Sequence[str]) -> None:

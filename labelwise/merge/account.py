@@ -17,7 +17,7 @@ from labelwise.corpus.manifest import Split
 from labelwise.merge.buckets import Text
 from labelwise.merge.rules.answers import Answer
 from labelwise.merge.rules.claims import SpanOutcome, SpanRef
-from labelwise.merge.rules.decisions import Judged
+from labelwise.merge.rules.decisions import DecisionOutcome
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.to_doc import Projection
 
@@ -101,7 +101,7 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
         account.rows.append((None, None, *place, *NOBODY, kind, None, *why, [], [], [], [], False))
 
 
-def add_decision(account: AccountWriter, judged: Judged, text: str, row: int | None) -> None:
+def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
     """Add a decision.
 
     text (str): the key of its text.

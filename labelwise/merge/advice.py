@@ -37,7 +37,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         yield ScoreWarning(
             f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
             f"{name_counts(replaced, NAMED)}.",
-            "If two people have one name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
+            "If two people share a name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
         )
     if ledger.out_of_order:
         yield ScoreWarning(
@@ -100,7 +100,7 @@ def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path
     if ledger.problems:
         from labelwise.merge.commit import first_problem  # it imports pyarrow, which workers don't need
 
-        yield ScoreWarning(f"The first that can't be used: {first_problem(out)}", "Correct it.")
+        yield ScoreWarning(f"The first row or span that can't be used: {first_problem(out)}", "Correct it.")
     for _, entry in read_all_entries(declarations):
         lost = [repr(label) for label in entry.labels if not ledger.labels[label]["gold"]]
         several = len(entry.paths) > 1 or has_magic(entry.paths[0])

@@ -156,7 +156,8 @@ def read_heads(file: Path) -> Iterator[tuple[bytes, int, int]]:
 def count_texts(folder: Path, bits: int, tasks: int) -> tuple[int, int]:
     """Count the distinct texts in all buckets, and their bytes.
 
-    Above COUNTED tasks, they are estimated from a share of the keys, so that the estimate depends on the texts alone.
+    Above COUNTED tasks, they are estimated from a share of the keys, so that the estimate depends on the texts, and on
+    the number of tasks, alone.
 
     tasks (int): the number of tasks in all buckets.
     """

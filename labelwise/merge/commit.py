@@ -101,12 +101,14 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 def first_problem(corpus: Path) -> str:
     """Name the data set, file, line and reason of the first row that can't be used, or else of the first span."""
     for kind, reasons in (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS)):
-        for group in read_groups(corpus, merged=False):
-            bad = queries.where(getattr(group, kind), "reason", reasons).to_pylist()
-            places = [(one["dataset"], one["file"], one["line"], queries.describe(one)) for one in bad]
-            if places:
-                dataset, file, line, why = min(places)
-                return f"data set {dataset!r}, {file}, line {line}: {why}"
+        places = (
+            (one["dataset"], one["file"], one["line"], queries.describe(one))
+            for group in read_groups(corpus, merged=False)
+            for one in queries.where(getattr(group, kind), "reason", reasons).to_pylist()
+        )
+        if first := min(places, default=None):
+            dataset, file, line, why = first
+            return f"data set {dataset!r}, {file}, line {line}: {why}"
     return ""
 
 

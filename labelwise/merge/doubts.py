@@ -71,7 +71,7 @@ class Case(NamedTuple):
     @property
     def expected(self) -> str:
         """Name the remedy if losses are meant."""
-        return f"If it is meant so, {self.add}"
+        return f"If that is intended, {self.add}"
 
 
 def find_doubts(corpus: Path, datasets: Sequence[DataSet], settings: Settings, trials: Trials) -> list[Doubt]:
@@ -109,7 +109,7 @@ def unusable_spans(case: Case) -> Iterator[Doubt]:
     sample = case.figures.sample(*reasons)
     if best := best_reading(case.trials, case.dataset.name):
         reading, before, after = best
-        what = f"{counted(before, 'span')} can't be used, as offsets count otherwise; by {reading}, {after:,} can't"
+        what = f"{counted(before, 'span')} can't be used because of their offsets; read as {reading}, {after:,} can't"
         yield case.doubt(what, case.add, f"offsets: {reading}", sample)
     elif lost.total() >= MANY and lost.total() > used.total():
         why = Counter({reason: (lost & case.figures.labels(reason)).total() for reason in reasons})

@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from labelwise.annotations import Reason
 from labelwise.corpus import queries
 from labelwise.corpus.agreement import count_agreement
-from labelwise.corpus.ledger import Ledger, count_problems
+from labelwise.corpus.ledger import ANSWERS, Ledger, count_problems
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.queries import Figures, count, where
 from labelwise.corpus.tables import Group, read_groups
 
-ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}
+SUPERSEDED = (Reason.SUPERSEDED, Reason.SAME_ANSWER)
+COUNTED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annotators answered
 
 
 def make_ledger(
@@ -127,7 +128,8 @@ def _count_datasets(group: Group) -> Figures:
         {
             "rows": answers,
             **{name: where(answers, "answer", [answer]) for name, answer in ANSWERS.items()},
-            "superseded": where(answers, "reason", [Reason.SUPERSEDED, Reason.SAME_ANSWER]),
+            "superseded": where(answers, "reason", SUPERSEDED),
+            "unused": answers.filter(pc.invert(pc.is_in(answers["reason"], pa.array([*SUPERSEDED, *COUNTED])))),
             "spans": spans,
             "entities": where(spans, "reason", [Reason.ENTITY]),
             "lost": where(spans.filter(pc.invert(spans["learnt"])), "reason", queries.LOST),

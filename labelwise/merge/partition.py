@@ -10,7 +10,7 @@ import msgspec
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import Split
-from labelwise.corpus.pipeline import forgetting
+from labelwise.corpus.pipeline import bounded_vocab
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.datasets.decisions import DecisionRow
 from labelwise.merge.account import AccountWriter, TextResult, add_decision, add_text
@@ -87,7 +87,7 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())
     left, made = dict(job.decisions), folder / job.folder.name
-    with AccountWriter(made / "account") as account, forgetting(tokenizer.nlp):
+    with AccountWriter(made / "account") as account, bounded_vocab(tokenizer.nlp):
         for number, texts in groupby(job.texts(folder), lambda text: range_of(text.key, job.partition_bits)):
             docs: dict[Split, DocWriter] = {}
             for text in texts:

@@ -7,7 +7,7 @@ import msgspec
 
 from labelwise.annotations import Found, Problem, Reason, Task, rename_labels
 from labelwise.base.errors import InputError
-from labelwise.base.parallel import give_back
+from labelwise.base.parallel import trim_heap
 from labelwise.corpus.tasks import DOCUMENT
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
@@ -93,7 +93,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
-    give_back()
+    trim_heap()
     guessed = "" if dataset.offsets or dataset.database or format_of(file.path) != JSON else guess_offsets(file.path)
     return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], guessed)
 

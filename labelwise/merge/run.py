@@ -19,7 +19,7 @@ import msgspec
 from labelwise.base.errors import InputError
 from labelwise.base.files import staged
 from labelwise.base.jobs import MapJobs, map_apart
-from labelwise.base.parallel import Progress, count_cores, give_back, no_progress, open_workers
+from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.decisions import DecisionRow, find_decisions
@@ -88,7 +88,7 @@ def merge_data(
             jobs = give_each(plan, groups, decided)
             merged = list(progress(map_apart(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
-        give_back()
+        trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
         from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
@@ -199,7 +199,7 @@ def compare_texts(
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
     signed = list(progress(map_apart(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
     pairs = find_pairs(signed, settings.near_similarity)
-    give_back()
+    trim_heap()
     return pairs
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from labelwise.base.console import figure, msg, print_counts, print_table
 from labelwise.base.text import counted
-from labelwise.corpus.ledger import Doubt, Ledger, pairwise_f, split_gold
+from labelwise.corpus.ledger import ANSWERS, Doubt, Ledger, pairwise_f, split_gold
 
 COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete", "partial", "none")
 
@@ -15,7 +15,7 @@ def print_ledger(ledger: Ledger, more: str) -> None:
 
     more (str): the file with all of it; of many labels, those that lose the most spans are printed.
     """
-    names = ("rows", "texts", "accepted", "rejected", "ignored", "superseded", "spans", "entities", "lost")
+    names = ("rows", "texts", *ANSWERS, "superseded", "unused", "spans", "entities", "lost")
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
     rows = [[name, *(f"{counts[column]:,}" for column in used)] for name, counts in ledger.datasets.items()]
     print_table(["Data set", *used], sorted(rows), more)

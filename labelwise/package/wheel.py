@@ -110,7 +110,7 @@ def load_recognizer(model: Path, corpus: Path) -> Language:
     nlp = load_pipeline(model)
     if "ner" not in nlp.pipe_names:
         raise InputError(f"{model}: it has no recognizer named ner, but {', '.join(nlp.pipe_names) or 'nothing'}")
-    check_tokens(nlp, corpus / "test", "run all again: packages are other ones now")
+    check_tokens(nlp, corpus / "test", "run all again: packages have changed")
     return nlp
 
 

@@ -48,8 +48,8 @@ def derive(project: str) -> str:
     Commands are called by their names, and depend on the version in the place of the folders of code; the one that is a
     benchmark goes.
 
-    >>> derive("python -m scripts.make_demo assets/demo\\n  deps:\\n  - assets/brat\\n  - labelwise/demo\\n")
-    'labelwise make-demo assets/demo\\n  deps:\\n  - assets/brat\\n  - labelwise.version\\n'
+    >>> derive("python -m scripts.make_demo assets/demo\n  deps:\n  - assets/brat\n  - labelwise/demo\n")
+    'labelwise make-demo assets/demo\n  deps:\n  - assets/brat\n  - labelwise.version\n'
     """
     project = re.sub(r"(?ms)^- name: check-gpu\n.*?(?=^- name: )", "", project)
     named = re.sub(r"python -m scripts\.(\w+)", lambda found: f"labelwise {found[1].replace('_', '-')}", project)

@@ -69,7 +69,7 @@ def as_dvc_writes(project: Path) -> str:
             )
     if before.count("${vars.") != after.count("${vars."):
         raise InputError(
-            f"{project}: DVC would put values in the place of some ${{vars...}}; begin those items with !!str"
+            f"{project}: DVC would replace some ${{vars...}} by their values; begin those items with !!str"
         )
     return after
 

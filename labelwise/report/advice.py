@@ -74,7 +74,7 @@ COMMANDS = {
     FIX_CASES: FIX,
     BOUNDARIES: FIX,
     MORE_TEST: TEST_TEXTS,
-    READ: "its name in the table of labels shows them",
+    READ: "click its name in the table of labels",
 }
 
 
@@ -175,7 +175,8 @@ def _sentence(
     row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != MORE_TEST))
     if step in (FIX_CASES, BOUNDARIES) and sample:
         cases = counted(sample, "case")
-        return verdict, why, f"decide the {cases} drawn at random on the card Fix: they show how many of all are right"
+        do = f"decide the {cases} drawn at random on the card Fix: they show in how many of all gold is wrong"
+        return verdict, why, do
     command = COMMANDS.get(step, "")
     return verdict, why, f"{row.label}: {step}{': ' if command else ''}{command}"
 

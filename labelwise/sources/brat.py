@@ -58,7 +58,7 @@ FoldersAre = Literal["ask", "annotators", "labels", "versions"]
 # The reasons for which a T line isn't converted.
 NOT_CONVERTED = {
     "no text": "the annotation file has no .txt beside it, or an empty one",
-    "not readable": "the text or an annotation file is a link to nothing, a folder, or mustn't be read",
+    "not readable": "the text or an annotation file is a broken link, a folder, or not readable",
     "UTF-16": "the text or an annotation file is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8",
     "not decodable": "the text or the line isn't valid in the given encoding",
     "prediction": "nobody has changed the annotation file since it was exported; see PREDICTED.json",

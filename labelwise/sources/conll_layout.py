@@ -160,7 +160,7 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
     which = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
     samples = (f"{n}: {', '.join([*dict.fromkeys(column)][:4])}" for n, column in enumerate(columns, 1))
     raise InputError(
-        f"{path}: {which}, as B-PER, I-PER and O are; name the columns in a first line, such as `# global.columns = "
+        f"{path}: {which}, such as B-PER, I-PER and O; name the columns in a first line, such as `# global.columns = "
         f"{' '.join(['FORM', *['_'] * (len(columns) - 2), 'NER'])}`. The columns are {'; '.join(samples)}"
     )
 

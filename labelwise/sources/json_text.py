@@ -81,7 +81,7 @@ def read_elements(path: Path) -> Iterator[bytes]:
                     start = piece.end()
                 if depth < 0:
                     if (content[start:] + file.read(CHUNK)).strip():
-                        raise _not_an_array(path, "there is more behind its end")
+                        raise _not_an_array(path, "there is more after its end")
                     return
             content = content[start:]
             more = file.read(max(CHUNK, len(content)))

@@ -45,9 +45,9 @@ def find_contradiction(row: Any) -> str:
     # Prodigy's tasks may have a list of the labels that were shown.
     spans = any(isinstance(one, list | dict) for one in marked)
     if shape_of(row) != "prodigy":
-        return "its labels are the text's, and have no offsets" if marked and not spans and tags is None else ""
+        return "its labels are those of the text, and have no offsets" if marked and not spans and tags is None else ""
     if spans or (tags is not None and not row.get("spans") and any(tag not in (*OUTSIDE, 0) for tag in tags)):
-        return "it has Prodigy's keys, and other annotation in those of another tool; keep one of them"
+        return "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
     return ""
 
 

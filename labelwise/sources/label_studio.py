@@ -123,7 +123,7 @@ def _read_annotation(
     declared = [RawSpan(mark.start, mark.end, label) for mark in marks for label in mark.labels]
     spans, misplaced = (declared, []) if offsets else _place(number, text, marks)
     if misplaced and not spans and any(mark.quote is not None for mark in marks):
-        why = "its text isn't the one that its spans are of; declare that as `text`"
+        why = "its spans belong to another text; declare that one as `text`"
         yield Problem(number, Reason.MALFORMED, why)
         return
     yield from problems + misplaced

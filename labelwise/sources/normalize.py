@@ -57,7 +57,7 @@ class Move:
             if whole:
                 spans.append(msgspec.structs.replace(span, start=start, end=end))
             else:
-                why = f"[{span.start}, {span.end}] parts a letter from its accent, which another source has as one"
+                why = f"[{span.start}, {span.end}] separates a letter from its accent, one character in another source"
                 unusable.append(msgspec.structs.replace(span, start=0, end=0, problem=why))
         return msgspec.structs.replace(task, spans=tuple(spans), unusable=tuple(unusable))
 

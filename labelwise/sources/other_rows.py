@@ -17,8 +17,8 @@ from labelwise.sources.keys import ENDS, LISTS, NAMES, STARTS
 
 NAMED = {
     ("classes", "annotations"): "this is ner-annotator's: write its `annotations` alone to a file: jq .annotations",
-    ("paragraphs",): "this is spaCy 2's training JSON: make .spacy of it by `python -m spacy convert`",
-    ("pages",): "it has `pages`, of which each is a text: write each as a row of its own",
+    ("paragraphs",): "this is spaCy 2's training JSON: convert it to .spacy with `python -m spacy convert`",
+    ("pages",): "it has `pages`, each of which is a text: write each as a row of its own",
     ("sentences", "ner"): "its spans count the tokens of `sentences`: write texts with offsets in characters",
 }
 # Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.

@@ -202,7 +202,7 @@ class OffsetText:
             raise MalformedError(first.line, f"its offset {first.start} is in the sentence before")
         self._spaces += gap
         if self._spaces > MOST_SPACES:
-            raise MalformedError(first.line, f"its offset {first.start} is {gap:,} behind the sentence before")
+            raise MalformedError(first.line, f"its offset {first.start} is {gap:,} after the sentence before")
         between = "\n" + " " * (gap - 1) if self.text and gap else " " * gap
         self.text += between + sentence.text
         width = len(sentence.text.encode("utf-16-le")) // 2 if self._utf16 else len(sentence.text)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import open_pool
-from labelwise.corpus.pipeline import forgetting
+from labelwise.corpus.pipeline import bounded_vocab
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.train.reader import Batch, PartitionedCorpus, example_maker, read_batches
 from labelwise.train.training import Training
@@ -86,6 +86,6 @@ def _prepare(
     nlp = make_nlp(lang, replace(rules, block=tokenizer))
     make_example = example_maker(nlp)
     for batch in read():
-        with forgetting(nlp):
+        with bounded_vocab(nlp):
             texts = [prepare(make_example(text)) for text in batch.texts]
         yield batch._replace(texts=texts), corpus.counts

@@ -14,6 +14,7 @@ from thinc.api import Config
 from thinc.config import ConfigValidationError
 
 import labelwise.train.registry  # noqa: F401  what the configs name
+from labelwise.base.environment import GPU_ENVIRONMENT
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
@@ -28,7 +29,7 @@ DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 SMALL = 200  # texts of train
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 NEEDS = {
-    "spacy-per-label.Transformer.v1": ("spacy_transformers", "use the environment of `make gpu`"),
+    "spacy-per-label.Transformer.v1": ("spacy_transformers", f"use {GPU_ENVIRONMENT}"),
     "spacy-per-label.SmallTransformer.v1": ("tokenizers", "pip install tokenizers"),
 }
 UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
@@ -133,7 +134,7 @@ def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
     RAISES (InputError): no text would be left.
     """
     if texts < 1:
-        raise InputError(f"{wanted.corpus}: train has {count_train(wanted)} texts, of which a share would have none")
+        raise InputError(f"{wanted.corpus}: train has {count_train(wanted)} texts, so a share of them would be empty")
     large = {} if is_small(wanted) else {"system.small_batch": 0}
     return replace(wanted, limit=texts, overrides={**wanted.overrides, **large})
 

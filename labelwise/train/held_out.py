@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.pipeline import forgetting, take_batch
+from labelwise.corpus.pipeline import bounded_vocab, take_batch
 from labelwise.corpus.tokenizer import tokenize
 from labelwise.train.dev_scores import Counts, count_entities
 from labelwise.train.reader import make_reference
@@ -42,7 +42,7 @@ def fit(
 def batches_before(nlp: Language, name: str, texts: Iterator[StoredDoc]) -> Iterator[tuple[list[StoredDoc], list[Doc]]]:
     """Yield texts in batches, with Docs as a component is given them; see `predict_each`."""
     while True:
-        with forgetting(nlp), nlp.select_pipes(disable=name):
+        with bounded_vocab(nlp), nlp.select_pipes(disable=name):
             batch = take_batch(texts, nlp.batch_size, len)
             if not batch:
                 return

@@ -16,7 +16,7 @@ from typing import Any
 
 from thinc.api import constant
 
-from labelwise.base.parallel import give_back
+from labelwise.base.parallel import trim_heap
 from labelwise.corpus.pipeline import predict_each, untaught_labels
 from labelwise.train.ahead import open_batches
 from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
@@ -58,7 +58,7 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
             state.step, state.epoch, state.batches = state.step + 1, batch.epoch, batch.number
             state.words, spent["words"] = state.words + batch.words, spent["words"] + batch.words
             if state.step % TRIM == 0:
-                give_back()
+                trim_heap()
         if state.step and state.step % settings["eval_frequency"] == 0:
             evaluated = state.step
             yield evaluate(training)

@@ -150,10 +150,11 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
             pipe.close()
             process.kill()
             process.join()
-        shared.close()
-        shared.unlink()
         if torch:
             torch.set_num_threads(threads)
+        shared.unlink()
+        with suppress(BufferError):  # an error in a sum holds on to its arrays
+            shared.close()
 
 
 def _run_rank(

@@ -19,7 +19,7 @@ from spacy.training.loop import update_meta
 from thinc.api import Config
 
 from labelwise.base.device import use_gpu
-from labelwise.base.files import atomic_together, beside, check_replaceable, remove
+from labelwise.base.files import atomic_together, check_replaceable, remove, sibling
 from labelwise.base.parallel import start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
@@ -112,7 +112,7 @@ def train_pipeline(
             training = train(wanted, prepared, launched, log, background)
             fitted = finish(wanted, prepared, training)
         remove(prepared.checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
-        saving = (beside(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
+        saving = (sibling(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
         for left in (prepared.checkpoint, *saving):
             remove(left)
         return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted)
@@ -144,7 +144,7 @@ def prepare(
     with unchanged(wanted.corpus):
         seen = collect_seen(wanted.corpus)
         nlp = make_pipeline(wanted, settings)
-        check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, are other ones")
+        check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_untaught(untaught_labels(nlp)):
         log(" ".join(warning))
     state = read_state(checkpoint, digest) if wanted.resume else None

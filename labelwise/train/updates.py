@@ -8,7 +8,7 @@ from typing import Any
 from thinc.api import fix_random_seed
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.pipeline import forgetting
+from labelwise.corpus.pipeline import bounded_vocab
 from labelwise.train.parameters import clear_gradients, is_out_of_memory
 from labelwise.train.reader import sub_batches
 from labelwise.train.training import Training
@@ -69,7 +69,7 @@ def accumulate(training: Training, step: int, texts: Sequence[Any], drop: float,
     nlp: Any = training.nlp
     for part in sub_batches(texts, training.settings["accumulate_gradient"], training.state.sub_batch):
         try:
-            with forgetting(nlp):
+            with bounded_vocab(nlp):
                 if isinstance(part[0], PreparedText):
                     nlp.get_pipe("ner").update(part, drop=drop, losses=losses)
                     continue

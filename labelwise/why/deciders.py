@@ -24,7 +24,7 @@ ROWS: Mapping[Reason, str] = {
     Reason.MALFORMED: "correct the row",
     Reason.MISCOUNTED: "the file has more than could be read of it; correct the file",
     Reason.OTHER_FORMAT: "correct the row; for .spacy files, declare `spans` of {dataset} in datasets.yml",
-    Reason.CORRECTED: "gold was changed so",
+    Reason.CORRECTED: "gold was changed accordingly",
     Reason.CONFIRMED: "gold stays as it is",
     Reason.POLICY_QUESTION: "decide again when the annotation policy has an answer",
     Reason.DECIDED_AGAIN: "a later decision is about the same span",

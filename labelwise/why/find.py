@@ -44,8 +44,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
     read_manifest(corpus, doubted=True)
     ways: tuple[Iterator[Account | BratProblem], ...] = (
         chain(_find_brat(asked, declarations), _find_places(corpus, asked)),
-        _find_words(corpus, asked),
-        _find_in_sources(corpus, asked, declarations),
+        _find_words_anywhere(corpus, asked, declarations),
     )
     for way in ways:
         found = False
@@ -98,6 +97,15 @@ def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
             yield Account(None, "", None, [], [span], [], [0])
 
 
+def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
+    """Yield the texts that have some words: those of the corpus and the tables, then others of the sources."""
+    told = set()
+    for account in _find_words(corpus, asked):
+        told.add(account.key)
+        yield account
+    yield from (one for one in _find_in_sources(corpus, asked, declarations) if one.key not in told)
+
+
 def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield the texts that have some words: those in the corpus, and others if a span has them."""
     pattern = _pattern(asked)
@@ -113,7 +121,7 @@ def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
 
 
 def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
-    """Yield the texts of the sources that have some words; they aren't in the corpus."""
+    """Yield the texts of the sources that have some words."""
     pattern, texts = _pattern(asked), dict[str, str]()
     normalize = read_manifest(corpus, doubted=True).settings.get("normalize")
     for dataset in load_datasets(declarations) if declarations else ():

@@ -73,7 +73,7 @@ def declared(*lines: str) -> str:
 def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path, content, reading, lost, quoted):
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": content})
     assert made.status == 1
-    assert f"{lost} spans can't be used, as offsets count otherwise; by {reading}, 0 can't" in said(made)
+    assert f"{lost} spans can't be used because of their offsets; read as {reading}, 0 can't" in said(made)
     assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", made.printed)) >= 1, made.printed
     assert f"    offsets: {reading}\n" in made.printed
     assert "Warning" not in made.printed, "no advice instead"
@@ -91,10 +91,10 @@ def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "corpus").doubts == []
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys("inclusive")}).status == 1
     corpus = tmp_path / "corpus"
-    with pytest.raises(InputError, match="wasn't read as meant: Data set 'all': 180 spans"):
+    with pytest.raises(InputError, match="wasn't read as intended: Data set 'all': 180 spans"):
         read_manifest(corpus)
     status, printed = run(train_cli, CPU, corpus, tmp_path / "model", "--curve", tmp_path / "curve.tsv")
-    assert (status, "wasn't read as meant" in " ".join(printed.split())) == (1, True)
+    assert (status, "wasn't read as intended" in " ".join(printed.split())) == (1, True)
     assert not (tmp_path / "model").exists()
     status, printed = run(why_cli, corpus, "all.jsonl:1")
     assert status == 0
@@ -105,7 +105,7 @@ def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path) -> None:
 def test_losses_that_are_expected_are_warned_of(tmp_path: Path) -> None:
     files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/datasets.yml": declared("expect_losses: true")}
     made = merge_folder(tmp_path, files)
-    assert (made.status, "by inclusive, 0 can't" in said(made)) == (0, True)
+    assert (made.status, "read as inclusive, 0 can't" in said(made)) == (0, True)
 
 
 def test_all_doubts_of_all_data_sets_are_told_at_once(tmp_path: Path) -> None:

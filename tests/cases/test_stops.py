@@ -25,7 +25,7 @@ def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
         assert "offsets: inclusive" in printed, printed
         assert not (clone.root / "training/cpu").exists()
     clone.run("weasel", "run", "vectors")
-    assert "wasn't read as meant" in " ".join(clone.run("weasel", "run", "train-cpu", status=1).split())
+    assert "wasn't read as intended" in " ".join(clone.run("weasel", "run", "train-cpu", status=1).split())
     clone.run("python", "-m", "scripts.why", "corpus", "all.jsonl:1")
     declared = clone.root / "assets/prodigy/datasets.yml"
     declared.write_text(declared.read_text() + "  offsets: inclusive\n")
@@ -35,4 +35,4 @@ def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
     assert "Correct `offsets: inclusive`" in clone.run("weasel", "run", "all", status=1)
     assert (clone.root / "training/cpu/model-best/meta.json").read_bytes() == model
     for name in ("evaluate-cpu", "check", "report", "package"):
-        assert "wasn't read as meant" in " ".join(clone.run("weasel", "run", name, status=1).split()), name
+        assert "wasn't read as intended" in " ".join(clone.run("weasel", "run", name, status=1).split()), name

@@ -1,4 +1,4 @@
-"""What seems wrong in a text: from the forms alone, and with an opinion."""
+"""What seems wrong in a text: from the forms alone, and with an out-of-fold prediction."""
 
 import numpy as np
 import pytest
@@ -32,10 +32,10 @@ def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list
     return list(read_stored_docs(folder / "a.spacy"))
 
 
-def found(tmp_path, *texts, opinion=None) -> list[Correction]:
+def found(tmp_path, *texts, prediction=None) -> list[Correction]:
     """What is found in the last of some texts."""
     docs = stored(tmp_path, *texts)
-    return list(find_corrections(docs[-1], count(docs, LABELS), opinion))
+    return list(find_corrections(docs[-1], count(docs, LABELS), prediction))
 
 
 def summary(corrections: list[Correction]) -> list[tuple]:
@@ -70,8 +70,8 @@ def test_the_occurrence_itself_is_not_counted(tmp_path):
     assert left_out.score == pytest.approx(marked.score) == pytest.approx(np.log(3.5 / 0.5))
 
 
-def opinion(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> OutOfFold:
-    """What thinks that there are these spans, in tokens, with numbers of labels; tags O B I L U."""
+def prediction(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> OutOfFold:
+    """A pipeline's prediction of these spans, in tokens, with numbers of labels; tags O B I L U."""
     p = np.full((words, len(LABELS), TAGS), (1 - sure) / 4)
     p[:, :, 0] = sure
     for start, end, label in spans:
@@ -107,39 +107,39 @@ def test_a_spans_probability_is_that_of_decoding():
         ([(0, 1, "A")], {"B": "none"}, [(0, 1, 1)], [("spurious", (0, 1, 0), None)]),
     ],
 )
-def test_an_opinion_counts_where_the_forms_say_nothing(spans, unknown, thinks, expected, tmp_path):
-    corrections = found(tmp_path, ("one two three", spans, unknown), opinion=opinion(3, *thinks))
+def test_a_prediction_counts_where_the_forms_say_nothing(spans, unknown, thinks, expected, tmp_path):
+    corrections = found(tmp_path, ("one two three", spans, unknown), prediction=prediction(3, *thinks))
     assert summary(corrections) == expected
 
 
 def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
     """That it isn't A, of which the pipeline is surer than that it is B; both together, they aren't surer still."""
     spans = [(1, 2, "A")]
-    (wrong,) = found(tmp_path, ("one owl", spans, {}), opinion=opinion(2))
-    thinks = opinion(2, (1, 2, 1))
+    (wrong,) = found(tmp_path, ("one owl", spans, {}), prediction=prediction(2))
+    thinks = prediction(2, (1, 2, 1))
     log_p = thinks._log_p
     log_p[1, 1] = np.log([0.2, 0.05, 0.05, 0.05, 0.65])
     thinks = OutOfFold(log_p, decode(log_p, [2])[0], range(len(LABELS)))
     (out, begin, _, _, unit), (out_1, _, _, last, unit_1) = np.exp(log_p[:, 1])  # of all ways to tag two words
     p = (out + unit) * unit_1 / ((out + unit) * (out_1 + unit_1) + begin * last)
-    (other,) = found(tmp_path, ("one owl", spans, {}), opinion=thinks)
+    (other,) = found(tmp_path, ("one owl", spans, {}), prediction=thinks)
     assert (other.kind, other.proposed) == ("wrong label", (1, 2, 1))
     assert other.score == pytest.approx(np.log(p / (1 - p)), abs=0.01)
     assert other.score < wrong.score
 
 
-def test_with_an_opinion_a_form_that_is_marked_here_alone_is_no_evidence_of_its_own(tmp_path):
+def test_with_a_prediction_a_form_that_is_marked_here_alone_is_no_evidence_of_its_own(tmp_path):
     others, last = [("an owl sat", [], {})] * 20, ("one owl", [(1, 2, "A")], {})
-    thinks = opinion(2)
-    (alone,) = found(tmp_path, *others, last, opinion=thinks)
+    thinks = prediction(2)
+    (alone,) = found(tmp_path, *others, last, prediction=thinks)
     assert alone.score == pytest.approx(thinks.log_odds(None, (1, 2, 0)))
-    (twice,) = found(tmp_path, *others, ("my owl", [(1, 2, "A")], {}), last, opinion=thinks)
+    (twice,) = found(tmp_path, *others, ("my owl", [(1, 2, "A")], {}), last, prediction=thinks)
     assert twice.score == pytest.approx(alone.score + np.log(20.5 / 1.5), abs=0.01)
 
 
 def test_what_is_marked_several_times_in_a_text_was_hardly_marked_by_mistake(tmp_path):
     others = [("an owl sat", [], {})] * 20
-    many = found(tmp_path, *others, ("owl owl owl", [(n, n + 1, "A") for n in range(3)], {}), opinion=opinion(3))
-    few = found(tmp_path, *others, ("owl owl", [(0, 1, "A"), (1, 2, "A")], {}), opinion=opinion(2))
+    many = found(tmp_path, *others, ("owl owl owl", [(n, n + 1, "A") for n in range(3)], {}), prediction=prediction(3))
+    few = found(tmp_path, *others, ("owl owl", [(0, 1, "A"), (1, 2, "A")], {}), prediction=prediction(2))
     words = np.log(20.5 / 1.5) - np.log(20.5 / 2.5)
     assert few[0].score - many[0].score == pytest.approx(np.log(3 / 2) + words, abs=0.01)

@@ -1,4 +1,4 @@
-"""A pipeline gives its opinion on texts that it wasn't trained on, and each text has one opinion."""
+"""Each text has one out-of-fold prediction, by a pipeline that wasn't trained on it."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import spacy
 
-from labelwise.check.folds import LOOKED_AT, Folds, add_opinions, fold_recipes, read_checked
+from labelwise.check.folds import LOOKED_AT, Folds, add_predictions, fold_recipes, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.config import read_settings
@@ -46,41 +46,41 @@ def per_label(corpus: Path, *labels: str) -> spacy.Language:
     return nlp
 
 
-def test_a_label_that_the_corpus_lost_and_one_that_is_new_have_no_opinion(demo_corpus):
+def test_a_label_that_the_corpus_lost_and_one_that_is_new_have_no_prediction(demo_corpus):
     labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, "LOST", *labels[1:])
-    docs = list(add_opinions(nlp, read_checked(demo_corpus, "dev"), labels))
+    docs = list(add_predictions(nlp, read_checked(demo_corpus, "dev"), labels))
     for doc in docs:
-        assert doc.opinion.probability((0, 1, 0)) is None
-        assert doc.opinion.probability((0, 1, 1)) is not None
-        assert {number for *_, number in doc.opinion.found} <= set(range(1, len(labels)))
-    assert any(doc.opinion.found for doc in docs)
+        assert doc.prediction.probability((0, 1, 0)) is None
+        assert doc.prediction.probability((0, 1, 1)) is not None
+        assert {number for *_, number in doc.prediction.found} <= set(range(1, len(labels)))
+    assert any(doc.prediction.found for doc in docs)
 
 
-def test_a_pipeline_with_another_tokenizer_has_no_opinion_on_texts_that_it_splits_otherwise(demo_corpus):
+def test_a_pipeline_with_another_tokenizer_has_no_prediction_for_texts_that_it_splits_otherwise(demo_corpus):
     labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, *labels)
     nlp.tokenizer.infix_finditer = None
-    docs = list(add_opinions(nlp, read_checked(demo_corpus, *LOOKED_AT), labels))
+    docs = list(add_predictions(nlp, read_checked(demo_corpus, *LOOKED_AT), labels))
     same = [
         [token.text for token in nlp.make_doc(stored.text)] == [stored.strings[word] for word in stored.words.tolist()]
         for stored in (doc.stored for doc in docs)
     ]
-    assert [doc.opinion is not None for doc in docs] == same
+    assert [doc.prediction is not None for doc in docs] == same
     assert not all(same)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
-def test_opinions_are_those_on_each_text_alone(batch_size, demo_corpus):
+def test_predictions_are_those_for_each_text_alone(batch_size, demo_corpus):
     """However texts are put together, whatever order the pipeline has its labels in."""
     labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, *reversed(labels))
     nlp.batch_size = batch_size
     docs = list(read_checked(demo_corpus, "dev"))
-    whole = list(add_opinions(nlp, iter(docs), labels))
+    whole = list(add_predictions(nlp, iter(docs), labels))
     nlp.batch_size = 1
     assert [doc.stored for doc in whole] == [doc.stored for doc in docs]
-    for doc, alone in zip(whole, add_opinions(nlp, iter(docs), labels), strict=True):
+    for doc, alone in zip(whole, add_predictions(nlp, iter(docs), labels), strict=True):
         for number in range(len(labels)):
             for span in ((0, 1, number), (1, 4, number), (len(doc.stored) - 2, len(doc.stored), number)):
-                assert doc.opinion.probability(span) == pytest.approx(alone.opinion.probability(span), rel=1e-4)
+                assert doc.prediction.probability(span) == pytest.approx(alone.prediction.probability(span), rel=1e-4)

@@ -187,7 +187,7 @@ SETTINGS = {"vars": {"seed": 0, "cpu_steps": 600}, "merge": {"lang": "en"}}
     ("settings", "corpus", "undertrained", "why"),
     [
         (SETTINGS, "c", {}, None),
-        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}}, "c", {}, "differs from main by its seed alone"),
+        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}}, "c", {}, "differs from main in its seed alone"),
         (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 900}}, "c", {}, None),
         (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}}, "d", {}, None),
         (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}, "merge": {"lang": "de"}}, "c", {}, None),

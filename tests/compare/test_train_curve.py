@@ -65,7 +65,7 @@ def test_a_curve_is_of_one_pipeline(tmp_path):
     assert read_train_curve(file, "of all") == curve
     assert read_train_curve(file, "of another") is None
     file.write_text(json.dumps({"texts": 3}))
-    with pytest.raises(InputError, match=r"curve\.json: not a curve of learning \(.*\); run train-curve again"):
+    with pytest.raises(InputError, match=r"curve\.json: not a learning curve \(.*\); run train-curve again"):
         read_train_curve(file, "of all")
 
 
@@ -79,5 +79,5 @@ def test_a_share_of_train_has_batches_of_the_same_size(tmp_path, texts):
     assert half.limit == 20
     sizes = [read_settings(one)["training"]["batcher"]["size"] for one in (whole, half)]
     assert sizes == [700, 700] if texts == 40 else [2000, 2000]
-    with pytest.raises(InputError, match="of which a share would have none"):
+    with pytest.raises(InputError, match="so a share of them would be empty"):
         share_of(whole, 0)

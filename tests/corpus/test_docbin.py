@@ -11,6 +11,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, annotate, entities
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.sources.formats import read_items
+from spacy_per_label import known
 
 NLP = spacy.blank("en")
 
@@ -43,6 +44,10 @@ def view(doc: Doc):
 
 def read_by_spacy(path) -> list[Doc]:
     return list(DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
+
+
+def test_groups_of_spans_have_the_names_that_the_recognizer_reads():
+    assert (GOLD, INCORRECT) == (known.GOLD, known.REJECTED)
 
 
 @pytest.mark.parametrize("user_data", [True, False])

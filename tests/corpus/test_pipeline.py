@@ -5,7 +5,7 @@ import pytest
 from spacy.tokens import Doc
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.pipeline import check_tokens, forgetting
+from labelwise.corpus.pipeline import bounded_vocab, check_tokens
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.wheel import load_recognizer
@@ -68,6 +68,6 @@ def test_a_large_vocabulary_forgets_what_later_texts_add_and_a_merge_gives_the_s
     tokenizer.nlp.tokenizer.max_cache_size = 0
     before = len(tokenizer.nlp.vocab.strings)
     for number in range(30):
-        with forgetting(tokenizer.nlp):
+        with bounded_vocab(tokenizer.nlp):
             assert tokenizer(f"unheard-of{number} words{number}")[-1].text == f"words{number}"
     assert len(tokenizer.nlp.vocab.strings) == before

@@ -144,7 +144,7 @@ def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
     ("out", "options", "message"),
     [
         *((out, {}, "would be replaced") for out in ("brat", "brat/sub", "mine")),
-        ("link", {}, "link: this is a link to nothing; delete it"),
+        ("link", {}, "link: this is a broken link; delete it"),
         ("out", {"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ("out", {"encoding": "rot13"}, "no encoding 'rot13'"),
         ("out", {"labels": ("N", "M")}, "no span has the label 'M'; the labels are N, n"),

@@ -9,6 +9,7 @@ from labelwise.base.errors import InputError
 from labelwise.evaluate import predict_files as module
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.predict_files import predict_files
+from labelwise.evaluate.predictions import list_predictions
 from labelwise.export.run import export
 from scripts.predict import predict_cli
 from tests.conftest import call, read_jsonl, save_ruler, write_jsonl
@@ -75,6 +76,22 @@ def test_what_is_finished_is_skipped_and_what_changed_or_was_killed_is_done_agai
     assert {name for name in PARTS if before[name] != after[name]} == {PARTS[0], PARTS[3], PARTS[4]}
 
 
+def test_a_text_that_joins_others_is_predicted_once(model, texts, tmp_path):
+    """Its predictions with its former neighbours are removed; those of other inputs stay."""
+    out = tmp_path / "out"
+    write_jsonl(tmp_path / "other.jsonl", [{"text": "by Ann"}])
+    list(predict_files(model, [tmp_path / "other.jsonl"], out))
+    predict(model, texts, out)
+    (texts / "news/may/0.txt").write_text("Text 0")
+    assert predict(model, texts, out) == (4, 8, {"bad JSON": 1})
+    names = [row["doc"] for file in list_predictions(out) for row in read_jsonl(file)]
+    assert sorted(names) == [
+        *("a.jsonl:1", "a.jsonl:3", "a.txt"),
+        *(f"news/may/{number}.txt" for number in range(4)),
+        *("other.jsonl:1", "z.txt"),
+    ]
+
+
 def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touched(model, texts, tmp_path):
     predict(model, texts, tmp_path / "out")
     other = save_ruler(tmp_path / "other", ("NAME", "Bob"))
@@ -88,9 +105,7 @@ def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touche
 def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path, name):
     """Names are one that differ in case alone: on macOS they are one file."""
     write_jsonl(tmp_path / "more" / name, [{"text": "other"}])
-    with pytest.raises(
-        InputError, match=rf"more/{name} and .*texts/a\.jsonl: both would be predicted to {name}\.jsonl"
-    ):
+    with pytest.raises(InputError, match=rf"more/{name} and .*texts/a\.jsonl: both would be written to {name}\.jsonl"):
         list(predict_files(model, [texts, tmp_path / "more"], tmp_path / "out"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file"):

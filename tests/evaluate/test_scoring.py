@@ -14,7 +14,7 @@ from spacy.training import Example
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import FEWEST
 from labelwise.evaluate.scores import Scores, macro, prf
-from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.scoring import count_mistakes, measure
 from labelwise.evaluate.tables import InTrain, Tables, write_rows
 
 NLP = spacy.blank("en")
@@ -156,6 +156,16 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
     assert scores["all_gold"] == {**row, **nothing}
     assert scores["all_spans"] is scores["calibration_error"] is scores["seen"] is None
     assert (scores["texts"], scores["unscored"]) == (len(docs), sum(len(doc.predicted) for doc in docs))
+
+
+def test_confusions_are_in_the_order_of_the_texts_so_that_equal_tables_have_equal_bytes(tmp_path, monkeypatch):
+    """However threads share the row groups of a table."""
+    monkeypatch.setattr("labelwise.evaluate.tables.GROUP", 1)
+    others = [f"B{number:03}" for number in range(200)]
+    labels, docs = ("A", *others), [make_doc([(0, 3, other)], [(0, 3, "A")]) for other in others]
+    tables = write(tmp_path, keyed(docs), labels=labels)
+    for _ in range(8):
+        assert list(count_mistakes(tables, labels)["A"].confused) == others
 
 
 def test_all_spans_are_scored_where_gold_overlaps_alone():

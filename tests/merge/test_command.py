@@ -41,7 +41,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     assert "Warning What to do" in printed
     for warning in (
         "Spans of undeclared labels aren't used: a: Z (1).",
-        "The first that can't be used: data set 'a', a.jsonl, line 3: bad JSON",
+        "The first row or span that can't be used: data set 'a', a.jsonl, line 3: bad JSON",
         "No text is in dev",
         "No text is in test",
         "Texts in train that aren't complete for all labels: 1 of 2",

@@ -157,12 +157,13 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     merging.add("a", ["A"], [answer(BIG, CAT)])
     merging.add("b", ["B"], [answer()])
     merging.run()
-    before = merging.files()
+    before, tables = merging.files(), [merging.table(name) for name in ("texts", "spans")]
     decide(merging, row(RIGHT, BIG, None), row(verdict, CAT, None, **change))
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 2, "confirmed": 1, "superseded decision": 1})
     assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "superseded decision")]
-    assert {name for name, content in merging.files().items() if content != before[name]} == {"rows.parquet"}
+    assert {name for name, content in merging.files().items() if content != before[name]} <= {*TABLES}
+    assert [merging.table(name) for name in ("texts", "spans")] == tables, "rows without a text have a row group"
     assert "1 decision superseded" in "".join(warning.what for warning in warnings(ledger, Settings()))
     assert not ledger.problems
     decide(merging, "{oops", "", row(WRONG, None, [17, 21]), row(WRONG, CAT, None))

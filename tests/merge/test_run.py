@@ -14,7 +14,7 @@ import pytest
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
-from labelwise.corpus.tables import ROWS, SCHEMAS, SPANS
+from labelwise.corpus.tables import ROWS, SCHEMAS, SPANS, read_groups
 from labelwise.merge import account, commit
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging, task
@@ -189,6 +189,28 @@ def test_long_texts_make_more_partitions_and_one_that_would_take_gigabytes_is_co
     assert (ledger.rows, ledger.spans_read) == (Counter({"merged": 40, "malformed": 1}), 80)
     why = "malformed: a text of 1,600 characters; cut it into texts of 1,500 at most"
     assert [one for one in merging.problems("many") if one[0] == "b"] == [("b", "b.jsonl", 1, why)]
+
+
+@pytest.mark.parametrize("large", [10**9, 2000], ids=["at once", "cut again"])
+def test_many_sources_and_a_text_with_thousands_of_answers_are_merged(large, merging, monkeypatch):
+    for number in range(300):
+        merging.add(f"s{number}", ["A"], [task(f"text {number}", (0, 4)), task("the same text", (0, 3))])
+    merging.add("often", ["A"], [task("the same text", (4, 8), _timestamp=n) for n in range(4000)])
+    patch_merge(monkeypatch, LARGE=large)
+    ledger = merging.run()
+    assert (ledger.rows_read, ledger.spans_read) == (4600, 4600)
+    assert ledger.rows == {"merged": 601, "superseded": 3999}
+    assert len(merging.table("texts")) == 301
+
+
+def test_rows_that_no_text_has_are_counted_by_data_set_and_apart_in_the_tables(merging):
+    merging.add("a", ["A"], [task("one", (0, 3)), "{oops", task("two", _view_id="classification"), {"text": 3}])
+    merging.add("b", ["A"], [task("one", (0, 3)), task("three", answer="ignore")])
+    ledger = merging.run()
+    assert {name: counts["unused"] for name, counts in ledger.datasets.items()} == {"a": 3, "b": 0}
+    groups = [{*group.rows["text"].to_pylist()} for group in read_groups(merging.root / "corpus")]
+    assert [None in keys for keys in groups] == [False, True]
+    assert groups[-1] == {None}
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_span_that_parts_a_letter_from_its_accent_cannot_be_used(merging):
     assert marked(merging) == {NFC: {("Zo\xe9", "A"), ("Zo\xe9", "B"), ("left", "B")}}
     assert ledger.spans["invalid"] == 2
     says = [why for *_, why in merging.problems()]
-    assert says[0] == "invalid: [0, 3] parts a letter from its accent, which another source has as one"
+    assert says[0] == "invalid: [0, 3] separates a letter from its accent, one character in another source"
 
 
 def test_spans_move_back_and_forth():

@@ -1,15 +1,18 @@
 """The recognizer is a distribution of its own: with spaCy and its wheel alone, it does what its README says."""
 
+import json
 import re
 import shutil
 import tomllib
 import zipfile
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 import spacy_per_label
 from labelwise.package.wheel import build_recognizer
+from spacy_per_label import calibrate
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT
 
@@ -34,28 +37,46 @@ def python(wheel, tmp_path_factory) -> Path:
     return python
 
 
-def test_the_script_of_the_readme_learns_from_partial_annotation(python, tmp_path):
+def test_the_scripts_of_the_readme_and_of_calibrate_learn_from_partial_annotation(python, tmp_path):
+    """The second one fits the same again to a pipeline that it has fitted."""
     [script] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert script.count("\n") <= 22
     (tmp_path / "script.py").write_text(script, encoding="utf8")
     *_, printed = in_bare(python, "script.py", cwd=tmp_path).splitlines()
     assert printed == "[('Bob', 'PERSON'), ('Rome', 'PLACE')]"
+    fitted = []
+    [script] = re.findall(r"(?m)^    import spacy\n(?:    .*\n|\n)*", calibrate.__doc__)
+    for source in ("out/model-best", "out/calibrated"):
+        again = dedent(script).replace("out/model-best", source)
+        (tmp_path / "script.py").write_text(again, encoding="utf8")
+        in_bare(python, "script.py", cwd=tmp_path)
+        fitted.append(json.loads((tmp_path / "out/calibrated/per_label/cfg").read_text()))
+    assert fitted[0] == fitted[1]
+    assert fitted[0]["slopes"].keys() == {"PERSON", "PLACE"}
+    assert all(slope > 1 for slope in fitted[0]["slopes"].values())  # all that it finds is right
 
 
 def test_the_readme_lists_each_setting_of_each_registered_function(python):
     """With its default."""
     code = (
-        "import inspect, json\nfrom spacy.util import registry\nfrom spacy_per_label.component import make_per_label\n"
+        "import inspect, json\nfrom spacy.language import Language\nfrom spacy.util import registry\n"
+        "import spacy_per_label\n"
         "names = [name for name in registry.architectures.get_all() if name.startswith('spacy-per-label.')]\n"
-        "made = {name: registry.architectures.get(name) for name in names} | {'[components.ner]': make_per_label}\n"
-        "print(json.dumps({name: [*inspect.signature(one).parameters] for name, one in made.items()}))"
+        "made = {name: inspect.signature(registry.architectures.get(name)).parameters for name in names}\n"
+        "default = lambda one: one.default if one.default not in ({}, inspect.Parameter.empty) else ''\n"
+        "found = {name: {key: default(one) for key, one in given.items()} for name, given in made.items()}\n"
+        "config = Language.get_factory_meta('per_label').default_config\n"
+        "named = {key: [*one.values()][0] if isinstance(one, dict) else one for key, one in config.items()}\n"
+        "print(json.dumps(found | {'[components.ner]': named | {'factory': 'per_label'}}))"
     )
-    for name, settings in eval(in_bare(python, "-c", code)).items():
+    for name, settings in json.loads(in_bare(python, "-c", code)).items():
         [table] = re.findall(rf"(?ms)^\| `{re.escape(name)}` \|.*?(?=\n\n)", README)
-        listed = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:])))
-        assert listed == {*settings, *(["factory"] if "nlp" in settings else [])} - {"nlp", "name"} | (
-            {"name"} if "Transformer" in name else set()
-        )
+        listed = {}
+        for _, names, defaults, *_ in (row.split("|") for row in table.splitlines()[2:]):
+            keys, values = re.findall(r"`(\w+)`", names), [one.strip(' `"') for one in defaults.split(",")]
+            listed |= zip(keys, values if any(values) else [""] * len(keys), strict=True)
+        expected = {key: json.dumps(value).strip('"') for key, value in settings.items()}
+        assert listed == expected
 
 
 def test_its_tests_pass_without_labelwise(python, tmp_path):

@@ -206,7 +206,7 @@ def test_neither_a_word_of_the_vocabulary_nor_digests_of_the_texts_nor_paths_are
     assert b"PERSON" in content
     for absent in ("Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS, RECORD):
         assert absent.encode() not in content
-    assert "no text, and no word of them" in (own / "dist/README.md").read_text()
+    assert "no text that it was trained on, and no word of these texts" in (own / "dist/README.md").read_text()
 
 
 def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(own):
@@ -272,13 +272,13 @@ def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_label
         "| `UNJUDGED` | – | – | – | – | 40 |",
         "| all (micro) | 0.900 | 0.800 | 0.850 | – | 83 |",
         "| mean of the labels (macro) | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | |",
-        "Not tested, as no gold was in test: `B`.",
+        "Not tested, as test has no gold of them: `B`.",
         "| Label | Complete texts, of 4 | Spans in train | dev | test |",
         "| `A` | 3 | 5 | 0 | 8 |",
         "| `B` | 0 | 0 | 0 | 0 |",
         "- May be used, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
         "- Not yet: `BAD`.",
-        "- Too little of test to tell: `A`, `RARE`, `UNJUDGED`.",
+        "- Too little in test to tell: `A`, `RARE`, `UNJUDGED`.",
     ):
         assert line in lines
 

@@ -148,7 +148,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=30, label=7, boundaries=6), "B": mistakes(taken=7, spurious=3)},
             "Not yet: 0 of 2 labels reach the goal; of 16 mistakes, 7 are wrong labels (most often A found as B, 7)",
-            "A: read its mistakes: its name in the table",
+            "A: read its mistakes: click its name in the table",
         ),
         (
             {"A": mistakes(right=30, boundaries=8, new=7)},

@@ -252,7 +252,8 @@ def test_from_a_sample_that_is_decided_the_page_says_how_many_findings_are_right
     else:
         assert "Gold is wrong in 26 to 31 of 31 suspects: it was wrong in 29 of 30 drawn at random; questions" in fix
         assert "questions of policy, not counted as wrong: 1." in fix
-        assert "26 to 31 are wrong: 4% to 5% of gold there. If test is annotated alike, as much of its gold" in bar
+        assert "26 to 31 are wrong: 4% to 5% of gold there. If test was annotated in the same way, the same" in bar
+        assert "the same share of its gold is wrong, and counts" in bar
 
 
 def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):

@@ -50,7 +50,7 @@ def test_each_annotation_is_an_answer_of_its_annotator(tmp_path):
 
 
 MANY = "malformed: no text in its data; declare which of its 'body', 'title' it is, as `text`"
-OTHER = "malformed: its text isn't the one that its spans are of; declare that as `text`"
+OTHER = "malformed: its spans belong to another text; declare that one as `text`"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ ENTITY = {"id": 7, "label": "D", "start_offset": 4, "end_offset": 8}
 DOCCANO = {"text": TEXT, "label": [[4, 8, "D"]]}
 TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
 P, D, T = (TEXT, [("Add", "P")]), (TEXT, [("5 mL", "D")]), ("Add 5", [("Add", "T")])
-OTHER = "other format: it has Prodigy's keys, and other annotation in those of another tool; keep one of them"
+OTHER = "other format: it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
 NO_LIST = "not annotated: no list of spans"
 
@@ -63,7 +63,7 @@ ROWS = [
         {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
         ("four", [("four", "A"), "invalid: None None None", "invalid: None None None"]),
     ),
-    ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are the text's, and have no offsets"),
+    ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are those of the text, and have no offsets"),
     # tokens and tags
     (TAGGED, T),
     ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),

@@ -113,7 +113,7 @@ def test_the_spans_of_all_layers_of_a_project_are_read(tmp_path, lines, text, sp
                 (["#Text=Ann Bob", "1-2\t\u0663-\u0666\tBob\t_\tPER\t"], 5, "no token with its offsets"),
                 (
                     ["#Text=A", "1-1\t0-1\tA\t_\t_", "", "#Text=B", "2-1\t900000000-900000001\tB\t_\t_"],
-                    *(8, "behind the sentence"),
+                    *(8, "after the sentence"),
                 ),
             )
         ),

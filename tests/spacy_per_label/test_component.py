@@ -155,11 +155,32 @@ def test_what_is_known_is_kept_by_spacys_files_and_judges_what_is_found(tmp_path
     for one in (doc, again):
         told = get_known(one)
         assert [list(map(key_of, spans)) for spans in told[:2]] == [[(0, 3, "A"), (8, 17, "B")], [(21, 25, "B")]]
-        assert told[2:] == ({"B": "partial", "C": "none"}, [(5, 9, "A")])
+        assert told[2:] == ({"B": "partial", "C": "none"}, [(5, 9, "A")], [])
         found = [(0, 1, "A"), (1, 2, "A"), (2, 4, "B"), (5, 6, "B"), (3, 4, "B"), (0, 1, "C")]
         assert list(judge(told, (Span(one, *span) for span in found))) == [True, False, True, False, None, None]
     doc.spans["gold"] = [*doc.spans["gold"], Span(doc, 2, 4, "A")]  # "Bob Smith", where "et B" was marked
     assert list(judge(get_known(doc), [Span(doc, 2, 4, "A")])) == [False]
+
+
+def test_on_missing_values_of_spacy_no_prediction_is_right_or_wrong():
+    """Unless that very span is an entity, or rejected; blocked tokens are missing, as in training."""
+    doc = NLP.make_doc("Ann met Bob Smith in Rome.")
+    doc.set_ents([Span(doc, 0, 1, "A")], missing=[doc[2:4]], blocked=[doc[5:6]], default="outside")
+    doc.spans["incorrect_spans"] = [Span(doc, 3, 4, "B")]
+    found = [(0, 1, "A"), (0, 1, "B"), (1, 2, "A"), (1, 3, "A"), (2, 4, "B"), (3, 4, "B"), (4, 5, "B"), (5, 7, "A")]
+    expected = [True, False, False, None, None, False, False, None]
+    assert list(judge(get_known(doc), (Span(doc, *span) for span in found))) == expected
+    set_known(doc, gold=doc.ents)
+    assert list(judge(get_known(doc), [Span(doc, 2, 4, "B")])) == [False]
+
+
+def test_a_label_is_complete_where_that_is_said_and_an_unknown_state_is_refused():
+    """As a misspelt one would be taken for another."""
+    said, unsaid = (make_example([(0, 1, "A")], coverage=coverage) for coverage in ({"A": "complete"}, {}))
+    assert column(targets_of(said, LABELS)[0], "A") == "UOOOOOO"
+    assert get_known(said.reference).coverage == get_known(unsaid.reference).coverage == {}
+    with pytest.raises(ValueError, match="coverage of A: 'Partial'; give one of 'complete', 'partial', 'none'"):
+        make_example(coverage={"A": "Partial"})
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -372,7 +393,7 @@ def test_probabilities_of_sure_models_are_exact(scale):
     for one, other in zip(exact, single, strict=True):
         assert one.starts.tolist() == other.starts.tolist()
         assert np.isfinite(other.probabilities).all()
-        np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=2e-5 * scale)
+        np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=5e-7 * scale)
 
 
 def test_behind_thousands_of_tokens_a_little_is_still_seen():

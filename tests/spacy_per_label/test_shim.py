@@ -144,7 +144,7 @@ def test_updates_keep_no_memory(steps, averages, tiny_bert):
                 one.grad = torch.zeros_like(one) if one.grad is None else one.grad
             model.finish_update(optimizer)
             if number % 50 == 49:
-                parallel.give_back()  # as a training does
+                parallel.trim_heap()  # as a training does
         return process.memory_full_info().uss
 
     used = [used_after(steps // 5) for _ in range(6)]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from multiprocessing import resource_tracker
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -73,19 +74,33 @@ def die(ranks) -> None:
     wait_for_ever(ranks)
 
 
+def die_in_a_sum(ranks) -> None:
+    for turn in range(10**9):
+        if (ranks.rank, turn) == (2, 1):
+            ranks.all_gather_object = lambda value: os.kill(os.getpid(), signal.SIGKILL)
+        ranks.all_reduce([np.ones(1, "f")])
+
+
 def fail(ranks) -> None:
-    raise InputError("too long") if ranks.rank == 1 else ZeroDivisionError
+    if ranks.rank == 1:
+        raise InputError("too long")
+    wait_for_ever(ranks)
+
+
+KILLED = r"a process of the training was killed.*workers in project"
 
 
 @pytest.mark.parametrize(
-    ("count", "follow", "said"),
-    [(3, die, r"a process of the training was killed.*workers in project"), (2, fail, "too long")],
+    ("count", "follow", "said"), [(3, die, KILLED), (3, die_in_a_sum, KILLED), (2, fail, "too long")]
 )
 def test_a_rank_that_ends_ends_all_and_why_is_said(count, follow, said):
+    """And nothing of them stays, while the error is at hand, neither processes nor shared memory."""
     before = children()
     with pytest.raises(InputError, match=said), start_ranks(count, 1, follow) as ranks:
-        wait_for_ever(ranks)
+        follow(ranks)
     assert children() == before
+    with pytest.raises(FileNotFoundError):
+        SharedMemory(ranks.shared.name)
 
 
 def test_ranks_end_when_the_first_fails():

@@ -152,7 +152,9 @@ def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(
     row = "  org.jsonl:5, data set org, complete, ignore: ignored"
     assert lines == [row, "    it is what the annotator answered"]
     assert ask(merged, "knows Ada")[-1] == "    ORG [13, 16]: in ignored task", "the merge keeps no words of it"
-    for word in ("Ada", "(Ada"):  # a span in the tables has it, so no source is read
+    told = [line for line in ask(merged, "Ada") if "org.jsonl:" in line]
+    assert [line.partition(",")[0].strip() for line in told] == ["org.jsonl:7", "org.jsonl:5"]
+    for word in ("Ada", "(Ada"):  # a span in the tables has it
         assert [one.rows[0]["line"] for one in find(merged.root / "corpus", word, [])] == [7]
 
 

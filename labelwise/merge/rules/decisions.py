@@ -21,7 +21,7 @@ REASONS = {"gold is wrong": Reason.CORRECTED, "gold is right": Reason.CONFIRMED,
 Chain = tuple[str, str, str]
 
 
-class Judged(NamedTuple):
+class DecisionOutcome(NamedTuple):
     """A decision, and its outcome."""
 
     row: DecisionRow
@@ -43,7 +43,7 @@ class Change(NamedTuple):
 
 def judge(
     rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]
-) -> tuple[list[Judged], Mapping[SpanKey, Change]]:
+) -> tuple[list[DecisionOutcome], Mapping[SpanKey, Change]]:
     """Judge the decisions about a text.
 
     rows (Sequence[DecisionRow]): those that have a decision, in order.
@@ -70,7 +70,7 @@ def judge(
         if reason == Reason.POLICY_QUESTION:
             start, end = decision.spans[0]
             detail = f"{decision.label} {text[start:end]!r}: {decision.note}"
-        judged.append(Judged(row, decision, reason, detail))
+        judged.append(DecisionOutcome(row, decision, reason, detail))
         if reason == Reason.CORRECTED:
             for span, by in ((decision.removed, None), (decision.added, found[_chain(decision)])):
                 if span:

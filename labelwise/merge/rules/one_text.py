@@ -45,7 +45,7 @@ from labelwise.merge.rules.claims import (
     duplicates_of,
     sort_spans,
 )
-from labelwise.merge.rules.decisions import Judged, judge
+from labelwise.merge.rules.decisions import DecisionOutcome, judge
 from labelwise.merge.rules.policies import Policies, choose_duplicates, only
 from labelwise.merge.rules.settle import decide, settle, vote
 
@@ -59,7 +59,7 @@ class Merged(NamedTuple):
     datasets (list[str]): those with an answer that counts.
     rows (dict): the outcome of each answer.
     spans (dict): the outcome of each span, without the first claim of each in gold and rejected: see `to_doc`.
-    judged (list[Judged]): the decisions about the text.
+    judged (list[DecisionOutcome]): the decisions about the text.
     versions (dict): the labels for which an answer is its annotator's latest work, if others annotated them, too.
     out_of_order (set): answers that are the latest by their times, though another file is declared as a later export.
     """
@@ -72,7 +72,7 @@ class Merged(NamedTuple):
     datasets: list[str]
     rows: Rows
     spans: Outcomes
-    judged: list[Judged]
+    judged: list[DecisionOutcome]
     versions: dict[Number, list[str]]
     out_of_order: set[Number]
 

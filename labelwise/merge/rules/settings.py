@@ -64,7 +64,7 @@ def read_settings(project: Path | None) -> Settings:
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
     """Make the tokenizer once per process, and again when it has seen many words.
 
-    spaCy's memory zones leak a few bytes a word (`pipeline.forgetting`); a new tokenizer frees them.
+    spaCy's memory zones leak a few bytes a word (`pipeline.bounded_vocab`); a new tokenizer frees them.
     """
     given = settings.lang, msgspec.json.encode(settings.tokenizer)
     if _load(*given).words > MAX_WORDS:

@@ -61,7 +61,7 @@ function describe(one) {
   const reason = cards.reasons[one.cause]?.[0] ?? "";
   const times = (n) => (n === 1 ? "once" : `${n} times`);
   const otherwise = one.otherwise ? `, of these ${times(one.otherwise)} as ${one.other_label}` : "";
-  const train = `train has it ${times(one.marked)} as ${one.gold_label ?? one.predicted_label}, ${times(one.free)} without${otherwise}`;
+  const train = `train has it ${times(one.marked)} as ${one.gold_label ?? one.predicted_label}, ${times(one.free)} without that label${otherwise}`;
   const parts = [kind + (one.count === 1 ? "" : `, ${times(one.count)}`), sides.filter(Boolean).join(", ") + other, reason, train, one.doc || one.key];
   return parts.filter(Boolean).join("; ");
 }
