@@ -13,7 +13,7 @@ from labelwise.base.text import counted
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
-from labelwise.compare.summary import notes, tabulate, tabulate_spans
+from labelwise.compare.summary import find_spans, notes, tabulate, tabulate_spans
 from labelwise.evaluate.undertrained import train_longer
 
 Option = typer.Option
@@ -26,12 +26,14 @@ def compare_cli(
     ] = None,
     pipeline: Annotated[PipelineName, Option(help="Which pipeline's results to compare")] = "cpu",
     spans: Annotated[bool, Option("--spans", help="List each mistake that two revisions don't share")] = False,
+    find: Annotated[str, Option(help="As --spans, but those with these words: won, lost, a label, of the text")] = "",
     format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",
 ) -> None:
     """Compare the results of git revisions; a single one, HEAD by default, is compared with the workspace."""
     names = revisions or ["HEAD"]
     if len(names) == 1:
         names = [*names, WORKSPACE]
+    spans = spans or bool(find)
     with user_errors("Nothing was compared"), TemporaryDirectory() as folder:
         read = []
         for number, name in enumerate(names):
@@ -39,7 +41,8 @@ def compare_cli(
             read.append(read_revision(revision, own, Path(folder, str(number)))._replace(name=name))
         short = {one.name: why for one in read if (why := train_longer(one.metrics, one.curve))}
         comparison = compare(read, short)
-        changed = changed_spans(read[0], read[-1]) if spans else []
+        every = changed_spans(read[0], read[-1]) if spans else []
+        changed = find_spans(every, find)
     if format == "json":
         made = msgspec.to_builtins(comparison) | ({"spans": [one._asdict() for one in changed]} if spans else {})
         print(msgspec.json.format(msgspec.json.encode(made)).decode())
@@ -49,8 +52,9 @@ def compare_cli(
         if spans:
             header, *rows = tabulate_spans(changed)
             print_table(header, rows)
+            some = f"{len(changed):,} of " if find else ""
             msg.info(
-                f"{counted(len(changed), 'mistake')} that {names[0]} and {names[-1]} don't share: lost ones are new"
+                f"{some}{counted(len(every), 'mistake')} that {names[0]} and {names[-1]} don't share: lost ones are new"
             )
         for note in notes(comparison):
             msg.info(note)

@@ -53,21 +53,26 @@ def read_base(name: str, pipeline: str, root: Path) -> Base | None:
     try:
         metrics, decisions = read_before(revision, pipeline, DECISIONS, root)
         base = Base(name or revision[:8], metrics, count_decided(root, decisions))
-        return base._replace(changed=read_changed(revision, pipeline, root))
     except InputError:  # as nothing was committed yet
         if name:
             raise
         return None
+    try:
+        return base._replace(changed=read_changed(revision, pipeline, root))
+    except InputError as error:
+        if name:
+            msg.info(f"What was won and lost since isn't listed: {error}")
+        return base
 
 
 def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
-    """List the mistakes that are gone or new since a revision; none if DVC doesn't have its tables."""
-    try:
-        with TemporaryDirectory() as folder:
-            before = read_revision(revision, pipeline, Path(folder, "before"), root)
-            return changed_spans(before, read_revision(WORKSPACE, pipeline, Path(folder, "now"), root))
-    except InputError:
-        return []
+    """List the mistakes that are gone or new since a revision.
+
+    RAISES (InputError): DVC doesn't have the tables of one of them.
+    """
+    with TemporaryDirectory() as folder:
+        before = read_revision(revision, pipeline, Path(folder, "before"), root)
+        return changed_spans(before, read_revision(WORKSPACE, pipeline, Path(folder, "now"), root))
 
 
 if __name__ == "__main__":

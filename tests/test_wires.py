@@ -169,6 +169,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "revisions": (["of-main"], ["of-better"], printed(r"0\.\d+")),
         "pipeline": ("cpu", "gpu", status),
         "spans": (False, True, printed("don't share")),
+        "find": ("", "won", printed("don't share")),
         "format": ("table", "json", printed('"labels": {')),
     },
     "convert_brat": {

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from labelwise.compare.revisions import Revision
 
-COLUMNS = ["key", "doc", "kind", "form", "before", "after"]
+COLUMNS = ["key", "doc", "kind", "cause", "form", "before", "after"]
 COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
 
 
@@ -17,6 +17,7 @@ class ChangedSpan(NamedTuple):
     label, words (str): of gold, or else of the prediction.
     text (str): the document, or else the key of the text.
     before, after (str): the rest of its sentence.
+    cause (str): of gold; see `tables.MISSED`.
     """
 
     change: Literal["won", "lost"]
@@ -26,6 +27,7 @@ class ChangedSpan(NamedTuple):
     text: str
     before: str
     after: str
+    cause: str = ""
 
 
 def changed_spans(base: Revision, other: Revision) -> list[ChangedSpan]:
@@ -60,4 +62,5 @@ def _place(row: dict[str, Any], side: str) -> tuple[Any, ...]:
 
 def _changed(change: Literal["won", "lost"], row: dict[str, Any]) -> ChangedSpan:
     label = row["gold_label"] or row["predicted_label"]
-    return ChangedSpan(change, row["kind"], label, row["form"], row["doc"] or row["key"], row["before"], row["after"])
+    text, cause = row["doc"] or row["key"], row["cause"] or ""
+    return ChangedSpan(change, row["kind"], label, row["form"], text, row["before"], row["after"], cause)

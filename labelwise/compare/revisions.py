@@ -24,7 +24,7 @@ class Revision(NamedTuple):
 
     tables (Tables): what the scores were computed from.
     curve (Curve | None): of the training, if there is one.
-    settings (Any): what project.yml has, if there is one.
+    settings (Any): what project.yml has, if there is one, and the pipeline's config, by its name.
     corpus (str): the digest of the corpus; empty if it isn't known.
     """
 
@@ -135,7 +135,8 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
         curve.write_bytes(scores)
         found = found._replace(curve=read_curve(curve, f"run train-{pipeline} again"))
     if project := read("project.yml"):
-        found = found._replace(settings=decode_yaml(project, dict, f"{name}: project.yml", "correct it"))
+        settings, config = decode_yaml(project, dict, f"{name}: project.yml", "correct it"), f"configs/{pipeline}.cfg"
+        found = found._replace(settings={**settings, config: read(config)})
     if merge := read("metrics/merge.json"):
         found = found._replace(corpus=msgspec.json.decode(merge).get("digest", ""))
     return found

@@ -32,6 +32,11 @@ def _tabulate_rows(comparison: Comparison) -> list[list[str]]:
     return lines
 
 
+def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
+    """Choose the spans that have all of some words, or parts of words, in their fields, whatever their case."""
+    return [one for one in spans if all(word in " ".join(one).lower() for word in words.lower().split())]
+
+
 def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
     """Make the header and the rows of spans that were won and lost."""
     return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, one[:4]), one.text] for one in spans)]

@@ -42,5 +42,5 @@ def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]
         if not few and not mistakes.unknown and scores.f_low is not None:
             verdict = "ship" if scores.f_low >= ship_at else "hold"
         close = verdict != "unknown" and abs((scores.f_low or 0.0) - ship_at) < CLOSE
-        ranked.append(RankedLabel(label, scores.shown(), mistakes, few, verdict, close))
+        ranked.append(RankedLabel(label, metrics.shown(label, metrics.all_gold), mistakes, few, verdict, close))
     return sorted(ranked, key=lambda row: (row.few, -row.total, row.label))

@@ -115,6 +115,12 @@ class Metrics(msgspec.Struct):
     pipeline_digest: str = ""
     labelwise: str = ""
 
+    def shown(self, label: str, scores: AllScores) -> Scores:
+        """Return the scores of a label; none where most of its predictions can't be judged, and no F1 without gold."""
+        own = scores.labels[label]
+        unknown = label in self.mistakes and self.mistakes[label].unknown
+        return Scores(None, None, None, own.support) if unknown else own.shown()
+
 
 def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
     """Compute scores from the right, predicted and gold spans of each label."""

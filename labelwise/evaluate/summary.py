@@ -12,16 +12,18 @@ def print_scores(metrics: Metrics, more: str) -> None:
     """
     all_spans = [metrics.all_spans] if metrics.all_spans else []
     header = ["Label", "P", "R", "F1", "95%", *("F1 all spans" for _ in all_spans), "Support"]
-    labels = {label: scores for label, scores in metrics.all_gold.labels.items() if scores.support}
-    first = sorted(labels, key=lambda label: (labels[label].f is None, labels[label].f or 0.0))
+    labels = {label: metrics.shown(label, metrics.all_gold) for label in metrics.all_gold.labels}
+    first = sorted((label for label in labels if labels[label].f is not None), key=lambda label: labels[label].f or 0.0)
     rows = [
         ["all (micro)", *_cells(metrics.all_gold, *all_spans)],
         ["mean (macro)", *_cells(metrics.all_gold.macro, *(one.macro for one in all_spans))],
         *([label, *_cells(labels[label], *(one.labels[label] for one in all_spans))] for label in first),
     ]
     print_table(header, rows, more)
-    if without := [label for label in metrics.all_gold.labels if label not in labels]:
-        msg.info(f"{counted(len(without), 'label')} without gold, so without F1: {', '.join(without)}")
+    for why, with_gold in (("without gold", False), ("of which most predictions can't be judged", True)):
+        rest = [label for label, scores in labels.items() if label not in first and bool(scores.support) == with_gold]
+        if rest:
+            msg.info(f"{counted(len(rest), 'label')} {why}, so without F1: {', '.join(rest)}")
 
 
 def _cells(row: Scores, *all_spans: Scores) -> list[str]:

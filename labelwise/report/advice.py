@@ -48,13 +48,17 @@ READ = "read its mistakes"
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
 MORE_TEST = "annotate more test texts"
 TEST_TEXTS = f"{command_line('export')} corpus to-annotate --splits test --format texts"  # in a random order
-# What a legend and a sentence call each kind of mistake.
+# What a legend calls each kind of mistake, and a sentence one of them, and more.
 KINDS = {
-    "missed": ("missed", "missed spans"),
-    "boundaries": ("wrong boundaries", "wrong boundaries"),
-    "label": ("wrong label", "wrong labels"),
-    "spurious": ("nowhere in gold", "spans where gold has none"),
-    "goldless": ("of labels without test gold", "predictions of labels without test gold"),
+    "missed": ("missed", "a missed span", "missed spans"),
+    "boundaries": ("wrong boundaries", "a span with wrong boundaries", "wrong boundaries"),
+    "label": ("wrong label", "a wrong label", "wrong labels"),
+    "spurious": ("nowhere in gold", "a span where gold has none", "spans where gold has none"),
+    "goldless": (
+        "of labels without test gold",
+        "a prediction of a label without test gold",
+        "predictions of labels without test gold",
+    ),
 }
 # Why a span is missed, and what to do about it.
 REASONS = {
@@ -157,7 +161,8 @@ def _sentence(
         do = f"set {pipeline}_steps: {2 * curve.steps[-1]} in project.yml: {command}"
         return "Not yet", f"training stopped too early: {longer}", do
     if metrics.seen and metrics.seen.texts:
-        return "Can't tell", f"{metrics.seen.texts:,} of the test texts were trained on", SEEN_REMEDY
+        were = "was" if metrics.seen.texts == 1 else "were"
+        return "Can't tell", f"{metrics.seen.texts:,} of the test texts {were} trained on", SEEN_REMEDY
     if 2 * len(unknown) > len(rows):
         do = f"annotate {RANDOM} random test texts for {name_labels(unknown)}: {TEST_TEXTS}"
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
@@ -191,7 +196,8 @@ def describe_mistakes(metrics: Metrics) -> str:
     if not n:
         return "nothing is wrong"
     often = f" (most often {confusions(metrics)[0]})" if most == "label" else ""
-    return f"of {counted(total, 'mistake')}, {n:,} are {KINDS[most][1]}{often}"
+    one, more = KINDS[most][1:]
+    return f"of {counted(total, 'mistake')}, {n:,} {f'is {one}' if n == 1 else f'are {more}'}{often}"
 
 
 def confusions(metrics: Metrics) -> list[str]:

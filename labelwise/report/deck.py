@@ -7,8 +7,8 @@ random sample.
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
-from math import exp
+from itertools import chain, takewhile
+from math import tanh
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from labelwise.report.advice import CASES, Shares
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MOST = 800  # cases on a page, after which no group is added
+MOST = 500  # cases on a page, besides the sample
 
 Case = dict[str, Any]  # a row of findings.jsonl, as `check` writes it
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
@@ -49,23 +49,23 @@ class Deck(NamedTuple):
         return counts
 
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
-        """Choose the cases of a page: whole groups, the most worthwhile first, until there are MOST; and the sample.
+        """Choose the cases of a page: MOST, group by group, the most worthwhile first; and the sample.
 
         costs (Mapping): the mistakes of each label to improve; others come last. A case of two labels counts for the
             one with more mistakes.
-        RETURNS (list): cases, group by group; `listed` is true of those in whole groups, `sample` of those in the
-            sample.
+        RETURNS (list): cases, group by group; `listed` is true of those that are worth the most, `sample` of those in
+            the sample.
         """
         groups: dict[str, list[Case]] = {}
         for one in self.cases:
             groups.setdefault(one["group"], []).append(one)
         sample = {id(one) for one in self.sample()}
-        chosen: list[Case] = []
-        for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
-            listed = len(chosen) < MOST
-            cases = (one | {"sample": id(one) in sample, "listed": listed} for one in group)
-            chosen += [one for one in cases if listed or one["sample"]]
-        return chosen
+        ordered = sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True)
+        cases = (
+            one | {"sample": id(one) in sample, "listed": number < MOST}
+            for number, one in enumerate(chain.from_iterable(ordered))
+        )
+        return [one for one in cases if one["listed"] or one["sample"]]
 
     def shuffle(self) -> list[Any]:
         """List all findings in a random order, the same in each report: decisions, and cases that can be decided."""
@@ -81,20 +81,21 @@ class Deck(NamedTuple):
     def estimate(self) -> "Estimate | None":
         """Estimate how many findings are right; None until the sample is decided."""
         drawn = list(takewhile(lambda one: isinstance(one, Decision), self.shuffle()))
-        judged = [one for one in drawn if one.verdict != "policy"]
-        if len(drawn) < CASES or not judged:
+        if len(drawn) < CASES:
             return None
-        told = [(bool(one.removed and one.added), one.verdict == "gold is wrong") for one in judged]
+        told = [(bool(one.removed and one.added), one.verdict == "gold is wrong") for one in drawn]
         every, wrong = len(self.cases) + len(self.decided), sum(is_wrong for _, is_wrong in told)
         low, high = (round(share * every) for share in wilson_share(wrong, len(told)))
-        return Estimate(every, len(told), wrong, low, high, estimate_shares(told))
+        asked = sum(one.verdict == "policy" for one in drawn)
+        return Estimate(every, len(told), wrong, asked, low, high, estimate_shares(told))
 
 
 class Estimate(NamedTuple):
     """How many findings are right.
 
     findings (int): all, decided or not.
-    sample, wrong (int): those drawn at random and decided; and those of them where gold was wrong.
+    sample, wrong, asked (int): those drawn at random and decided; those of them where gold was wrong; and those that
+        ask about the policy, where gold isn't known to be wrong.
     low, high (int): Wilson's interval of how many of all are right.
     shares (Shares): by kind.
     """
@@ -102,6 +103,7 @@ class Estimate(NamedTuple):
     findings: int
     sample: int
     wrong: int
+    asked: int
     low: int
     high: int
     shares: Shares
@@ -118,9 +120,9 @@ def estimate_shares(told: Sequence[tuple[bool, bool]]) -> Shares:
 
 
 def _worth(group: Sequence[Case], costs: Mapping[str, int]) -> tuple[float, float]:
-    """Estimate how many cases are right, times the label's mistakes; the surest group comes first among equals."""
+    """Estimate how many more cases are right than not, times the label's mistakes; among equals, the surest leads."""
     cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
-    return cost * sum(1 / (1 + exp(-one["score"])) for one in group), group[0]["score"]
+    return cost * sum(tanh(one["score"] / 2) for one in group), group[0]["score"]  # a score is in log-odds
 
 
 def _about(case: Case) -> tuple[str, Sequence[int]]:

@@ -7,7 +7,7 @@ them, and the template shows them. It escapes everything that comes from a corpu
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from labelwise import __version__
 from labelwise.base.environment import command_line
 from labelwise.base.files import atomic
 from labelwise.base.text import SpanKey, counted, decode_counter
+from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import read_train_curve
 from labelwise.datasets.brat_tasks import Report
 from labelwise.datasets.convert_brat import REPORT
@@ -34,7 +35,8 @@ from labelwise.report.deck import read_deck
 
 CURVE = "metrics/train_curve.json"
 MISTAKES = 1000  # different ones on a page, at most
-NAMED = 3  # labels, or confused pairs of them
+CHANGES = 300  # of those that are gone or new since the base
+NAMED = 3  # confused pairs of labels
 
 
 class Base(NamedTuple):
@@ -42,13 +44,13 @@ class Base(NamedTuple):
 
     name (str): of the git revision.
     decided (int): cases that were decided since.
-    changed (Sequence): mistakes that are gone or new since; see `changed_spans.ChangedSpan`.
+    changed (Sequence): mistakes that are gone or new since.
     """
 
     name: str
     metrics: Metrics
     decided: int = 0
-    changed: Sequence[Any] = ()
+    changed: Sequence[ChangedSpan] = ()
 
 
 def write_report(
@@ -74,7 +76,7 @@ def write_report(
         estimate, sample = deck.estimate(), deck.sample()
         known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
         advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
-        cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship"})
+        cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
         for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
             answer["annotator"] = ""
         template = make_environment().get_template("report.html.jinja")
@@ -90,7 +92,7 @@ def write_report(
             confused=confusions(metrics)[:NAMED],
             estimate=estimate,
             sample=len(sample),
-            new=lacking_words(advice),
+            more=want_texts(advice),
             base=base,
             deck=deck,
             listed=sum(one["listed"] for one in cases),
@@ -99,7 +101,7 @@ def write_report(
                 "mistakes": list_mistakes(tables) if tables else [],
                 "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
                 "base": base.name if base else "",
-                "changed": [one._asdict() for one in base.changed[:MISTAKES]] if base else [],
+                "changed": list_changed(base.changed) if base else [],
                 "kinds": KINDS,
                 "reasons": REASONS,
             },
@@ -170,10 +172,10 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
     return found | {TOKENS: divide(metrics)["missed"] - sum(found.values())}
 
 
-def lacking_words(advice: Advice) -> list[RankedLabel]:
-    """List the labels that need more texts because train hardly has the words of spans that they miss."""
-    rows = [row for row, step in advice.rows if step == LABEL_MORE and row.mistakes.causes.get("new")]
-    return sorted(rows, key=lambda row: -row.mistakes.causes["new"])[:NAMED]
+def want_texts(advice: Advice) -> list[RankedLabel]:
+    """List the labels whose next step is more texts, first those that miss the most spans which these teach."""
+    rows = [row for row, step in advice.rows if step == LABEL_MORE]
+    return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("new", "known")))
 
 
 def count_texts_per_100(tables: Tables) -> dict[str, float]:
@@ -188,6 +190,25 @@ def count_texts_per_100(tables: Tables) -> dict[str, float]:
     return {label: 100 * (texts - elsewhere[label]) / n for label, n in spans.items()}
 
 
+def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: int) -> list[Any]:
+    """Choose so many rows, and of each name those that come first; they stay in order.
+
+    names (Iterable): of each row, one or more.
+    """
+    seen = Counter[Any]()
+    ranks = []
+    for number, own in enumerate(names):
+        seen.update(own)
+        ranks.append((min(seen[name] for name in own), number))
+    return [rows[number] for number in sorted(number for _, number in sorted(ranks)[:most])]
+
+
+def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
+    """List what was won and lost; if it is too much, the first of each label."""
+    names = ([(one.label, one.change)] for one in changed)
+    return [one._asdict() for one in first_of_each(changed, names, CHANGES)]
+
+
 def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
     """List mistakes, each form once, the most frequent first; if there are too many, those of each label."""
     names = ["kind", "gold_label", "predicted_label", "form", "predicted_form"]
@@ -197,13 +218,8 @@ def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
     groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
-    seen: Counter[str] = Counter()
-    ranks = []
-    for number, group in enumerate(groups):
-        labels = {group["gold_label"], group["predicted_label"]} - {None}
-        seen.update(labels)
-        ranks.append((min(seen[label] for label in labels), number))
-    chosen = [groups[number] for number in sorted(number for _, number in sorted(ranks)[:MISTAKES])]
+    labels = ({group["gold_label"], group["predicted_label"]} - {None} for group in groups)
+    chosen = first_of_each(groups, labels, MISTAKES)
     found = rows.take(pa.array([group["place_min"] for group in chosen], pa.int64())).to_pylist()
     gold: dict[str, list[SpanKey]] = {}
     columns = ["key", "gold_start", "gold_end", "gold_label"]

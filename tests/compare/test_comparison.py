@@ -162,9 +162,9 @@ def test_what_is_won_and_lost_is_listed_span_by_span():
     other = [make_doc("1", [A, B], [A, B]), make_doc("2", [B], [A2], doc="b.txt"), make_doc("3", [], [A, B])]
     one, two = (make_results(name, docs) for name, docs in (("main", base), ("branch", other)))
     assert changed_spans(one, two) == [
-        ("lost", "label", "A", "def", "b.txt", "abc ", " ghi"),
-        ("won", "missed", "B", "def", "1", "abc ", " ghi"),
-        ("won", "spurious", "B", "ghi", "1", "abc def ", ""),
+        ("lost", "label", "A", "def", "b.txt", "abc ", " ghi", "label"),
+        ("won", "missed", "B", "def", "1", "abc ", " ghi", "new"),
+        ("won", "spurious", "B", "ghi", "1", "abc def ", "", ""),
     ]
     back = [(row.change, *row[1:4]) for row in changed_spans(two, one)]
     assert sorted(back) == [

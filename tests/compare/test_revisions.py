@@ -108,6 +108,10 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
     assert printed.count("missed") == 12
     assert "12 mistakes that better and main don't share: lost ones are new" in " ".join(printed.split())
     assert "spans" not in found(repository, "main", "better")
+    for words, n in (("WON abc", 12), ("won lost", 0)):
+        assert len(found(repository, "main", "better", "--find", words)["spans"]) == n
+        printed = " ".join(repository.compare("main", "better", "--find", words).split())
+        assert f"{n} of 12 mistakes that main and better don't share" in printed
 
 
 def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
@@ -121,6 +125,13 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     assert "two has no star: it differs from one in its seed alone" in printed
     assert "+0.556" in printed
     assert "*" not in printed.partition("20 texts")[0]
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/cpu.cfg").write_text("# edited")
+    made.commit("a setting of the config")
+    assert "has no star" not in made.compare("one", "two")
+    (tmp_path / "configs/cpu.cfg").unlink()
+    made.commit("as it was")
+    assert "has no star" in made.compare("one", "two")
     (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  cpu_steps: 900\n")
     made.commit("more steps")
     assert "has no star" not in made.compare("one", "two")
@@ -141,6 +152,11 @@ def test_two_pipelines_of_a_revision_are_compared(tmp_path):
     compared = found(made, "workspace:cpu", "workspace:small")
     assert compared["micro"]["f"] == {"workspace:cpu": pytest.approx(8 / 24), "workspace:small": pytest.approx(32 / 36)}
     assert found(made, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["significant"]
+    (tmp_path / "project.yml").write_text("vars:\n  seed: 0\n")
+    made.commit("another seed")
+    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n")
+    assert "has no star" in made.compare("HEAD", "workspace:cpu")
+    assert "has no star" not in made.compare("HEAD", "workspace:small")
     assert "no metrics/gpu.json; run `dvc repro evaluate-gpu`" in made.compare(
         "workspace:cpu", "workspace:gpu", fails=True
     )
@@ -178,6 +194,10 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     printed = " ".join(made.compare(fails=True).split())
     assert "HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
     assert "`dvc metrics diff HEAD`" in printed
+    (tmp_path / "project.yml").write_text("report:\n  base: HEAD\n")
+    printed = " ".join(call(report_cli, tmp_path / "page.html", "--pipeline", "cpu", "--root", tmp_path).split())
+    assert "What was won and lost since isn't listed: HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
+    assert b" at HEAD and is " in (tmp_path / "page.html").read_bytes()
 
 
 @pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])

@@ -5,7 +5,7 @@ from labelwise.evaluate.summary import print_scores
 from tests.evaluate.test_ranking import make_metrics
 
 
-def test_labels_without_gold_are_one_line(capsys):
+def test_labels_without_f_are_one_line(capsys):
     some = {f"WITH_{n}": Mistakes(9 + n, 1) for n in range(3)}
     print_scores(make_metrics(some | {f"NONE_{n}": Mistakes(spurious=n) for n in range(3)}), "cpu.json")
     printed = capsys.readouterr().out
@@ -13,5 +13,9 @@ def test_labels_without_gold_are_one_line(capsys):
     assert [row.split()[0] for row in table.splitlines() if "WITH" in row or "NONE" in row] == [*some]
     said = "3 labels without gold, so without F1: NONE_0, NONE_1, NONE_2"
     assert " ".join(line.split()) == said
+    print_scores(make_metrics(some | {"UNJUDGED": Mistakes(9, 1, unjudged=10)}), "cpu.json")
+    table, _, line = capsys.readouterr().out.partition("ℹ ")
+    assert "UNJUDGED" not in table
+    assert " ".join(line.split()) == "1 label of which most predictions can't be judged, so without F1: UNJUDGED"
     print_scores(make_metrics(some), "cpu.json")
     assert "without gold" not in capsys.readouterr().out

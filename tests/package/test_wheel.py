@@ -25,7 +25,7 @@ from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import AllScores, Metrics, Scores, Seen
+from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Scores, Seen
 from labelwise.package.card import write_card
 from labelwise.package.wheel import make_package
 from labelwise.train.run import train_pipeline
@@ -260,15 +260,16 @@ def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: A
 
 def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_labels_may_be_used():
     labels = {"A": Scores(0.5, 0.25, 0.3333, 8, f_low=0.2, f_high=0.4567), "B": Scores(0.0, None, None, 0)}
-    for name, support, low in (("GOOD", 40, 0.85), ("BAD", 40, 0.6), ("RARE", 3, 0.85)):
+    for name, support, low in (("GOOD", 40, 0.85), ("BAD", 40, 0.6), ("RARE", 3, 0.85), ("UNJUDGED", 40, 0.85)):
         labels[name] = Scores(0.9, 0.9, 0.9, support, f_low=low, f_high=0.99)
     merge = Ledger(
         labels={name: Counter(complete=3) if name == "A" else Counter() for name in labels},
         gold={"train": Counter(A=5), "dev": Counter(), "test": Counter(A=8)},
     )
-    lines = card_of(labels, merge).splitlines()
+    lines = card_of(labels, merge, mistakes={"UNJUDGED": Mistakes(unjudged=99)}).splitlines()
     for line in (
         "| `A` | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | 8 |",
+        "| `UNJUDGED` | – | – | – | – | 40 |",
         "| all (micro) | 0.900 | 0.800 | 0.850 | – | 83 |",
         "| mean of the labels (macro) | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | |",
         "Not tested, as test has no gold of them: `B`.",
@@ -277,7 +278,7 @@ def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_label
         "| `B` | 0 | 0 | 0 | 0 |",
         "- May be used, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
         "- Not yet: `BAD`.",
-        "- Too little in test to tell: `A`, `RARE`.",
+        "- Too little in test to tell: `A`, `RARE`, `UNJUDGED`.",
     ):
         assert line in lines
 

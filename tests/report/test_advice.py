@@ -156,6 +156,11 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             "A: label more texts: weasel run predict",
         ),
         (
+            {"A": mistakes(right=60, spurious=1)},
+            "Not yet: 0 of 1 label reaches the goal; of 1 mistake, 1 is a span where gold has none",
+            "A: annotate more test texts: ",
+        ),
+        (
             {"A": mistakes(right=25, new=7, spurious=9), "B": Mistakes(spurious=10)},
             "Not yet: 0 of 2 labels reach the goal; of 26 mistakes, 10 are predictions of labels without test gold",
             "A: label more texts: weasel run predict",
@@ -215,6 +220,8 @@ def test_texts_that_were_trained_on_say_nothing():
     metrics.seen = Seen(7, 0.5)
     advice = advice_on(metrics)
     assert (advice.verdict, advice.why) == ("Can't tell", "7 of the test texts were trained on")
+    metrics.seen = Seen(1, 0.5)
+    assert advice_on(metrics).why == "1 of the test texts was trained on"
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ from axe_playwright_python.sync_playwright import Axe
 
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.datasets.decisions import read_decisions
+from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Metrics
+from labelwise.report.annotators import Agreed
 from labelwise.report.page import Base, write_report
-from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
+from tests.conftest import write_jsonl
+from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_json, write_results
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright isn't installed: pip install playwright")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -38,7 +41,7 @@ def report(tmp_path_factory) -> Path:
     findings.write_text(f"{findings.read_text()}{other}\n")
     base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
-    changed = [ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".") for change in ("won", "lost")]
+    changed = [ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".", "new") for change in ("won", "lost")]
     write_report(root, "cpu", root / "report.html", base=Base("main", base, 3, changed))
     return root / "report.html"
 
@@ -177,6 +180,8 @@ def test_cases_are_filtered_and_the_next_one_is_announced(show):
     press(page, "w")
     assert page.input_value("#find") == "wrong labelw"
     assert "No more cases." in page.inner_text(CASE)
+    page.fill("#find", "may be wrong lithium")  # the evidence
+    assert "1 of 1 · DRUG" in page.inner_text(CASE)
     page.fill("#find", "warsaw")
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Warsaw"]
 
@@ -278,6 +283,7 @@ def test_a_label_shows_its_mistakes_beside_its_row(show):
     assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
     page.click(".sortable a:text-is('PLACE')")
     assert page.locator("#card").count() == 1
+    assert "lost since main; missed; PLACE; train hardly has the words; a.txt" in page.inner_text("#card")
     page.click(".sortable thead button:has-text('F1')")
     assert page.locator("#card").count() == 0
 
@@ -290,13 +296,21 @@ def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
         shown = page.locator("#list article .note").all_inner_texts()
         assert bool(shown) == (found is not None)
         assert all(found in one for one in shown)
-    assert page.inner_text("#found").startswith("0 of 0")
+    assert page.inner_text("#found").startswith("0 found")
     page.fill("#search", "oslo lost since main")
-    assert page.locator("#list article .note").all_inner_texts() == ["lost since main; missed; PLACE; a.txt"]
+    assert page.locator("#list article .note").all_inner_texts() == [
+        "lost since main; missed; PLACE; train hardly has the words; a.txt"
+    ]
     assert page.locator("#list mark").all_inner_texts() == ["Oslo"]
     page.fill("#search", "wrong boundaries")
     sentence = page.locator("#list article").first
     assert len(sentence.locator("u").all()) == 3, "the other spans of the sentence"
+    page.fill("#search", "")
+    every = int(page.inner_text("#found").split()[0])
+    page.focus("#list button")
+    assert page.inner_text("#list button") == f"Show 10 more of {every - 10}"
+    press(page, *["Enter"] * 9)
+    assert page.locator("#list article").count() == every > 20
 
 
 def test_text_that_looks_like_code_is_text(show):
@@ -313,6 +327,9 @@ def test_text_that_looks_like_code_is_text(show):
 def test_the_page_fits_its_window_and_axe_finds_nothing(show, width, scheme):
     """By WCAG and axe's own best practices; a label's mistakes are hidden at first."""
     page = show(width, scheme)
+    for column in ("F1", "Next") if width == PHONE else ():
+        box = page.locator(f".sortable th:has-text('{column}')").bounding_box()
+        assert box["x"] + box["width"] <= width, "in sight"
     heights = page.locator(".sortable tbody tr").evaluate_all("all => all.map((e) => e.offsetHeight)")
     assert width == PHONE or max(heights) <= 31
     for place in ("#gold", "#label=DRUG"):
@@ -331,14 +348,51 @@ def test_print_has_the_whole_table_and_no_buttons(show):
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
 
 
-def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_what_few_pages_have_fits_its_window_too(show, width, tmp_path, monkeypatch):
+    """What more texts add, how many findings are right, labels close to the goal, and annotators."""
     write_results(tmp_path, make_docs())
-    metrics = json.loads((tmp_path / "metrics/cpu.json").read_text())
-    for number in range(500):
-        metrics["mistakes"][f"LABEL_{number}"] = metrics["mistakes"]["PLACE"]
-        metrics["all_gold"]["labels"][f"LABEL_{number}"] = metrics["all_gold"]["labels"]["PLACE"]
-    (tmp_path / "metrics/cpu.json").write_text(json.dumps(metrics))
-    write_report(tmp_path, "cpu", tmp_path / "report.html")
+    change = {"difference": 0.05, "low": 0.01, "high": 0.09, "significant": True}
+    f = {"f": {"half": 0.7, "a quarter": 0.6, "all": 0.75}, "changes": {"a quarter": change, "all": change}}
+    curve = {"pipeline_digest": "89abcdef01234567", "texts": {}, "micro": f, "labels": {"PLACE": f}}
+    write_json(tmp_path / "metrics/train_curve.json", curve)
+    about = {"dataset": "d", "label": "PLACE", "answer": "0" * 12, "added": [9, 14], "verdict": "policy"}
+    rows = [about | {"text": f"{number:024x}"} for number in range(100, 10_000)]
+    write_jsonl(tmp_path / "assets/decisions/decisions.jsonl", rows)
+    people = [Agreed(f"{name} " * 9, 40, 0.7, [("PLACE", 0.5), ("DRUG", 0.6)]) for name in ("ann", "bob")]
+    monkeypatch.setattr("labelwise.report.page.read_annotators", lambda corpus: people)
+    metrics = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
+    goal = metrics.all_gold.labels["PLACE"].f_low
+    write_report(tmp_path, "cpu", tmp_path / "report.html", annotators=True, ship_at=goal)
+    page = show(width, file=tmp_path / "report.html")
+    for part in ("#curve", "#estimate", "#close", "#annotators tbody"):
+        assert page.is_visible(part)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    found = Axe().run(page).response["violations"]
+    assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found] == []
+
+
+def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):
+    """With as many cases, mistakes and changes as a page has, in sentences of 400 characters."""
+    labels, around = [f"LABEL_{number}" for number in range(500)], "word " * 40
+    docs = []
+    for number in range(1100):
+        text = f"{around}name {number:04} {around}"
+        spans = [(200 + 10 * n, 209 + 10 * n, labels[(number + n) % 500]) for n in range(3)]
+        docs.append(PredictedDoc(f"{number:032x}", text, predicted=spans[1:], gold=spans, doc=f"docs/{number}.txt"))
+    write_results(tmp_path, docs, labels=labels)
+    findings = tmp_path / "training/check/findings.jsonl"
+    head, case, *_ = map(json.loads, findings.read_text().splitlines())
+    case |= {"before": around, "after": around, "why": "x" * 100, "others": [(9, 14, "PLACE")] * 3}
+    cases = [case | {"key": f"{number:024x}", "group": "two" if number < 700 else "one"} for number in range(1100)]
+    write_jsonl(findings, [head, *cases])
+    changed = [
+        ChangedSpan("won", "missed", label, f"name {n}", f"docs/{n}.txt", around, around, "new")
+        for n in range(3)
+        for label in labels
+    ]
+    base = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
+    write_report(tmp_path, "cpu", tmp_path / "report.html", base=Base("main", base, 0, changed))
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
     page = browser.new_page(viewport={"width": DESK, "height": 900})
     page.goto((tmp_path / "report.html").as_uri())

@@ -2,8 +2,7 @@
 
 const cards = JSON.parse(document.getElementById("cards").textContent);
 
-const OF_LABEL = 8; // mistakes that are shown beside a label
-const SHOWN = 10; // of those that are searched
+const SHOWN = 10; // mistakes that are shown at once
 
 function make(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
@@ -78,7 +77,25 @@ const entry = (one, labels, note) => ({
 const mistakes = cards.mistakes.map((one) => entry(one, [one.gold_label, one.predicted_label], describe(one)));
 for (const one of cards.changed) {
   const place = { ...one, form: one.words, span: [0, [...one.words].length], others: [] };
-  mistakes.push(entry(place, [], `${one.change} since ${cards.base}; ${cards.kinds[one.mistake][0]}; ${one.label}; ${one.text}`));
+  const parts = [`${one.change} since ${cards.base}`, cards.kinds[one.mistake][0], one.label, cards.reasons[one.cause]?.[0], one.text];
+  mistakes.push(entry(place, [one.label], parts.filter(Boolean).join("; ")));
+}
+
+// Show the first mistakes of a list, with a button for as many again.
+function list(some) {
+  const listed = make("div");
+  const button = make("button", { type: "button" });
+  const buttons = make("div", { className: "buttons" }, button);
+  const more = () => {
+    const from = listed.childElementCount;
+    listed.append(...some.slice(from, Math.max(SHOWN, 2 * from)).map((one) => one.make()));
+    const [shown, rest] = [listed.childElementCount, some.length - listed.childElementCount];
+    button.textContent = `Show ${Math.min(shown, rest)} more of ${rest.toLocaleString("en")}`;
+    buttons.hidden = !rest;
+  };
+  button.addEventListener("click", more);
+  more();
+  return [listed, buttons];
 }
 
 // Show the mistakes of a label below its row, if the address ends with #label=NAME.
@@ -90,10 +107,11 @@ function showLabel() {
   closeCard();
   const label = location.hash.startsWith("#label=") ? new URLSearchParams(location.hash.slice(1)).get("label") : null;
   const row = [...document.querySelectorAll(".sortable tbody tr")].find((one) => one.cells[0].textContent === label);
-  const own = mistakes.filter(({ labels }) => labels.includes(label)).slice(0, OF_LABEL);
+  const own = mistakes.filter(({ labels }) => labels.includes(label));
   if (!row) return;
-  const title = own.length ? `Mistakes of ${label} on test, the most frequent first` : `No mistakes of ${label} on test`;
-  const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...own.map((one) => one.make()));
+  const since = cards.changed.length ? `, then those won and lost since ${cards.base}` : "";
+  const title = own.length ? `Mistakes of ${label} on test, the most frequent first${since}` : `No mistakes of ${label} on test`;
+  const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...list(own));
   row.after(make("tr", {}, make("td", { colSpan: row.cells.length }, card)));
   card.focus({ preventScroll: true });
   card.scrollIntoView({ block: "nearest" });
@@ -105,9 +123,8 @@ showLabel();
 function search() {
   const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
   const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
-  const shown = some.slice(0, SHOWN);
-  document.getElementById("found").textContent = `${shown.length.toLocaleString("en")} of ${some.length.toLocaleString("en")}, the most frequent first`;
-  document.getElementById("list").replaceChildren(...shown.map((one) => one.make()));
+  document.getElementById("found").textContent = `${some.length.toLocaleString("en")} found, the most frequent first`;
+  document.getElementById("list").replaceChildren(...list(some));
 }
 document.getElementById("search")?.addEventListener("input", search);
 if (document.getElementById("search")) search();
@@ -174,7 +191,7 @@ function load() {
 function fill() {
   const words = (document.getElementById("find")?.value ?? "").toLowerCase().split(/\s+/);
   const sampled = document.getElementById("queue")?.value === "sample";
-  const said = (one) => [one.label, one.proposed?.[2], one.kind, one.before, one.form, one.after, one.group].join(" ").toLowerCase();
+  const said = (one) => [one.label, one.proposed?.[2], one.kind, one.before, one.form, one.after, one.group, one.why].join(" ").toLowerCase();
   const cases = cards.cases.filter((one) => (sampled ? one.sample : one.listed) && words.every((word) => said(one).includes(word)));
   const groups = new Map();
   cases.forEach((one) => {
