@@ -7,7 +7,7 @@ random sample.
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import takewhile
 from math import tanh
 from operator import itemgetter
 from pathlib import Path
@@ -25,7 +25,7 @@ from labelwise.report.advice import CASES, Shares
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MOST = 500  # cases on a page, besides the sample
+MOST = 400  # cases on a page, after which no group is added
 
 Case = dict[str, Any]  # a row of findings.jsonl, as `check` writes it
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
@@ -49,23 +49,23 @@ class Deck(NamedTuple):
         return counts
 
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
-        """Choose the cases of a page: MOST, group by group, the most worthwhile first; and the sample.
+        """Choose the cases of a page: whole groups, the most worthwhile first, until there are MOST; and the sample.
 
         costs (Mapping): the mistakes of each label to improve; others come last. A case of two labels counts for the
             one with more mistakes.
-        RETURNS (list): cases, group by group; `listed` is true of those that are worth the most, `sample` of those in
-            the sample.
+        RETURNS (list): cases, group by group; `listed` is true of those in whole groups, `sample` of those in the
+            sample.
         """
         groups: dict[str, list[Case]] = {}
         for one in self.cases:
             groups.setdefault(one["group"], []).append(one)
         sample = {id(one) for one in self.sample()}
-        ordered = sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True)
-        cases = (
-            one | {"sample": id(one) in sample, "listed": number < MOST}
-            for number, one in enumerate(chain.from_iterable(ordered))
-        )
-        return [one for one in cases if one["listed"] or one["sample"]]
+        chosen: list[Case] = []
+        for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
+            listed = len(chosen) < MOST
+            cases = (one | {"sample": id(one) in sample, "listed": listed} for one in group)
+            chosen += [one for one in cases if listed or one["sample"]]
+        return chosen
 
     def shuffle(self) -> list[Any]:
         """List all findings in a random order, the same in each report: decisions, and cases that can be decided."""
