@@ -66,7 +66,7 @@ def overlapping_groups(one: Iterable[Ranged], other: Iterable[Ranged]) -> Iterat
         yield group
 
 
-def judgeable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Mapping[str, str]) -> set[SpanKey]:
+def evaluable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Mapping[str, str]) -> set[SpanKey]:
     """Keep the spans that can be judged.
 
     Those are the spans of labels that a text is complete for; where single spans were judged, those spans.

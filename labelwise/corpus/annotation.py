@@ -16,7 +16,7 @@ import msgspec
 from spacy.tokens import Doc
 
 from labelwise.base.errors import InputError
-from labelwise.base.text import SpanKey, State, judgeable
+from labelwise.base.text import SpanKey, State, evaluable
 
 Coverage = Literal["by-label", "drop", "outside"]
 
@@ -48,12 +48,12 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
         """The accepted spans."""
         return {(start, end, label) for start, end, label, _ in self.gold}
 
-    def judgeable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
-        """Keep the spans that can be judged; see `text.judgeable`.
+    def evaluable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
+        """Keep the spans that can be judged; see `text.evaluable`.
 
         also (Iterable): more spans that count as judged.
         """
-        return judgeable(spans, (*self.accepted, *self.rejected, *also), self.uncovered)
+        return evaluable(spans, (*self.accepted, *self.rejected, *also), self.uncovered)
 
 
 def annotate(doc: Doc, annotation: Annotation) -> None:

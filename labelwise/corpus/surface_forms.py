@@ -18,7 +18,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring num
 _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-class Counts:
+class HashCounter:
     """Counts of keys of 64 bits, such as digests, in 16 bytes for each.
 
     Two things share a key with a chance of 1 in 10^7 for a million.
@@ -70,7 +70,7 @@ class SurfaceForms:
     """Counts marked forms by label, and free occurrences of wanted ones.
 
     labels (Sequence[str]): all labels.
-    marked, free (Counts): by the `keys` of forms and labels.
+    marked, free (HashCounter): by the `keys` of forms and labels.
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -78,10 +78,10 @@ class SurfaceForms:
         self.labels = list(labels)
         self.hashes = np.array([get_string_id(label) for label in labels], np.uint64)
         self.number = {int(value): number for number, value in enumerate(self.hashes)}
-        self.marked = Counts()
-        self.free = Counts()
-        self._forms = Counts()
-        self._wanted = Counts()
+        self.marked = HashCounter()
+        self.free = HashCounter()
+        self._forms = HashCounter()
+        self._wanted = HashCounter()
 
     def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
         """Add the forms of some spans, with their labels, to the wanted ones."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.text import DECODE_ERRORS, SpanKey, judgeable
+from labelwise.base.text import DECODE_ERRORS, SpanKey, evaluable
 
 
 class PredictedDoc(msgspec.Struct):
@@ -38,8 +38,8 @@ class PredictedDoc(msgspec.Struct):
     words: int = 0
 
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
-        """Keep the spans that can be judged; see `text.judgeable`."""
-        return judgeable(spans, (*self.gold, *self.rejected), self.uncovered)
+        """Keep the spans that can be judged; see `text.evaluable`."""
+        return evaluable(spans, (*self.gold, *self.rejected), self.uncovered)
 
     def form(self, span: SpanKey) -> str:
         """Return the surface form of a span, with each run of white space made one space."""

@@ -8,7 +8,7 @@ import msgspec
 from labelwise.base.errors import InputError
 from labelwise.base.files import caseless
 from labelwise.base.text import SpanKey, counted
-from labelwise.export.source import ExportDoc, Exported, Source
+from labelwise.export.source import ExportDoc, Exported, ExportSource
 from labelwise.sources.brat import PREDICTIONS, digest_of
 
 LINE_ENDS = re.compile(r"[\r\n]+")
@@ -28,7 +28,7 @@ CONFIG = """\
 UNSAFE = re.compile(r'[\x00-\x1f<>:"|?*\\]')
 
 
-def write_brat(source: Source, folder: Path) -> Exported:
+def write_brat(source: ExportSource, folder: Path) -> Exported:
     """Write NAME.txt and NAME.ann for each text, annotation.conf, and documents.tsv.
 
     A text keeps its document's name and folders; without a name, it is named after its digest. documents.tsv lists the
@@ -57,7 +57,7 @@ def write_brat(source: Source, folder: Path) -> Exported:
     return Exported(source.texts, source.spans, warnings=_left_out(source), rename=rename)
 
 
-def _left_out(source: Source) -> list[tuple[str, str]]:
+def _left_out(source: ExportSource) -> list[tuple[str, str]]:
     """List what brat's files have no place for, with the formats that do."""
     warnings = []
     if source.rejected:

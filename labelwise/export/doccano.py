@@ -5,10 +5,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from labelwise.corpus.tasks import PREDICTED, REJECTED, UNCOVERED
-from labelwise.export.source import Exported, Source
+from labelwise.export.source import Exported, ExportSource
 
 
-def write_doccano(source: Source, folder: Path) -> Exported:
+def write_doccano(source: ExportSource, folder: Path) -> Exported:
     """Write all.jsonl.
 
     The rows have equal keys, as doccano can't import them otherwise, and are ASCII, whose encoding it can't mistake. It

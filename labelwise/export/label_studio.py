@@ -8,12 +8,12 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from labelwise.corpus.tasks import REJECTED, UNCOVERED
-from labelwise.export.source import ExportDoc, Exported, Source
+from labelwise.export.source import ExportDoc, Exported, ExportSource
 
 TURN = 0.618  # of the circle of colours, from one label to the next, so that neighbours differ
 
 
-def write_label_studio(source: Source, folder: Path) -> Exported:
+def write_label_studio(source: ExportSource, folder: Path) -> Exported:
     """Write tasks.json, and config.xml, a project's labels and its text."""
     with (folder / "tasks.json").open("wb") as file:
         for number, doc in enumerate(source.read()):
@@ -31,7 +31,7 @@ def write_label_studio(source: Source, folder: Path) -> Exported:
     return Exported(source.texts, source.spans)
 
 
-def make_task(doc: ExportDoc, source: Source) -> dict[str, Any]:
+def make_task(doc: ExportDoc, source: ExportSource) -> dict[str, Any]:
     """Make a task: gold is an annotation of it, and what was predicted is a prediction."""
     results: list[dict[str, Any]] = [
         {"id": str(number), "from_name": "label", "to_name": "text", "type": "labels"}

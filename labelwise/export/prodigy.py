@@ -21,12 +21,12 @@ from labelwise.corpus.tasks import (
     task_tokens,
 )
 from labelwise.datasets.entries import Entry, write_entries
-from labelwise.export.source import ExportDoc, Exported, Source
+from labelwise.export.source import ExportDoc, Exported, ExportSource
 
 Verdicts = list[tuple[SpanKey, str]]  # spans, each with its answer
 
 
-def write_together(source: Source, folder: Path) -> Exported:
+def write_together(source: ExportSource, folder: Path) -> Exported:
     """Write all labels to one file, all.jsonl, and rejected spans to verdicts.jsonl."""
     with (folder / "all.jsonl").open("wb") as file:
         for doc in source.read():
@@ -37,7 +37,7 @@ def write_together(source: Source, folder: Path) -> Exported:
     return Exported(source.texts, source.spans, verdicts.total(), source.rejected)
 
 
-def write_texts(source: Source, folder: Path) -> Exported:
+def write_texts(source: ExportSource, folder: Path) -> Exported:
     """Write all texts, without any span, to one file, texts.jsonl: what a new label is annotated on."""
     with (folder / "texts.jsonl").open("wb") as file:
         for doc in source.read():
@@ -46,7 +46,7 @@ def write_texts(source: Source, folder: Path) -> Exported:
     return Exported(source.texts, 0)
 
 
-def write_by_label(source: Source, folder: Path) -> Exported:
+def write_by_label(source: ExportSource, folder: Path) -> Exported:
     """Write LABEL.jsonl for each label: the texts that are complete for it; of predictions, those that aren't.
 
     The spans of other texts, and all rejected ones, are in verdicts.jsonl. `datasets.yml` declares the files; texts
@@ -90,7 +90,7 @@ def _verdicts_by_label(doc: ExportDoc) -> Verdicts:
     return sorted([*accepted, *((span, "reject") for span in doc.rejected)])
 
 
-def write_verdicts(source: Source, folder: Path, judge: Callable[[ExportDoc], Verdicts]) -> Counter[str]:
+def write_verdicts(source: ExportSource, folder: Path, judge: Callable[[ExportDoc], Verdicts]) -> Counter[str]:
     """Write verdicts.jsonl, if there are any: a row for each span that was judged by itself, as `ner.teach` does.
 
     judge (Callable): lists the verdicts on a text.

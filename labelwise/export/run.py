@@ -15,7 +15,7 @@ from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
 from labelwise.export.review import DISAGREEMENTS, LOST, Reviewed, write_review
-from labelwise.export.source import Exported, Source, open_source
+from labelwise.export.source import Exported, ExportSource, open_source
 from labelwise.merge.rules.settings import Settings
 
 ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "doccano", "texts"]
@@ -23,7 +23,7 @@ MARK = "export.json"
 
 
 # Each writes a source to a folder.
-FORMATS: Mapping[ExportFormat, Callable[[Source, Path], Exported]] = {
+FORMATS: Mapping[ExportFormat, Callable[[ExportSource, Path], Exported]] = {
     "brat": write_brat,
     "prodigy": write_together,
     "prodigy-by-label": write_by_label,

@@ -86,7 +86,7 @@ class Exported(NamedTuple):
     ordered_by: str = ""
 
 
-class Source:
+class ExportSource:
     """The texts that are exported.
 
     labels (list[str]): those of a corpus, or of a folder of tasks in the order of its `datasets.yml`; else sorted.
@@ -154,7 +154,7 @@ class Source:
                 yield from_prediction(decode_prediction(file.readline()))
 
 
-def open_source(path: Path, splits: Sequence[str], settings: Settings | None = None) -> Source:
+def open_source(path: Path, splits: Sequence[str], settings: Settings | None = None) -> ExportSource:
     """Find out what there is to export.
 
     path (Path): the folder of a merged corpus, one of tasks, as `convert-brat` writes it, or predictions: a file, or a
@@ -167,12 +167,14 @@ def open_source(path: Path, splits: Sequence[str], settings: Settings | None = N
         if settings is None:
             lang, rules = read_tokenizer(path / "tokenizer.json")
             settings = Settings(lang=lang, tokenizer=rules)
-        return Source(path, lambda: read_corpus(path, splits), settings, read_manifest(path).labels)
+        return ExportSource(path, lambda: read_corpus(path, splits), settings, read_manifest(path).labels)
     settings = settings or Settings()
     if (path / REPORT).is_file():
-        return Source(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
+        return ExportSource(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
     if files := list_predictions(path):
-        return Source(path, lambda: map(from_prediction, chain.from_iterable(map(read_predictions, files))), settings)
+        return ExportSource(
+            path, lambda: map(from_prediction, chain.from_iterable(map(read_predictions, files))), settings
+        )
     raise InputError(f"{path}: neither a merged corpus nor predictions, nor a folder of tasks")
 
 

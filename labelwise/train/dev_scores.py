@@ -2,7 +2,7 @@
 
 Entities are counted as far as they can be judged. Of a text that is complete for all labels, as spaCy's `get_ner_prf`
 does (spacy/scorer.py). Of another one, what its labels' coverage allows to judge counts, predictions and gold alike;
-see `Annotation.judgeable`.
+see `Annotation.evaluable`.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ def count_entities(predicted: Iterable[tuple[StoredDoc, Doc]]) -> Counts:
     for stored, doc in predicted:
         gold, found, annotation = stored.entities(), entities(doc), stored.annotation
         known = found if annotation.uncovered else without_missing(stored, found)
-        can, may = annotation.judgeable(gold, gold), annotation.judgeable(known, gold)
+        can, may = annotation.evaluable(gold, gold), annotation.evaluable(known, gold)
         for kind, spans in zip(KINDS, (can & may, may - can, can - may), strict=True):
             counts.update((label, kind) for _, _, label in spans)
     return counts
