@@ -153,7 +153,7 @@ def test_queries_of_the_tables_say_what_the_merge_says(fewer, merging, monkeypat
     monkeypatch.chdir(merging.root)
     queries = block("docs/files.md", "-- How far do ann and leo agree").split(";")
     agree, others, gone, lost, entities = (duckdb.sql(query).fetchall() for query in queries[:-1])
-    pair = ledger.pairs["PERSON", "ann", "leo"]
+    pair = ledger.pairs["ann", "leo"]
     assert agree == [(pytest.approx(pairwise_f(pair["both"], pair["spans"])),)]
     assert (pair["both"], pair["spans"]) == (2 - fewer, 5 - fewer)
     assert others == [("place", "place.jsonl", ledger.rows["other interface"])]
