@@ -402,6 +402,10 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
         *("assets/brat/.gitignore", "assets/brat/mine.dvc", "assets/prodigy/person.jsonl.dvc"),
         *("assets/prodigy/datasets.yml", "dvc.lock", "metrics/merge.json"),
     }
+    first = next((mine / "assets/brat/mine").rglob("*.ann"))
+    paste(mine, f"git checkout -qb fewer && rm {first} && dvc repro -q merge && git commit -qam fewer")
+    paste(mine, block("docs/compare.md", "git checkout main"))
+    assert paste(mine, "dvc repro -q merge && git status --porcelain") == ""
     paste(tmp_path, "git init -q --bare -b main mine.git && mkdir theirs")
     store = {"s3://bucket/path": str(tmp_path / "store")}
     paste(mine, block("docs/compare.md", "git remote add", **shared, **store))
