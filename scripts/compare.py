@@ -51,7 +51,7 @@ def compare_cli(
         print_table(header, rows)
         if spans:
             header, *rows = tabulate_spans(changed)
-            print_table(header, rows)
+            print_table(header, rows, whole="Text")
             some = f"{len(changed):,} of " if find else ""
             msg.info(
                 f"{some}{counted(len(every), 'mistake')} that {names[0]} and {names[-1]} don't share: lost ones are new"

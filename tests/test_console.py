@@ -172,3 +172,12 @@ def test_a_table_fits_a_terminal_and_loses_nothing(capsys, header, row):
     assert max(map(len, lines)) <= 80
     printed = Counter("".join(lines).replace(" ", "").replace("─", ""))
     assert printed >= Counter("".join([*header, *row, "END"]).replace(" ", ""))
+
+
+def test_a_table_with_more_columns_than_a_terminal_has_room_for_keeps_its_figures(capsys):
+    header = [
+        "Data set",
+        *["rows", "texts", "accepted", "superseded", "ignored", "rejected", "unused", "spans", "entities", "lost"],
+    ]
+    print_table(header, [["brat-dev-2", *["1,234,567"] * 10]])
+    assert capsys.readouterr().out.count("1,234,567") == 10

@@ -153,7 +153,7 @@ def test_queries_of_the_tables_say_what_the_merge_says(fewer, merging, monkeypat
     monkeypatch.chdir(merging.root)
     queries = block("docs/files.md", "-- How far do ann and leo agree").split(";")
     agree, others, gone, lost, entities = (duckdb.sql(query).fetchall() for query in queries[:-1])
-    pair = ledger.pairs["PERSON", "ann", "leo"]
+    pair = ledger.pairs["ann", "leo"]
     assert agree == [(pytest.approx(pairwise_f(pair["both"], pair["spans"])),)]
     assert (pair["both"], pair["spans"]) == (2 - fewer, 5 - fewer)
     assert others == [("place", "place.jsonl", ledger.rows["other interface"])]
@@ -402,6 +402,10 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
         *("assets/brat/.gitignore", "assets/brat/mine.dvc", "assets/prodigy/person.jsonl.dvc"),
         *("assets/prodigy/datasets.yml", "dvc.lock", "metrics/merge.json"),
     }
+    first = next((mine / "assets/brat/mine").rglob("*.ann"))
+    paste(mine, f"git checkout -qb fewer && rm {first} && dvc repro -q merge && git commit -qam fewer")
+    paste(mine, block("docs/compare.md", "git checkout main"))
+    assert paste(mine, "dvc repro -q merge && git status --porcelain") == ""
     paste(tmp_path, "git init -q --bare -b main mine.git && mkdir theirs")
     store = {"s3://bucket/path": str(tmp_path / "store")}
     paste(mine, block("docs/compare.md", "git remote add", **shared, **store))

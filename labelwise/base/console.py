@@ -160,23 +160,30 @@ def print_counts(title: str, counts: Mapping[str, int]) -> None:
         Console().print(Text(f"{title}: {line}"))
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str = "") -> None:
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str = "", whole: str = "") -> None:
     """Print a table, the first column aligned left, the others right; what is too wide for the terminal is wrapped.
 
     more (str): where all rows are; if there are many, only the first are printed. Empty to print all.
+    whole (str): the column that isn't wrapped, such as one of documents, which are to be copied and searched for.
     """
     if not rows:
         return
     shown = rows[:MOST] if more else rows
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0)
+    table, console = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0), Console()
     for at, name in enumerate(header):
-        longest = max(len(str(row[at])) for row in shown)  # numbers aren't wrapped
-        table.add_column(Text(name), justify="right" if at else "left", overflow="fold", min_width=min(longest, 9))
+        longest = max(len(str(row[at])) for row in (header, *shown))  # numbers aren't wrapped
+        width = longest if name == whole else min(longest, 9)
+        table.add_column(
+            Text(name), justify="right" if at else "left", overflow="fold", min_width=width, no_wrap=name == whole
+        )
+    console.width = max(
+        console.width, sum((column.min_width or 0) + 1 for column in table.columns) - 1
+    )  # nothing is cut off
     for row in shown:
         table.add_row(*(Text(_in_line(cell)) for cell in row))
-    Console().print("", table, sep="\n")
+    console.print("", table, sep="\n")
     if len(rows) > len(shown):
-        Console().print(Text(f"and {len(rows) - len(shown):,} more: see {more}"))
+        console.print(Text(f"and {len(rows) - len(shown):,} more: see {more}"))
 
 
 def print_warnings(warnings: Iterable[tuple[str, str]]) -> None:

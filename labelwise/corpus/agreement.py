@@ -61,17 +61,19 @@ def _numbered(versions: Sequence[Version]) -> list[Version]:
 def count_agreement(group: Group) -> tuple[Counter[Any], Counter[Any]]:
     """Count the spans with equal offsets in two versions ("both"), those of both together ("spans"), and the "texts".
 
-    RETURNS (tuple): the counts of each label; and of each label and each pair of annotators.
+    RETURNS (tuple): the counts of each label; and of each pair of annotators, over all labels.
     """
     labels: Counter[Any] = Counter()
     pairs: Counter[Any] = Counter()
     for _, found in find_versions(group):
+        met = set()
         for label, versions in found.items():
             labels[label, "texts"] += 1
             for one, other in combinations(versions, 2):
-                pair = (label, one.who, other.who)
-                pairs[pair, "texts"] += 1
+                pair = (one.who, other.who)
+                met.add(pair)
                 for counts, key in ((labels, label), (pairs, pair)):
                     counts[key, "both"] += len(one.marked & other.marked)
                     counts[key, "spans"] += len(one.marked) + len(other.marked)
+        pairs.update((pair, "texts") for pair in met)
     return labels, pairs

@@ -66,7 +66,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     compared (bool): nearly equal texts were looked for.
     digest (str): that of the corpus.
     problems (int): the rows and spans that couldn't be used.
-    pairs (dict): the counts of `agreement` for each label and two annotators; not in the metrics, as it has names.
+    pairs (dict): the counts of `agreement` for two annotators, over all labels; not in the metrics, as it has names.
     doubts (list): those about the data; not in the metrics, either.
     """
 
@@ -96,7 +96,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     compared: bool = True
     digest: str = ""
     problems: int = 0
-    pairs: dict[tuple[str, str, str], Counts] = {}
+    pairs: dict[tuple[str, str], Counts] = {}
     doubts: list[Doubt] = []
 
     def metrics(self) -> dict[str, Any]:

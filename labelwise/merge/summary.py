@@ -54,9 +54,6 @@ def print_doubts(doubts: Iterable[Doubt]) -> None:
 
 def print_annotators(ledger: Ledger) -> None:
     """Print the agreement of each pair of annotators, over all labels."""
-    people: dict[tuple[str, str], Counter[str]] = {}
-    for (_, one, other), counts in ledger.pairs.items():
-        people.setdefault((one, other), Counter()).update(counts)
     rows = [
         [
             f"{one}, {other}",
@@ -64,7 +61,7 @@ def print_annotators(ledger: Ledger) -> None:
             f"{counts['spans']:,}",
             figure(pairwise_f(counts["both"], counts["spans"])),
         ]
-        for (one, other), counts in sorted(people.items())
+        for (one, other), counts in sorted(ledger.pairs.items())
     ]
     print_table(["Annotators", "texts", "spans", "F1"], rows)
 

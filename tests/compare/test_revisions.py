@@ -19,6 +19,7 @@ from tests.conftest import call
 from tests.report.report_inputs import write_results
 
 LABEL = "a|b <i>"
+FOLDER = "/".join(["protocols"] * 50)  # longer than a line
 DECISIONS = "decisions"
 TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
@@ -48,7 +49,10 @@ class Repository:
 
     def evaluate(self, right, *, dvc=True):
         """Write what an evaluation of 20 texts writes, with so many texts right."""
-        docs = [PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)]) for n in range(20)]
+        docs = [
+            PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)], doc=f"{FOLDER}/{n:02d}.txt")
+            for n in range(20)
+        ]
         for file in TABLES:
             (self.root / file).unlink(missing_ok=True)
         write_results(self.root, docs, labels=[LABEL], in_train=(0, 0))
@@ -105,7 +109,7 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
     made = found(repository, "main", "better", "--spans")["spans"]
     assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("won", "missed", "abc")] * 12
     printed = repository.compare("better", "main", "--spans")
-    assert printed.count("missed") == 12
+    assert printed.count("missed") == printed.count(f" {FOLDER}/") == printed.count(".txt\n") == 12
     assert "12 mistakes that better and main don't share: lost ones are new" in " ".join(printed.split())
     assert "spans" not in found(repository, "main", "better")
     for words, n in (("WON abc", 12), ("won lost", 0)):

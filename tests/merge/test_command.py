@@ -51,6 +51,12 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
         assert warning in printed
 
 
+def test_a_text_that_two_people_annotated_counts_once_whatever_its_labels(merging):
+    for who, marked in (("ann", [(0, 3, "A")]), ("leo", [(0, 3, "A"), (4, 7, "B")])):
+        merging.add(who, ["A", "B"], [spans(*marked, _annotator_id=who)])
+    assert "ann, leo 1 3 0.667" in run()
+
+
 def test_strictly_a_bad_row_is_an_error_that_names_it(merging):
     merging.add("a", ["A"], [spans()])
     merging.add("c", ["A"], [{"text": "two", "meta": {"predicted": "yes"}}])

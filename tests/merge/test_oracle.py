@@ -160,6 +160,7 @@ class Oracle:
     def compare_versions(self, text: str, able: list[dict]) -> None:
         """Count agreement: of each annotator the latest accepted answer, every two of them."""
         tasks = [task for task in able if task["kind"] == "complete" and task["answer"] == "accept"]
+        met = set()
         for label in self.labels:
             people = dict.fromkeys(task["who"] for task in tasks if label in task["labels"])
             latest = {
@@ -180,8 +181,9 @@ class Oracle:
                 for (ann, one), (bob, other) in combinations(versions, 2):
                     counts["both"] += len(one & other)
                     counts["spans"] += len(one) + len(other)
-                    pair = self.ledger["pairs"].setdefault((label, ann, bob), Counter())
-                    pair.update(texts=1, both=len(one & other), spans=len(one) + len(other))
+                    pair = self.ledger["pairs"].setdefault((ann, bob), Counter())
+                    pair.update(texts=(ann, bob) not in met, both=len(one & other), spans=len(one) + len(other))
+                    met.add((ann, bob))
 
     def claims_of(self, span: dict, task: dict) -> list[dict]:
         """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""
