@@ -63,6 +63,7 @@ NOT_RUN = {
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
+    ("docs/colleague.md", "prodigy ner.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",
