@@ -132,7 +132,8 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
             )
         if dataset not in (names := _names(connection, "select name from dataset order by name")):
             listed = ", ".join(map(repr, names)) or "none"
-            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; correct its `name`")
+            remedy = "correct its `name`, or delete the entry"
+            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; {remedy}")
         for number, content in connection.execute(ROWS, {"name": dataset}):
             if isinstance(number, int) and 0 <= number <= MOST:
                 yield parse_prodigy(number, content if isinstance(content, bytes) else b"", offsets)
