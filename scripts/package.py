@@ -27,7 +27,7 @@ def package_cli(
         msg.warn("No license is named", "license in project.yml: nobody else may use a pipeline without one")
     msg.info(f"{out / 'README.md'} is its model card, which says which labels may be used")
     size = wheel.stat().st_size / 2**20
-    msg.good(f"{wheel} has {size:,.1f} MB; install it with: pip install --find-links {out} {wheel}")
+    msg.good(f"{wheel} has {size:,.1f} MB; install it with: pip install {out / '*.whl'}")
 
 
 if __name__ == "__main__":

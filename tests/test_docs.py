@@ -44,7 +44,7 @@ NOT_RUN = {
     ("docs/cluster.md", "from dask_kubernetes"): "needs Kubernetes",
     ("docs/cluster.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
     ("docs/cluster.md", "sbatch"): "needs SLURM",
-    ("docs/deploy.md", "pip install --find-links"): "would change this environment; the wheels are put on the path",
+    ("docs/deploy.md", "pip install dist/*.whl"): "would change this environment; the wheels are put on the path",
     ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
     ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
     ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
@@ -63,6 +63,7 @@ NOT_RUN = {
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
+    ("docs/colleague.md", "prodigy ner.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
     ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",
@@ -430,8 +431,7 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
 @pytest.mark.long
 def test_put_a_pipeline_into_production(project, tmp_path):
     project.paste(block("docs/deploy.md", "weasel run package"))
-    (wheel,) = (project.root / "dist").glob("en_*.whl")
-    assert block("docs/deploy.md", "pip install --find-links").endswith(f" dist {wheel.name.partition('-')[0]}\n")
+    assert len([*(project.root / "dist").glob("*.whl")]) == 2, "which `pip install dist/*.whl` names"
     for one in (project.root / "dist").glob("*.whl"):
         with zipfile.ZipFile(one) as file:
             file.extractall(tmp_path / "site")

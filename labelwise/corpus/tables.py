@@ -58,6 +58,7 @@ ROWS = pa.schema(
         "superseded": _labels,  # those for which another row of the same person counts,
         "superseded_by": pa.list_(pa.int32()),  # which is this one; null where several count
         "version": _labels,  # those for which it is its annotator's latest work, if others annotated the text, too
+        "review": pa.bool_(),  # it decides between several annotators
         "out_of_order": pa.bool_(),  # the latest by time, though another file is declared as a later export
     }
 )

@@ -20,6 +20,7 @@ DATASETS = "datasets.yml"  # the declarations of a folder
 DOCUMENT = "doc"  # the key of `meta` that names the document that a text is
 PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
 UNCOVERED = "_labelwise_uncovered"  # the key of the labels that a text isn't complete for
+REVIEW = "_labelwise_review"  # the key that marks a task whose answer decides between several annotators
 REJECTED = "_labelwise_rejected"  # the key of the spans that annotators rejected
 VERDICTS = "verdicts"  # names the file of verdicts on single spans
 
@@ -66,6 +67,19 @@ def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
             text = token.text[first - token.idx : last - token.idx]
             tokens.append({"text": text, "start": first, "end": last, "id": len(tokens), "ws": space})
     return tokens
+
+
+def place_in_tokens(spans: Iterable[dict[str, Any]], tokens: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add to spans the numbers of their first and last tokens, as Prodigy has them; not to one off their boundaries."""
+    tokens = [*tokens]
+    first = {token["start"]: token["id"] for token in tokens}
+    last = {token["end"]: token["id"] for token in tokens}
+    return [
+        {**span, "token_start": first[span["start"]], "token_end": last[span["end"]]}
+        if span["start"] in first and span["end"] in last
+        else span
+        for span in spans
+    ]
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:

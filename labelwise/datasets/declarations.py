@@ -152,13 +152,13 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
         matches = [Path(match) for match in glob(str(path), recursive=True) if not Path(match).is_dir()]
         matches.sort(key=natural_order)
     if not matches:
-        raise InputError(f"{where}: no file matches {path}; correct its path, or put a file there")
+        raise InputError(f"{where}: no file matches {path}; correct its path, put a file there, or delete the entry")
     for match in matches:
         if not match.exists():
             real = os.path.realpath(match)
             raise InputError(
-                f"{where}: there is no file {real}; correct its path, or put the file there (`dvc pull`, if DVC tracks "
-                "it)"
+                f"{where}: there is no file {real}; correct its path, put the file there (`dvc pull`, if DVC tracks "
+                "it), or delete the entry"
             )
         open_file(match).close()
     return matches

@@ -53,8 +53,9 @@ def declare(folder: Path) -> list[Undeclared]:
     print_table([f"Added to {folder / DATASETS}", "labels", "texts", *splits], rows)
     if new:
         msg.warn(
-            f"Check the {counted(len(new), 'data set')} added to {folder / DATASETS}",
-            "The entries list the labels that occur: add labels that annotators saw but never used",
+            f"Check the {counted(len(new), 'data set') if len(new) > 1 else 'data set'} added to {folder / DATASETS}",
+            "The entries list the labels that occur: add labels that annotators saw but never used"
+            + ("; a `split` is what the file is named after" if splits else ""),
         )
     return [one for one in found if one.problem]
 
@@ -88,7 +89,8 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     new = [one.entry for one in found if not one.problem]
     if not new:
         return found
-    content += ("" if content[-1:] in ("", "\n") else "\n") + COMMENT + write_entries(new)
+    content += "" if content[-1:] in ("", "\n") else "\n"
+    content += ("" if COMMENT in content else COMMENT) + write_entries(new)
     try:
         fits = decode_entries(content.encode(), file) == [*entries, *new]
     except InputError:

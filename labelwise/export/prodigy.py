@@ -18,6 +18,7 @@ from labelwise.corpus.tasks import (
     VERDICTS,
     file_names,
     make_task,
+    place_in_tokens,
     task_tokens,
 )
 from labelwise.datasets.entries import Entry, write_entries
@@ -115,16 +116,9 @@ def encode_task(doc: ExportDoc, marked: Sequence[SpanKey], tokenize: Callable[[s
     more (Any): further keys, or other values.
     """
     scores = dict(zip(doc.spans, doc.scores, strict=False))
-    plain = [{"start": start, "end": end, "label": name} for start, end, name in marked]
+    plain: list[dict[str, Any]] = [{"start": start, "end": end, "label": name} for start, end, name in marked]
     tokens = task_tokens(tokenize(doc.text), [edge for start, end, _ in marked for edge in (start, end)])
-    first = {token["start"]: token["id"] for token in tokens}
-    last = {token["end"]: token["id"] for token in tokens}
-    spans: list[dict[str, Any]] = [
-        {**span, "token_start": first[span["start"]], "token_end": last[span["end"]]}
-        if span["start"] in first and span["end"] in last
-        else span
-        for span in plain
-    ]
+    spans = place_in_tokens(plain, tokens)
     if scores:
         spans = [{**span, "score": scores[key]} for span, key in zip(spans, marked, strict=True)]
     meta = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}

@@ -10,6 +10,9 @@ A line of disagreements.jsonl:
 
     {"text": …, "spans": [{"start": 4, "end": 8, "label": "Amount", "annotators": ["ann"]}, …], …
      "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
+
+Both have Prodigy's tokens, and keys that a merge reads when answers come back. An answer to a disagreement is a review,
+of its label alone. A task with a lost span doesn't have all spans of a label, so an answer to it covers no label.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,14 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from spacy.vocab import Vocab
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.agreement import Version, find_versions
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.lost_spans import LostSpan, find_lost
-from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.manifest import is_corpus, read_manifest
 from labelwise.corpus.tables import Group
-from labelwise.corpus.tasks import task_hashes
+from labelwise.corpus.tasks import PREDICTED, REVIEW, UNCOVERED, place_in_tokens, task_hashes, task_tokens
 from labelwise.corpus.texts import read_groups_with_docs
 
 LOST, DISAGREEMENTS = "lost_spans.jsonl", "disagreements.jsonl"
@@ -48,6 +52,7 @@ def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Col
     """
     if not is_corpus(corpus):
         raise InputError(f"{corpus}: not a merged corpus, so no span has lost there; leave out --lost, --disagreements")
+    labels = read_manifest(corpus).labels
     tasks, without_text = dict.fromkeys(files, 0), set[str]()
     for name in files:
         (folder / name).touch()
@@ -59,33 +64,35 @@ def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Col
         for key, doc in docs:
             for name, texts in found.items():
                 if key in texts and split_of[key] in splits:
-                    lines = [*texts[key](doc)]
+                    lines = [*texts[key](doc, labels)]
                     tasks[name] += len(lines)
                     with (folder / name).open("ab") as file:
                         file.writelines(lines)
     return Reviewed(tasks, len(without_text))
 
 
-Tasks = Callable[[StoredDoc], Iterator[bytes]]  # makes the tasks of a text, given that
+Tasks = Callable[[StoredDoc, Sequence[str]], Iterator[bytes]]  # makes the tasks of a text, given the corpus's labels
 
 
 def _find_lost(group: Group) -> Iterator[tuple[str, Tasks]]:
     """Yield the keys of texts in which spans lost."""
     for key, lost in groupby(find_lost(group), attrgetter("text")):
         spans = [*lost]
-        yield key, lambda doc, spans=spans: lost_span_tasks(doc, spans)  # type: ignore[misc]
+        yield key, lambda doc, labels, spans=spans: lost_span_tasks(doc, labels, spans)  # type: ignore[misc]
 
 
 def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts that people marked differently."""
+    """Yield the keys of texts that people marked differently, and that no review has settled."""
+    reviews = group.rows.filter(group.rows["review"]).select(["text", "covered"]).to_pylist()
+    settled = {(one["text"], label) for one in reviews for label in one["covered"]}
     for key, labels in find_versions(group):
         differing = {
             label: versions
             for label, versions in labels.items()
-            if any(one.marked != versions[0].marked for one in versions)
+            if (key, label) not in settled and any(one.marked != versions[0].marked for one in versions)
         }
         if differing:
-            yield key, lambda doc, differing=differing: disagreement_tasks(doc, differing)  # type: ignore[misc]
+            yield key, lambda doc, labels, differing=differing: disagreement_tasks(doc, labels, differing)  # type: ignore[misc]
 
 
 FINDERS: Mapping[str, Callable[[Group], Iterator[tuple[str, Tasks]]]] = {
@@ -94,7 +101,7 @@ FINDERS: Mapping[str, Callable[[Group], Iterator[tuple[str, Tasks]]]] = {
 }
 
 
-def lost_span_tasks(doc: StoredDoc, lost: Iterable[LostSpan]) -> Iterator[bytes]:
+def lost_span_tasks(doc: StoredDoc, labels: Sequence[str], lost: Iterable[LostSpan]) -> Iterator[bytes]:
     """Yield a line of JSON for each span that lost, with its winner."""
     for one in lost:
         asserted = [span for span in (one.lost, one.kept) if span]
@@ -110,10 +117,13 @@ def lost_span_tasks(doc: StoredDoc, lost: Iterable[LostSpan]) -> Iterator[bytes]
             for span in asserted
         ]
         places = [place for span in asserted for place in span.places]
-        yield review_task(doc, spans, {"reason": one.reason, "learnt": one.learnt}, places)
+        keys = {UNCOVERED: dict.fromkeys(labels, "none")}
+        yield review_task(doc, spans, {"reason": one.reason, "learnt": one.learnt}, places, keys)
 
 
-def disagreement_tasks(doc: StoredDoc, versions: Mapping[str, Sequence[Version]]) -> Iterator[bytes]:
+def disagreement_tasks(
+    doc: StoredDoc, labels: Sequence[str], versions: Mapping[str, Sequence[Version]]
+) -> Iterator[bytes]:
     """Yield a line of JSON for each label that several people marked differently."""
     for label, group in versions.items():
         marked = sorted({offsets for version in group for offsets in version.marked})
@@ -123,17 +133,25 @@ def disagreement_tasks(doc: StoredDoc, versions: Mapping[str, Sequence[Version]]
             for start, end in marked
         ]
         who = ", ".join(version.who for version in group)
-        yield review_task(doc, spans, {"label": label, "annotators": who}, [version.place for version in group])
+        keys = {REVIEW: True, UNCOVERED: {other: "none" for other in labels if other != label}}
+        yield review_task(doc, spans, {"label": label, "annotators": who}, [version.place for version in group], keys)
 
 
 def review_task(
-    doc: StoredDoc, spans: list[dict[str, Any]], meta: Mapping[str, str | bool], places: Iterable[str]
+    doc: StoredDoc,
+    spans: list[dict[str, Any]],
+    meta: Mapping[str, str | bool],
+    places: Iterable[str],
+    keys: Mapping[str, Any],
 ) -> bytes:
-    """Make a line of JSON, a task that Prodigy can show.
+    """Make a line of JSON, a task that Prodigy can show, which no merge reads before somebody has saved it.
 
     places (Iterable[str]): files and lines, which become `meta.from`; an empty value isn't written.
+    keys (Mapping): what the merge has to know of an answer.
     """
     text, name = doc.text, doc.annotation.doc
-    more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))))
+    tokens = task_tokens(doc.to_doc(Vocab()), [span[edge] for span in spans for edge in ("start", "end")])
+    more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))), (PREDICTED, "yes"))
     meta = {key: value for key, value in (*meta.items(), *more) if value}
-    return msgspec.json.encode({"text": text, **task_hashes(text, spans), "spans": spans, "meta": meta}) + b"\n"
+    task = {"text": text, **task_hashes(text, spans), "tokens": tokens, "spans": place_in_tokens(spans, tokens)}
+    return msgspec.json.encode(task | {"meta": meta} | keys) + b"\n"

@@ -7,6 +7,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from heapq import merge
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -21,6 +22,7 @@ from labelwise.base.text import SpanKey, text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_manifest
 from labelwise.corpus.tasks import DATASETS
+from labelwise.corpus.texts import key_of
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import all_labels, load_datasets
@@ -181,14 +183,15 @@ def open_source(path: Path, splits: Sequence[str], settings: Settings | None = N
 def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[ExportDoc]:
     """Yield the texts of a merged corpus with all accepted and all rejected spans.
 
+    They come in the order of their keys, so that the first ones are a random sample of all splits.
+
     RAISES (InputError): it isn't a merged corpus.
     """
-    for split in splits:
-        for partition in partitions_of(corpus, split):
-            for stored in read_stored_docs(partition):
-                merged = stored.annotation
-                spans, rejected = sorted(merged.accepted), sorted(merged.rejected)
-                yield ExportDoc(stored.text, merged.doc, spans, unknown={**merged.uncovered}, rejected=rejected)
+    of_splits = (chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split))) for split in splits)
+    for stored in merge(*of_splits, key=key_of):
+        merged = stored.annotation
+        spans, rejected = sorted(merged.accepted), sorted(merged.rejected)
+        yield ExportDoc(stored.text, merged.doc, spans, unknown={**merged.uncovered}, rejected=rejected)
 
 
 def from_prediction(doc: PredictedDoc) -> ExportDoc:

@@ -98,7 +98,7 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
     if problem.reason in SPAN_REASONS:
         account.spans.append((None, None, None, *place, *[None] * 6, *why, False, False))
     else:
-        account.rows.append((None, None, *place, *NOBODY, kind, None, *why, [], [], [], [], False))
+        account.rows.append((None, None, *place, *NOBODY, kind, None, *why, [], [], [], [], False, False))
 
 
 def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
@@ -110,7 +110,7 @@ def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row
     decision = judged.decision
     place = (decision.dataset, judged.row.file, judged.row.line)
     why = (judged.reason, judged.detail or None, None)
-    account.rows.append((text, row, *place, *NOBODY, "decision", decision.verdict, *why, [], [], [], [], False))
+    account.rows.append((text, row, *place, *NOBODY, "decision", decision.verdict, *why, [], [], [], [], False, False))
 
 
 def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
@@ -139,8 +139,8 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
         versions = merged.versions.get(answer.number, [])
         labels = (list(row.covered), list(row.superseded), list(row.superseded.values()), versions)
         why = (row.reason, None, row.winner)
-        out_of_order = answer.number in merged.out_of_order
-        account.rows.append((key, answer.number, *place, *who, answer.kind, task.answer, *why, *labels, out_of_order))
+        flags = (task.review, answer.number in merged.out_of_order)
+        account.rows.append((key, answer.number, *place, *who, answer.kind, task.answer, *why, *labels, *flags))
         shown = "" if row.reason == Reason.IGNORED else merged.text
         for position, span in enumerate(task.all_spans):
             ref = (answer.number, position)

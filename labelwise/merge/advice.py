@@ -19,6 +19,8 @@ from labelwise.corpus.warnings import NAMED, ScoreWarning, warnings_about_merge,
 from labelwise.datasets.declarations import read_all_entries
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 
+MANY_SPANS = 10  # from which chance is no explanation
+RENAMED = 0.8  # the share of a label's spans from which another label with the same spans seems to be its new name
 MANY = 0.1  # the share of a data set's rows from which unused ones are worth a warning
 
 
@@ -84,6 +86,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
                 f"{less!r} and {more!r} may be one label: their names are nearly equal.",
                 f"If they are, add `{entry}` to the entries in datasets.yml that have {less!r}.",
             )
+    yield from _one_label(ledger)
     tokenizer = load_tokenizer(settings).nlp
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(tokenizer):
         yield ScoreWarning(
@@ -110,6 +113,27 @@ def warnings_about_files(ledger: Ledger, declarations: Sequence[Path], out: Path
                 "have an answer to a text, only the last one counts.",
                 "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
             )
+
+
+def _one_label(ledger: Ledger) -> Iterator[ScoreWarning]:
+    """Warn of two labels that seem to be one, since annotators renamed it: by their spans, or by `rename` itself."""
+    for label, of in ledger.lost_spans.get(Reason.SAME_SPAN, {}).items():
+        for by, n in of.items():
+            if n >= MANY_SPANS and n >= RENAMED * min(ledger.labels[one]["gold"] for one in (label, by)):
+                entry = encode_yaml({"rename": {label: by}}).strip()
+                yield ScoreWarning(
+                    f"{n:,} of {counted(ledger.labels[label]['gold'], 'span')} of {label!r} are spans of {by!r}, too.",
+                    f"If it is another name of that label, add `{entry}` to the entries in datasets.yml that have it.",
+                )
+    for name, renames in ledger.renamed.items():
+        targets = {new for to in renames.values() for new in to}
+        for old, to in renames.items():
+            if old in ledger.labels and old not in targets:
+                entry = encode_yaml({"rename": {old: min(to)}}).strip()
+                yield ScoreWarning(
+                    f"Data set {name!r} renames {old!r} to {min(to)!r}, but another one still declares {old!r}.",
+                    f"If that is the same label, add `{entry}` to its entry in datasets.yml, too.",
+                )
 
 
 def _simplified(label: str) -> str:

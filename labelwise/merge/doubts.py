@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
+from labelwise.base.settings import encode_yaml
 from labelwise.base.text import counted, name_counts
 from labelwise.corpus import queries
 from labelwise.corpus.ledger import Doubt
@@ -175,8 +176,17 @@ def earlier_export(case: Case) -> Iterator[Doubt]:
             yield case.doubt(what, f"If {other!r} is a newer export of it, leave it out: {case.add}", "skip: true")
 
 
+def unnamed_answers(case: Case) -> Iterator[Doubt]:
+    """Doubt that answers without a name are another person's than those with one, about the same texts."""
+    for name, texts in sorted(case.figures.unnamed.items()):
+        if texts >= MANY:
+            what = f"{counted(texts, 'text')} have an answer of {name!r} and one that names nobody: two people's"
+            line = encode_yaml({"annotator": name}).strip()[1:-1]
+            yield case.doubt(what, f"If {name!r} gave both, {case.add}", line)
+
+
 STOPPING = (unusable_rows, unusable_spans, tags_without_labels, label_after_label)
-WARNING = (off_tokens, superseded_rows, earlier_export)
+WARNING = (off_tokens, superseded_rows, earlier_export, unnamed_answers)
 
 
 def _losses(case: Case) -> tuple[Counter[str], Counter[str], list[Reason]]:

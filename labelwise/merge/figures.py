@@ -29,6 +29,7 @@ class Figures:
     passes (Counter): superseded "rows" with accepted spans; of these, the "disjoint" ones, which share no label with
         the row that counts, and those that are ALONE with spans of some labels, and these "spans".
     copies (Counter): rows that repeat an answer, by the data set of that.
+    unnamed (Counter): texts with an answer that names nobody and one of a named annotator, by that name.
     samples (dict): the first rows of the tables, by outcome.
     """
 
@@ -37,6 +38,7 @@ class Figures:
     replaced: Counter[str] = field(default_factory=Counter)
     passes: Counter[str] = field(default_factory=Counter)
     copies: Counter[str] = field(default_factory=Counter)
+    unnamed: Counter[str] = field(default_factory=Counter)
     samples: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def labels(self, *reasons: str) -> Counter[str]:
@@ -69,6 +71,7 @@ def read_figures(corpus: Path) -> Mapping[str, Figures]:
         _sample(found, group, rows, ROW_PROBLEMS)
         _sample(found, group, spans, UNUSED)
         _compare_passes(found, group)
+        _find_unnamed(found, group)
     return found
 
 
@@ -79,6 +82,17 @@ def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons
         if len(kept) < SAMPLE:
             chosen = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["reason"], reason)))
             kept += _with_split(group, chosen.slice(0, SAMPLE - len(kept)))
+
+
+def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
+    """Count the texts for which a data set has answers with and without a name, each as another annotator's."""
+    rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
+    people: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
+    for text, dataset, who in zip(*(rows[name].to_pylist() for name in ("text", "dataset", "who")), strict=True):
+        people[text, dataset].add(who)
+    for (_, dataset), names in people.items():
+        if None in names:
+            found[dataset].unnamed.update(name for name in names if name)
 
 
 def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:

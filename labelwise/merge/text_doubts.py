@@ -1,4 +1,4 @@
-"""Doubts about texts, from a sample of them: language, tokens, parts of others, and others but for one character.
+"""Doubts about texts, from a sample of them: language, tokens, parts of others, and others but for one typing error.
 
 The first texts of each split by key are a random sample, as keys are digests.
 """
@@ -136,7 +136,11 @@ def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
         for one in sample:
             text = one.text.strip()
             for name in parts.intersection(one.datasets):
-                found = [n for n in begins.get((*text.split()[:BEGIN],), ()) if text in documents[n]]
+                found = [
+                    n
+                    for n in begins.get((*text.split()[:BEGIN],), ())
+                    if text in documents[n] and text != documents[n].strip()
+                ]
                 inside[name] += bool(found)
                 of.setdefault(name, set()).update(found[:1])
         for name, n in sorted(inside.items()):
@@ -150,7 +154,7 @@ def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
 
 
 def corrected_texts(sample: Sequence[Sampled]) -> Iterator[Doubt]:
-    """Yield the pairs of data sets with texts that differ by one character, as if it was corrected in one of them.
+    """Yield the pairs of data sets with texts that differ by one typing error, as if it was corrected in one of them.
 
     A digit may differ, as in the steps of a protocol; and so may two texts of one data set.
     """
@@ -165,15 +169,15 @@ def corrected_texts(sample: Sequence[Sampled]) -> Iterator[Doubt]:
             found.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
     for (name, second), pairs in sorted(found.items()):
         yield Doubt(
-            f"{counted(len(pairs), 'text')} of {name!r} and of {second!r} differ by one character, so no answer to one "
-            "counts for the other.",
+            f"{counted(len(pairs), 'text')} of {name!r} and of {second!r} differ by one character, or by two that are "
+            "swapped, so no answer to one counts for the other.",
             "If a text was corrected, correct it in all data sets.",
             sample=sorted(pairs)[:LISTED],
         )
 
 
 def nearly_equal(texts: Sequence[Sampled]) -> Iterator[tuple[Sampled, Sampled]]:
-    """Yield the pairs of texts that differ by one character: one half of both is equal."""
+    """Yield the pairs of texts that differ by one character, or by two neighbours: one half of both is equal."""
     halves: dict[tuple[bool, int, int], list[int]] = {}
     for number, (text, *_) in enumerate(texts):
         for length in (len(text), len(text) - 1):  # of the shorter one
@@ -181,8 +185,10 @@ def nearly_equal(texts: Sequence[Sampled]) -> Iterator[tuple[Sampled, Sampled]]:
             halves.setdefault((False, length, hash(text[length // 2 - length :])), []).append(number)
     pairs = {pair for same in halves.values() for pair in combinations(same[:ALIKE], 2)}
     for first, second in sorted(pairs):
-        start, end, other_end = _difference(texts[first].text, texts[second].text)
-        if max(end, other_end) - start == 1:
+        one, other = texts[first].text, texts[second].text
+        start, end, other_end = _difference(one, other)
+        swapped = end - start == 2 and one[start:end] == other[start:other_end][::-1]
+        if max(end, other_end) - start == 1 or swapped:
             yield texts[first], texts[second]
 
 

@@ -22,7 +22,7 @@ import msgspec
 from labelwise.annotations import Found, Kind, Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, State
-from labelwise.corpus.tasks import UNCOVERED
+from labelwise.corpus.tasks import REVIEW, UNCOVERED
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.json_text import why_not_json
 
@@ -45,6 +45,7 @@ class ProdigyRow(msgspec.Struct, gc=False):
     spans (list[RawSpan] | None): None, as an empty list, means that nothing was marked.
     no_missing (Any): old versions' switch for "unmarked tokens are outside any entity".
     uncovered (dict | None): the labels that it isn't complete for, a key of our own exports.
+    review (Any): whether it decides between several annotators, another key of ours; so does the interface `review`.
     """
 
     text: str | None = None
@@ -59,6 +60,7 @@ class ProdigyRow(msgspec.Struct, gc=False):
     no_missing: Any = None
     meta: Any = None
     uncovered: dict[str, State] | None = msgspec.field(default=None, name=UNCOVERED)
+    review: Any = msgspec.field(default=None, name=REVIEW)
 
 
 _decode = msgspec.json.Decoder(ProdigyRow).decode
@@ -88,7 +90,7 @@ def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
         kind=kind_of(row),
         who=(row.annotator_id, row.session_id),
         when=row.timestamp,
-        review=row.view_id == "review",
+        review=row.view_id == "review" or row.review is True,
         meta=row.meta,
         uncovered=row.uncovered,
         offsets=offsets,
@@ -130,7 +132,8 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
             )
         if dataset not in (names := _names(connection, "select name from dataset order by name")):
             listed = ", ".join(map(repr, names)) or "none"
-            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; correct its `name`")
+            remedy = "correct its `name`, or delete the entry"
+            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; {remedy}")
         for number, content in connection.execute(ROWS, {"name": dataset}):
             if isinstance(number, int) and 0 <= number <= MOST:
                 yield parse_prodigy(number, content if isinstance(content, bytes) else b"", offsets)

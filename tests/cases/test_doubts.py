@@ -200,6 +200,33 @@ def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
     assert "Of 60 texts of 'places', 60 are parts of 15 texts of 'persons'" in printed
 
 
+def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
+    """A few long texts, answered again in a data set of their own, are longer on average than those of the first."""
+    made = sentences()
+    documents = [" ".join(one.text for one in made[start : start + 4]) for start in range(0, N, 4)]
+    rows = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
+    short = [{"text": one.text[::-1], "spans": []} for one in made]
+    files = {"prodigy/all.jsonl": jsonl([*rows, *short]), "prodigy/again.jsonl": jsonl(rows)}
+    assert "parts of" not in said(merge_folder(tmp_path, files))
+
+
+@pytest.mark.parametrize("texts", [9, 10])
+def test_answers_of_one_person_with_and_without_a_name_are_asked_about(tmp_path: Path, texts: int) -> None:
+    """An old export has no names, so a span that a newer one lacks would stay gold: half of two people marked it."""
+    made = sentences()
+    old = jsonl({"text": one.text, "spans": one.objects()[:1]} for one in made)
+    new = jsonl({"text": one.text, "spans": [], "_annotator_id": "person-ann"} for one in made[:texts])
+    entry = "- name: person\n  path: [old.jsonl, new.jsonl]\n  labels: [PER]\n"
+    files = {"prodigy/old.jsonl": old, "prodigy/new.jsonl": new, "prodigy/datasets.yml": entry}
+    before = merge_folder(tmp_path, files)
+    asked = "Data set 'person': 10 texts have an answer of 'ann' and one that names nobody: two people's"
+    assert (asked in said(before), before.entities) == (texts == 10, {"PER": N})
+    if texts == 10:
+        assert "    annotator: ann\n" in before.printed
+        after = merge_folder(tmp_path, {"prodigy/datasets.yml": entry + "  annotator: ann\n"})
+        assert ("names nobody" in after.printed, after.entities) == (False, {"PER": N - 10})
+
+
 @pytest.mark.parametrize(("lang", "named"), [("en", "lang: de"), ("de", "✔"), ("xx", "✔")])
 def test_another_language_is_named(tmp_path: Path, lang: str, named: str) -> None:
     words = "Die Frau ist mit dem Zug in die Stadt gefahren und hat dort auch die alten Freunde von {} gesehen ."

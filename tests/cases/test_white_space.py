@@ -40,10 +40,12 @@ def test_two_exports_of_the_same_texts_are_joined(tmp_path, way):
     [
         (lambda text: text.replace("wrote", "wrotte"), "wrot[]e from"),
         (lambda text: text.replace("moved", "mowed"), "mo[v]ed to"),
+        (lambda text: text.replace("wrote", "worte"), "w[ro]te from"),
+        (lambda text: text.replace("wrote", "wirte"), None),
         (lambda text: text[:-2], None),
         (lambda text: text.replace("19", "18", 1), None),
     ],
-    ids=["inserted", "replaced", "two at the end", "a digit"],
+    ids=["inserted", "replaced", "swapped", "two replaced", "two at the end", "a digit"],
 )
 def test_texts_that_were_corrected_in_one_data_set_are_told_of(tmp_path, correct, shown):
     rows = [{"text": one.text, "spans": one.objects()[:1], "answer": "accept"} for one in sentences()]

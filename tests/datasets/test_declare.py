@@ -157,6 +157,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     given = [folder, tmp_path / "corpus", "--workers", 1]
     printed = " ".join(call(merge_cli, *given).split())
     assert re.search(r"Check the 4 data sets added to \S+datasets\.yml The entries list the labels that occur", printed)
+    assert "a `split` is what the file is named after" in printed
     rows = "drug DRUG 1 auto person NAME, PERSON 2 auto person_eval PERSON 1 test places.dev PLACE 1 dev ⚠"
     assert rows in printed, "texts and splits, too"
     assert declared(folder) == [
@@ -202,3 +203,14 @@ def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
     }
     assert patterns_in(tmp_path / "prodigy") == ["prodigy/export/*/*/*.tsv"]
     assert patterns_in(tmp_path / "prodigy/export/annotation/a.txt") == ["a.txt/*.tsv"]
+
+
+def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
+    write_jsonl(tmp_path / "person.jsonl", [marked("Ann is here", "PERSON")])
+    declare_folder(tmp_path)
+    write_jsonl(tmp_path / "place.jsonl", [marked("Rom", "PLACE")])
+    printed = " ".join(call(merge_cli, tmp_path, tmp_path / "corpus", "--workers", 1).split())
+    assert "Check the data set added to" in printed
+    assert "is named after" not in printed
+    assert [one["name"] for one in declared(tmp_path)] == ["person", "place"]
+    assert (tmp_path / "datasets.yml").read_text(encoding="utf8").count("# Found in this folder") == 1

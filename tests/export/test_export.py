@@ -12,6 +12,7 @@ import yaml
 from labelwise.annotations import Task
 from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
+from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.datasets.convert_brat import convert_brat
@@ -297,3 +298,13 @@ def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp
             export(folder, tmp_path / "out", "brat")
     with pytest.raises(InputError, match="there is no split 'tests'"):
         export(demo_corpus, tmp_path / "out", "brat", ["tests"])
+
+
+def test_the_texts_of_a_corpus_are_in_random_order_whatever_their_splits(demo_corpus, tmp_path):
+    """So that the first texts that are annotated for a new label are in all splits."""
+    export(demo_corpus, tmp_path / "out", "texts")
+    texts = [row["text"] for row in read_jsonl(tmp_path / "out/texts.jsonl")]
+    splits = {doc.text: split for split in SPLITS for doc in read_corpus(demo_corpus, [split])}
+    assert {splits[text] for text in texts[: len(texts) // 2]} == {*SPLITS}
+    assert sorted(texts) == sorted(splits)
+    assert texts == sorted(texts, key=text_key), "keys are digests"

@@ -34,6 +34,10 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
     nested = tasks[TEXT, "nested"]
     lost = {"start": 6, "end": 8, "label": "Volume", "claim": "accept", "datasets": ["volume"], "lost": True}
     kept = {"start": 4, "end": 8, "label": "Device", "claim": "accept", "datasets": ["copy", "device"], "lost": False}
+    tokens = nested.pop("tokens")
+    assert [(one["id"], one["text"]) for one in tokens] == [(0, "Add"), (1, "5"), (2, "mL"), (3, "now")]
+    for span, first in zip(nested["spans"], (2, 1), strict=True):
+        assert (span.pop("token_start"), span.pop("token_end")) == (first, 2)
     assert nested == {
         "text": TEXT,
         "_input_hash": input_hash(TEXT),
@@ -44,11 +48,14 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
             "learnt": True,
             "doc": "p1.txt",
             "from": "volume.jsonl:1, device.jsonl:2, copy.jsonl:1",
+            "predicted": "yes",
         },
+        "_labelwise_uncovered": {"Device": "none", "Volume": "none", "Cat": "none"},
     }
     cut = tasks[TEXT, "no token boundary"]
     assert [one["lost"] for one in cut["spans"]] == [True]
-    assert cut["meta"] == {"reason": "no token boundary", "doc": "p1.txt", "from": "volume.jsonl:1"}
+    assert [one["text"] for one in cut["tokens"]] == ["Add", "5", "mL", "no", "w"], "or Prodigy would refuse the span"
+    assert cut["meta"] == {"reason": "no token boundary", "doc": "p1.txt", "from": "volume.jsonl:1", "predicted": "yes"}
 
 
 def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_path):
@@ -61,8 +68,56 @@ def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_pat
         (0, "Cat", ["bob"]),
         (4, "Cat", ["ann"]),
     ]
-    assert one["meta"] == {"label": "Cat", "annotators": "ann, bob", "from": "two.jsonl:1, two.jsonl:2"}
-    assert one["_task_hash"] == task_hash(one["_input_hash"], one["spans"])
+    places = "two.jsonl:1, two.jsonl:2"
+    assert one["meta"] == {"label": "Cat", "annotators": "ann, bob", "from": places, "predicted": "yes"}
+    shown = [{key: value for key, value in span.items() if "token" not in key} for span in one["spans"]]
+    assert one["_task_hash"] == task_hash(one["_input_hash"], shown)
+
+
+def answered(path, kept, **more):
+    """A file's tasks as Prodigy saves them, with those of their spans that are kept."""
+    saved = {"_view_id": "ner_manual", "answer": "accept", "_timestamp": 9, **more}
+    return [one | saved | {"spans": [span for span in one["spans"] if kept(span)]} for one in read_jsonl(path)]
+
+
+def entities(merged):
+    return {text: [str(span) for span in doc.ents] for text, (_, doc) in merged.docs().items()}
+
+
+def test_an_answer_to_a_disagreement_decides_alone_about_its_label(merged, tmp_path):
+    """Bob marked two cats that Ann didn't; she takes both back in one text. Her answer says nothing about Dog."""
+    text = "a cat and a cat and a dog"
+    merged.add("ann", ["Cat", "Dog"], [task(text, (22, 25, "Dog"), **ANN)])
+    merged.add("bob", ["Cat", "Dog"], [task(text, (2, 5, "Cat"), (12, 15, "Cat"), (22, 25, "Dog"), **BOB)])
+    before = merged.run(dev_ratio=0, test_ratio=0)
+    assert entities(merged)[text] == ["cat", "cat", "dog"]
+    export_review(tmp_path / "corpus", tmp_path / "out", disagreements=True)
+    exported = tmp_path / "out/disagreements.jsonl"
+
+    merged.add("settled", ["Cat", "Dog"], read_jsonl(exported))
+    assert merged.run(dev_ratio=0, test_ratio=0).rows["prediction"] == 2, "nobody has answered"
+    assert entities(merged)[text] == ["cat", "cat", "dog"]
+
+    rows = answered(exported, lambda span: span["annotators"] != ["bob"], **ANN)
+    merged.declared.pop()
+    merged.add("settled", ["Cat", "Dog"], rows)
+    after = merged.run(dev_ratio=0, test_ratio=0)
+    assert entities(merged)[text] == ["dog"]
+    assert (after.problems, after.agreement) == (0, before.agreement)
+    assert export_review(tmp_path / "corpus", tmp_path / "out", disagreements=True).tasks == {"disagreements.jsonl": 0}
+
+
+def test_an_answer_to_a_lost_span_takes_no_other_span_away(merged, tmp_path):
+    """A task has one span of two that Ann marked; saved as she would annotate, it isn't her later answer."""
+    merged.run(dev_ratio=0, test_ratio=0)
+    before = {name: [*doc.ents] for name, (_, doc) in merged.docs().items()}
+    export_review(tmp_path / "corpus", tmp_path / "out", lost=True)
+    merged.add("saved", ["Volume", "Device"], answered(tmp_path / "out/lost_spans.jsonl", lambda span: True, **ANN))
+    ledger = merged.run(dev_ratio=0, test_ratio=0)
+    assert {name: [*map(str, doc.ents)] for name, (_, doc) in merged.docs().items()} == {
+        name: [*map(str, spans)] for name, spans in before.items()
+    }
+    assert (ledger.rows["superseded"], ledger.spans["invalid"]) == (0, 3)
 
 
 def test_the_command_writes_both_of_a_split_and_says_what_has_no_text(merged, tmp_path):

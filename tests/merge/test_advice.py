@@ -59,3 +59,27 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     assert "nearly equal to training texts" in text
     assert "1 text without '' in the meta" in text
     assert "left out" not in text
+
+
+def test_a_label_under_two_names_is_told_of(merging: Merging):
+    """By its spans, where both names are on the same texts; and if one entry renames it, and another doesn't."""
+    marked = rows(range(40), marked=range(40))
+    merging.add("new", ["B"], [task(row["text"], (0, 4, "B")) for row in marked[:10]])
+    merging.add("old", ["A"], marked)
+    text = said(merging.run(test_ratio=0, dev_ratio=0))
+    assert "10 of 40 spans of 'A' are spans of 'B', too." in text
+    assert "add `rename: {A: B}` to the entries" in text
+    merging.declared[0] |= {"labels": ["A"], "rename": {"B": "A"}}
+    merging.add("third", ["C"], [task(row["text"], (0, 4, "C")) for row in marked[:9]])
+    text = said(merging.run(test_ratio=0, dev_ratio=0))
+    assert "too." not in text
+    merging.add("forgotten", ["B"], rows(range(50, 60)))
+    text = said(merging.run(test_ratio=0, dev_ratio=0))
+    assert (
+        "Data set 'new' renames 'B' to 'A', but another one still declares 'B'. If that is the same label, add" in text
+    )
+
+
+def test_labels_that_two_entries_swap_arent_one(merging: Merging):
+    merging.add("one", ["A", "B"], [task("text 1", (0, 4, "A"))], rename={"A": "B", "B": "A"})
+    assert "renames" not in said(merging.run())

@@ -62,7 +62,7 @@ def test_a_database_is_read_by_the_name_of_the_data_set_and_a_bad_row_costs_itse
         ),
     }
     assert texts_of(path, "b") == [(1, "one é")]
-    with pytest.raises(InputError, match=r"no data set 'c', but .*'a', 'b'.*; correct its `name`"):
+    with pytest.raises(InputError, match=r"no data set 'c', but .*'a', 'b'.*; correct its `name`, or delete the entry"):
         texts_of(path, "c")
     assert (path.read_bytes(), [*tmp_path.iterdir()]) == (before, [path]), "nothing is written"
 

@@ -162,11 +162,11 @@ def left_out(answer: Answer) -> Reason | None:
 def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:
     """Find the labels for which each answer is its annotator's latest accepted one, if there are several annotators.
 
-    Other annotators' answers don't matter, even if they supersede it.
+    Other annotators' answers don't matter, even if they supersede it; nor does a review, whose author saw the others'.
     """
     given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
     for answer in answers if len(answers) > 1 else ():
-        for label in answer.dataset.labels if answer.task.answer == "accept" else ():
+        for label in answer.dataset.labels if answer.task.answer == "accept" and not answer.task.review else ():
             if label not in answer.task.uncovered:
                 given.setdefault(label, {}).setdefault(answer.who, []).append(answer)
     versions: dict[Number, list[str]] = {}
