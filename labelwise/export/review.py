@@ -153,5 +153,5 @@ def review_task(
     tokens = task_tokens(doc.to_doc(Vocab()), [span[edge] for span in spans for edge in ("start", "end")])
     more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))), (PREDICTED, "yes"))
     meta = {key: value for key, value in (*meta.items(), *more) if value}
-    task = {"text": text, **task_hashes(text, spans), "tokens": tokens, "spans": place_in_tokens(spans, tokens)}
-    return msgspec.json.encode(task | {"meta": meta} | keys) + b"\n"
+    placed = {"tokens": tokens, "spans": place_in_tokens(spans, tokens)}
+    return msgspec.json.encode({"text": text, **task_hashes(text, spans), **placed, "meta": meta, **keys}) + b"\n"
