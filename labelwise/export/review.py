@@ -154,4 +154,4 @@ def review_task(
     more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))), (PREDICTED, "yes"))
     meta = {key: value for key, value in (*meta.items(), *more) if value}
     task = {"text": text, **task_hashes(text, spans), "tokens": tokens, "spans": place_in_tokens(spans, tokens)}
-    return msgspec.json.encode(task | {"meta": meta} | keys) + b"\n"
+    return msgspec.json.encode({**task, "meta": meta, **keys}) + b"\n"
