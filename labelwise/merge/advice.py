@@ -54,9 +54,10 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         )
     if spans := ledger.spans["outvoted"]:
         yield ScoreWarning(
-            f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree.",
-            "To settle these texts in Prodigy, export them with --disagreements; `annotators` in project.yml says how "
-            "many must agree.",
+            f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree, or "
+            "a review decided.",
+            "To settle texts without a review in Prodigy, export them with --disagreements; `annotators` in "
+            "project.yml says how many must agree.",
         )
     if rows := ledger.rows[Reason.SUPERSEDED_DECISION]:
         yield ScoreWarning(

@@ -36,7 +36,7 @@ SPANS: Mapping[Reason, str] = {
     Reason.NESTED: "`overlap: {overlap}` in project.yml",
     Reason.CROSSING: "`overlap: {overlap}` in project.yml",
     Reason.NO_BOUNDARY: "`alignment: {alignment}`, and `infixes` of the section tokenizer, in project.yml",
-    Reason.OUTVOTED: "`annotators: {annotators}` in project.yml",
+    Reason.OUTVOTED: "`annotators: {annotators}` in project.yml, unless a review decided",
     Reason.ACCEPT_REJECT: "`conflicts: {conflicts}` in project.yml, unless somebody decided about the span",
     Reason.REMOVED: "a decision in assets/decisions says so",
     Reason.REJECTED_NO_BOUNDARY: "`infixes` of the section tokenizer in project.yml",

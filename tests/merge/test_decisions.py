@@ -218,6 +218,13 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging, 
     assert +ledger.spans == Counter({"entity": 2, "rejected": 1, "accept/reject": 1, "duplicate": others})
 
 
+def test_a_question_of_policy_without_a_note_is_listed_by_its_words(merging):
+    merging.add("a", ["A"], [task("text 7", [0, 4])])
+    decide(merging, row(POLICY, None, [5, 6], text=key("text 7"), answer=digest([0, 4])))
+    merging.run()
+    assert merging.problems() == [("a", "decisions.jsonl", 1, "policy question: A '7'")]
+
+
 def test_decisions_change_what_they_touch_and_leave_nothing_when_they_go(merging):
     """Merged twice the bytes are equal, without the file they are what they were, and from nothing the same."""
     merging.add("a", ["A"], [task(f"text {number}", [0, 4]) for number in range(100)])

@@ -86,7 +86,7 @@ def flat(text: str) -> str:
             [
                 "    ORG 'Acme Corp Ltd' [0, 13]: outvoted",
                 "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
-                "      decided by `annotators: half` in project.yml",
+                "      decided by `annotators: half` in project.yml, unless a review decided",
                 "    PLACE 'Rome' [49, 53]: undeclared label: PLACE",
                 "      decided by `labels` of 'org' in datasets.yml",
             ],

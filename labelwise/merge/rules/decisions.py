@@ -69,7 +69,8 @@ def judge(
             reason = Reason.DECIDED_AGAIN
         if reason == Reason.POLICY_QUESTION:
             start, end = decision.spans[0]
-            detail = f"{decision.label} {text[start:end]!r}: {decision.note}"
+            note = f": {decision.note}" if decision.note else ""
+            detail = f"{decision.label} {text[start:end]!r}{note}"
         judged.append(DecisionOutcome(row, decision, reason, detail))
         if reason == Reason.CORRECTED:
             for span, by in ((decision.removed, None), (decision.added, found[_chain(decision)])):
