@@ -17,6 +17,7 @@ import yaml
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.tables import SCHEMAS
 from labelwise.corpus.tokenizer import packages_of, read_rules
+from labelwise.datasets.decisions import decode_decisions
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
@@ -132,6 +133,12 @@ def test_git_ignores_data_and_what_the_pages_export_and_predict():
     asked = ["git", "check-ignore", "--no-index", *ignored, *kept]
     assert {*subprocess.check_output(asked, cwd=ROOT, text=True).split()} == ignored
     assert len(folders) > 2
+
+
+def test_the_decision_of_the_page_is_one():
+    (row,) = decode_decisions(block("docs/fix.md", '{"dataset"').encode())
+    assert row.decision
+    assert (row.decision.removed, row.decision.added) == ((12, 24), (12, 18))
 
 
 @pytest.mark.parametrize(("table", "schema"), SCHEMAS.items())

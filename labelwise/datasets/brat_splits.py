@@ -50,7 +50,10 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
         log("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
     if lacking:
         without = " and ".join(lacking)
-        log(f"No folder for {without}: other texts are split by hash, by dev_ratio and test_ratio in project.yml")
+        train = "".join(f", also those of {name}," for name in sorted(found.keys() - kept.keys()))
+        log(
+            f"No folder for {without}: other texts{train} are split by hash, by dev_ratio and test_ratio in project.yml"
+        )
     return {f"{name}/": split for name, split in kept.items()}
 
 

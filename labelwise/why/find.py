@@ -26,7 +26,7 @@ from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.brat_tasks import PROBLEMS
 from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import load_datasets
-from labelwise.sources.brat import BratProblem
+from labelwise.sources.brat import SUFFIXES, BratProblem
 from labelwise.sources.formats import read_items
 from labelwise.sources.normalize import normalize_task
 from labelwise.why.account import Account, Row
@@ -229,9 +229,13 @@ def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
     remedy = "give a path as datasets.yml has it, with a line, a document's name, or words as they are in the text"
     file, line = _split(asked)
     if line is not None and (before := _last_line(corpus, file, line)):
+        brat, table = (
+            "only lines that begin with T are spans",
+            "a sentence of a table is at the line of its first token",
+        )
         return (
-            f"{asked}: {corpus} has no row or span there; the last one before is at line {before}; a sentence of a "
-            "table is at the line of its first token"
+            f"{asked}: {corpus} has no row or span there; the last one before is at line {before}; "
+            f"{brat if file.lower().endswith(SUFFIXES) else table}"
         )
     return f"{asked!r}: not found in {where}; {remedy}; if it is new, run the merge"
 

@@ -174,7 +174,9 @@ UNUSED = (
     "These folders are named after splits, but not used: {}. "
     "Folders of splits stand side by side, at the top or below single folders"
 )
-HASHED = "No folder for {}: other texts are split by hash, by dev_ratio and test_ratio in project.yml"
+HASHED = (
+    "No folder for {}: other texts, also those of train, are split by hash, by dev_ratio and test_ratio in project.yml"
+)
 
 
 @pytest.mark.parametrize(

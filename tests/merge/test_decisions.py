@@ -169,7 +169,8 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     decide(merging, "{oops", "", row(WRONG, None, [17, 21]), row(WRONG, CAT, None))
     assert merging.run().rows == Counter({"merged": 2, "bad JSON": 1, "malformed": 1, "corrected": 1})
     file = "decisions.jsonl"
-    assert problems(merging) == [("", file, 1, "bad JSON"), ("a", file, 3, "malformed")]
+    removed = ("a", "a.jsonl", 1, "removed by a decision")
+    assert problems(merging) == [("", file, 1, "bad JSON"), removed, ("a", file, 3, "malformed")]
     with pytest.raises(InputError, match=r"2 rows or spans can't be used.*decisions\.jsonl, line 1: bad JSON"):
         merging.run(strict=True)
     declared = [merging.root / "tasks" / "datasets.yml"]
@@ -241,7 +242,10 @@ def test_decisions_change_what_they_touch_and_leave_nothing_when_they_go(merging
         "rows.parquet",
         "spans.parquet",
     }
-    assert merging.problems() == [("a", "decisions.jsonl", 2, "policy question: A '7': is\nthis one?")]
+    assert sorted(merging.problems()) == [
+        ("a", "a.jsonl", 8, "removed by a decision: decisions.jsonl:1"),
+        ("a", "decisions.jsonl", 2, "policy question: A '7': is\nthis one?"),
+    ]
     merging.run(docs_per_partition=10)
     assert merging.files() == after
     merging.run("fresh", docs_per_partition=10)

@@ -20,6 +20,7 @@ from labelwise.why.tell import tell
 from scripts.why import why_cli
 from tests.cases.making import merge_folder
 from tests.conftest import Merging, call, task
+from tests.merge import test_decisions as decisions
 
 TEXT = "Acme Corp Ltd sells 60degC ovens to Bob\nSmith in Rome"
 ANN, BOB, CY = ({"_annotator_id": name} for name in ("ann", "bob", "cy"))
@@ -72,6 +73,19 @@ def test_a_row_was_superseded_by_another_one_of_the_same_person(merged):
         "    ORG 'Acme Corp' [0, 9]: in superseded task",
         "    ORG 'Rome' [49, 53]: in superseded task",
     ]
+
+
+def test_a_span_that_a_decision_removed_names_its_line_and_a_question_without_a_note_has_no_colon(merging):
+    big, cat = decisions.BIG, decisions.CAT
+    merging.add("a", ["A"], [decisions.answer(tuple(big), tuple(cat), label="A")])
+    decisions.decide(merging, decisions.row("policy", big, None), decisions.row("gold is wrong", cat, None))
+    merging.run()
+    assert ask(merging, "a.jsonl:1")[2:] == [
+        "    A 'big' [0, 3]: entity",
+        "    A 'cat' [4, 7]: removed by a decision: decisions.jsonl:2",
+        "      a decision in assets/decisions says so",
+    ]
+    assert ask(merging, "--problems")[0] == "a\tdecisions.jsonl:1\tpolicy question: A 'big'"
 
 
 def flat(text: str) -> str:
@@ -170,7 +184,7 @@ def test_the_split_is_that_of_the_data_set_which_declares_it(merged):
 def test_what_brat_has_and_was_not_converted_is_told_with_its_line(tmp_path):
     (tmp_path / "brat/b").mkdir(parents=True)
     (tmp_path / "brat/b/a.txt").write_text("Ann saw Bob")
-    (tmp_path / "brat/b/a.ann").write_text("T1\tA 0 3;8 11\tAnn Bob\nT2\tA 0 3\tAnn\n")
+    (tmp_path / "brat/b/a.ann").write_text("T1\tA 0 3;8 11\tAnn Bob\nT2\tA 0 3\tAnn\nE1\tA:T2\n")
     convert_brat(tmp_path / "brat", tmp_path / "tasks")
     merging = Merging(tmp_path)
     merge_data([tmp_path / "tasks/datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0, test_ratio=0))
@@ -181,6 +195,7 @@ def test_what_brat_has_and_was_not_converted_is_told_with_its_line(tmp_path):
     ]
     own = ["  auto.jsonl:1, data set brat, complete, accept: merged", "    b/a.ann:2, A 'Ann' [0, 3]: entity"]
     assert ask(merging, "b/a.ann:2")[1:] == own
+    assert "at line 2; only lines that begin with T are spans" in flat(" ".join(ask(merging, "b/a.ann:3", status=1)))
     assert ask(merging, "b/a.txt")[1:] == own
     assert DECIDED_BY.keys() <= {"no annotation file", *NOT_CONVERTED}
     assert {*DECIDED_BY.values()} <= {*BratOptions.__struct_fields__}

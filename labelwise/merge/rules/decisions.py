@@ -35,10 +35,12 @@ class Change(NamedTuple):
 
     row (int): the position of the decision among those about the text.
     answer (Answer | None): the answer to which the span is added; None if it is removed.
+    place (str): the file and line of the decision.
     """
 
     row: int
     answer: Answer | None
+    place: str
 
 
 def judge(
@@ -69,13 +71,12 @@ def judge(
             reason = Reason.DECIDED_AGAIN
         if reason == Reason.POLICY_QUESTION:
             start, end = decision.spans[0]
-            note = f": {decision.note}" if decision.note else ""
-            detail = f"{decision.label} {text[start:end]!r}{note}"
+            detail = ": ".join(filter(None, (f"{decision.label} {text[start:end]!r}", decision.note)))
         judged.append(DecisionOutcome(row, decision, reason, detail))
         if reason == Reason.CORRECTED:
             for span, by in ((decision.removed, None), (decision.added, found[_chain(decision)])):
                 if span:
-                    decided[(*trim(text, *span), decision.label)] = Change(number, by)
+                    decided[(*trim(text, *span), decision.label)] = Change(number, by, f"{row.file}:{row.line}")
     return judged, decided
 
 

@@ -52,7 +52,7 @@ def decide(
             accepted.setdefault(key, [Claim(change.answer, (answers + change.row, 0), "accept")])
         elif claims := accepted.pop(key, None):
             if coverage[key[2]] == "complete":
-                lost |= outcomes_of(claims, SpanOutcome(Reason.REMOVED))
+                lost |= outcomes_of(claims, SpanOutcome(Reason.REMOVED, change.place))
             else:
                 rejected[key] = [*rejected.get(key, ()), *claims]
     return accepted, rejected, lost
