@@ -158,8 +158,8 @@ class Oracle:
             )
 
     def compare_versions(self, text: str, able: list[dict]) -> None:
-        """Count agreement: of each annotator the latest accepted answer, every two of them."""
-        tasks = [task for task in able if task["kind"] == "complete" and task["answer"] == "accept"]
+        """Count agreement: of each annotator the latest accepted answer, every two of them, reviews aside."""
+        tasks = [one for one in able if one["kind"] == "complete" and one["answer"] == "accept" and not one["review"]]
         met = set()
         for label in self.labels:
             people = dict.fromkeys(task["who"] for task in tasks if label in task["labels"])
