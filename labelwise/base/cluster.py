@@ -15,6 +15,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import Event, Lock, Thread
@@ -24,6 +25,7 @@ import numpy as np
 
 from labelwise.base.console import msg
 from labelwise.base.device import compute_alone
+from labelwise.base.environment import TOKENIZERS
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_code
 from labelwise.base.jobs import Job, MapJobs, Result, map_in_order
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
 
 PATIENCE = 60  # seconds to wait for the scheduler; workers may come when jobs wait for them
 SILENCE = 5  # seconds without a scheduler or a worker after which a command says that it waits
-PACKAGES = (  # that decide results; the last ones are the tokenizers of languages
+PACKAGES = (  # that decide results
     *("spacy", "thinc", "numpy", "msgspec", "rensa", "tokenizers", "torch", "transformers", "spacy-transformers"),
-    *("sudachipy", "sudachidict-core", "natto-py", "pythainlp", "pyvi", "jieba"),
+    *chain.from_iterable(TOKENIZERS.values()),
 )
 CALL = "__import__('labelwise.base.cluster').base.cluster.do_on_worker(*given)"
 ONE_AT_A_TIME = Lock()  # spaCy isn't thread-safe, and a worker may have several threads

@@ -172,13 +172,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
     table, console = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0), Console()
     for at, name in enumerate(header):
         longest = max(len(str(row[at])) for row in (header, *shown))  # numbers aren't wrapped
-        width = longest if name == whole else min(longest, 9)
-        table.add_column(
-            Text(name), justify="right" if at else "left", overflow="fold", min_width=width, no_wrap=name == whole
-        )
-    console.width = max(
-        console.width, sum((column.min_width or 0) + 1 for column in table.columns) - 1
-    )  # nothing is cut off
+        least = longest if name == whole else min(longest, 9)
+        table.add_column(Text(name), justify="right" if at else "left", overflow="fold", min_width=least)
+    all_columns = sum((column.min_width or 0) + 1 for column in table.columns) - 1
+    console.width = max(console.width, all_columns)  # nothing is cut off
     for row in shown:
         table.add_row(*(Text(_in_line(cell)) for cell in row))
     console.print("", table, sep="\n")

@@ -25,6 +25,14 @@ BEYOND_V3 = "X86_V4 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX512_CLX
 KERNELS = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", DISABLED: BEYOND_V3}
 V3 = {"X86_V3", "AVX2"}  # numpy's name for x86-64-v3; before 2.4, for a part of it
 REMEDY = "set portable = false in the config"
+# Packages that spaCy's tokenizers need, and spaCy doesn't require, by the name of the tokenizer, or of the segmenter.
+TOKENIZERS = {
+    "spacy.ja.JapaneseTokenizer": ("sudachipy", "sudachidict_core"),
+    "spacy.ko.KoreanTokenizer": ("natto-py",),
+    "spacy.th.ThaiTokenizer": ("pythainlp",),
+    "spacy.vi.VietnameseTokenizer": ("pyvi",),
+    "jieba": ("jieba",),
+}
 GPU_ENVIRONMENT = "the environment of `make gpu`, or in an installed project labelwise's extra `gpu`"
 
 

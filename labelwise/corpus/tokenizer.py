@@ -16,20 +16,13 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.util import compile_infix_regex, get_lang_class
 
+from labelwise.base.environment import TOKENIZERS
 from labelwise.base.errors import InputError
 from labelwise.base.settings import read_section
 
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # the units that spaCy's tokenizer caches
 EMOJI_MARKS = (0x20E3, 0xFE0E, 0xFE0F)
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
-# Packages that spaCy's tokenizers need, and spaCy doesn't require, by the name of the tokenizer, or of the segmenter.
-PACKAGES = {
-    "spacy.ja.JapaneseTokenizer": ("sudachipy", "sudachidict_core"),
-    "spacy.ko.KoreanTokenizer": ("natto-py",),
-    "spacy.th.ThaiTokenizer": ("pythainlp",),
-    "spacy.vi.VietnameseTokenizer": ("pyvi",),
-    "jieba": ("jieba",),
-}
 Block = dict[str, str | int | float | bool | None]
 OTHERS = (
     "or, in the section `tokenizer` of project.yml, set `block: {'@tokenizers': spacy.Tokenizer.v1}`, which splits at "
@@ -143,7 +136,7 @@ def packages_of(block: Mapping[str, Any]) -> tuple[str, ...]:
     """
     if block.get("use_pyvi") is False:
         return ()
-    return PACKAGES.get(block["@tokenizers"], ()) + PACKAGES.get(block.get("segmenter", ""), ())
+    return TOKENIZERS.get(block["@tokenizers"], ()) + TOKENIZERS.get(block.get("segmenter", ""), ())
 
 
 def has_rules(nlp: Language) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import open_pool
 from labelwise.corpus.pipeline import bounded_vocab
@@ -36,7 +35,7 @@ def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
         yield None
         return
     with open_pool(1) as pool:
-        pool.submit(use_gpu, -1)
+        pool.submit(len, ())  # starts it
         yield pool
 
 
