@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, progress_texts, run, user_errors
+from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.environment import require_portable
 from labelwise.base.text import counted
 from labelwise.corpus.warnings import warnings_about_untaught
@@ -40,7 +40,7 @@ def evaluate_cli(
             gpu_id=gpu_id,
             workers=workers,
             other_tokens=other_tokens,
-            progress=progress_texts,
+            progress=progress,
         )
     print_scores(found.metrics, str(metrics))
     if said := describe_seen(found.metrics):

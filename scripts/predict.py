@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, print_counts, progress_texts, run, user_errors
+from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.environment import command_line, require_portable
 from labelwise.base.text import counted
-from labelwise.evaluate.predict import predict_texts
+from labelwise.evaluate.predict import Done, predict_texts
 from labelwise.evaluate.predict_files import predict_files
 from labelwise.sources.raw_texts import count_raw_texts
 
@@ -33,7 +33,7 @@ def predict_cli(
         require_portable(model / "config.cfg")
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
         parts = predict(model, inputs, out, workers=workers, gpu_id=gpu_id)
-        for done in progress_texts(parts, count_raw_texts(inputs)):
+        for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems
     print_counts("Texts that can't be used", problems)

@@ -6,13 +6,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from labelwise.base.console import figure, msg, print_table, progress_texts, run, user_errors
+from labelwise.base.console import figure, msg, print_table, progress, run, user_errors
 from labelwise.base.environment import require_portable
 from labelwise.base.files import atomic, digest_folder, remove, sibling
 from labelwise.base.text import counted
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest, read_split
-from labelwise.evaluate.predict import predict_split
+from labelwise.evaluate.predict import Done, predict_split
 from labelwise.train.config import count_train, share_of
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import Recognizer, TrainingConfig
@@ -59,7 +59,7 @@ def train_curve_cli(
                     train_pipeline(share_of(whole, texts[share]), pipeline, file.with_suffix(".tsv"), log=msg.info)
                 digest = digest_folder(pipeline)
                 parts = predict_split(pipeline, digest, corpus / "dev", file, workers=workers)
-                for _ in progress_texts(parts, read_split(corpus / "dev").texts):
+                for _ in progress(parts, "predict", read_split(corpus / "dev").texts, Done.size):
                     pass
             curve = measure_curve(predicted, texts, read_manifest(corpus).labels, digest)
             path.write_bytes(msgspec.json.format(msgspec.json.encode(curve)) + b"\n")

@@ -346,7 +346,12 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("check_labels", [r"\d+ findings in \d+ texts; the report shows them", "bar compare"], {}, {}),
-    ("check_labels", ["Training 2 pipelines", "Pipeline 2 of 2 is trained"], FOLDS | {"seed": 0, "workers": 1}, {}),
+    (
+        "check_labels",
+        ["Training 2 pipelines", "2 of 2 is trained", "bar ask pipeline 2"],
+        FOLDS | {"seed": 0, "workers": 1},
+        {},
+    ),
     ("check_labels", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
     (
         "convert_brat",
@@ -365,7 +370,11 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("decide", ["Rows: 1 new", "has 1 decided case, in 1 row\n", "`weasel run all` merges them"], {}, {}),
     (
         "evaluate",
-        [r"Scores on \d+ texts of \d+ words are in metrics.json; \d.* words per second", "bar texts 5"],
+        [
+            r"Scores on \d+ texts of \d+ words are in metrics.json; \d.* words per second",
+            "bar predict 5",
+            "bar write tables 5",
+        ],
         {},
         {},
     ),
@@ -377,7 +386,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("make_demo", ["brat has data of your own: demo is left empty"], {"unless_brat": "@/brat"}, {}),
     ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
     ("package", ["No license is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
-    ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar texts 2"], {}, {}),
+    ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar predict 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("predict", ["run the command by itself"], {"model": "@/portable"}, {}),
     ("train", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
@@ -386,7 +395,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("train_curve", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
     (
         "train_curve",
-        [r"Training on half of train: \d+ of \d+ texts", r"all +\d+ +0\.\d+", "add isn't known", "bar texts 4"],
+        [r"Training on half of train: \d+ of \d+ texts", r"all +\d+ +0\.\d+", "add isn't known", "bar predict 4"],
         {},
         {},
     ),

@@ -100,27 +100,19 @@ class _TimeLeft(ProgressColumn):
         return Text("" if task.time_remaining is None else f"{describe_seconds(task.time_remaining)} left")
 
 
-def progress_texts(parts: Iterable[Any], total: int) -> Iterator[Any]:
-    """Show a bar with texts and the time left while parts of them are consumed; see `Bar`."""
-    bar = Bar("texts", total)
-    try:
-        for done in parts:
-            yield done
-            bar.advance(done.texts + done.problems.total())
-    finally:
-        bar.hide()
-
-
-def progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterator[Any]:
+def progress(
+    items: Iterable[Any], name: str, total: int | None = None, size: Callable[[Any], int] = lambda item: 1
+) -> Iterator[Any]:
     """Show a bar with the time left while items are consumed; see `Bar`.
 
     total (int | None): the number of items, if they have no len.
+    size (Callable): counts what an item stands for, such as the texts of a part.
     """
     bar = Bar(name, len(items) if total is None and isinstance(items, Sized) else total)
     try:
         for item in items:
             yield item
-            bar.advance()
+            bar.advance(size(item))
     finally:
         bar.hide()
 

@@ -26,7 +26,8 @@ import psutil
 from labelwise.base.errors import InputError
 from labelwise.base.jobs import MapJobs, map_in_order
 
-# Takes what is iterated over, a name for it, and how many items there are, if that isn't their len; yields the items.
+# Yields what is iterated over; takes a name for it, how many items there are, if that isn't their len, and what each
+# stands for.
 Progress = Callable[..., Iterable[Any]]
 MEASURES = ("pss", "uss", "rss")  # of memory, the best first
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
@@ -177,6 +178,6 @@ def trim_heap() -> None:
         TRIM(0)
 
 
-def no_progress(items: Iterable[Any], name: str, total: int | None = None) -> Iterable[Any]:
+def no_progress(items: Iterable[Any], *described: Any) -> Iterable[Any]:
     """Show nothing."""
     return items

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.text import SpanKey, sentence_around, text_key, times
 from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
@@ -178,7 +179,12 @@ def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
     return sorted((one for one in findings if one.score >= LEAST), key=lambda one: -one.score)
 
 
-def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Sequence[str]]) -> None:
+def locate(
+    findings: Iterable[Finding],
+    corpus: Path,
+    declared: Mapping[str, Sequence[str]],
+    progress: Progress = no_progress,
+) -> None:
     """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans.
 
     declared (Mapping): the labels of each data set.
@@ -186,7 +192,7 @@ def locate(findings: Iterable[Finding], corpus: Path, declared: Mapping[str, Seq
     wanted: dict[str, list[Finding]] = {}
     for one in findings:
         wanted.setdefault(one.key, []).append(one)
-    for key, answers in read_answers(corpus, wanted):
+    for key, answers in progress(read_answers(corpus, wanted), "look up answers", len(wanted)):
         for one in wanted[key]:
             for answer in answers:
                 for label in sorted({span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}):

@@ -18,7 +18,7 @@ from spacy.language import Language
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import remove, sibling
-from labelwise.base.parallel import check_workers, open_workers, scheduler_address
+from labelwise.base.parallel import Progress, check_workers, open_workers, scheduler_address
 from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
@@ -48,7 +48,7 @@ class Folds(NamedTuple):
 
 
 def ask_folds(
-    folds: Folds, out: Path, corpus: Path, labels: Sequence[str], tell: Callable[[str], Any]
+    folds: Folds, out: Path, corpus: Path, labels: Sequence[str], tell: Callable[[str], Any], progress: Progress
 ) -> Iterator[CheckedDoc]:
     """Yield the texts of train and dev, with their out-of-fold predictions.
 
@@ -67,7 +67,7 @@ def ask_folds(
         for fold, pipeline in enumerate(trained_ones):
             tell(f"Pipeline {fold + 1} of {folds.number} is trained")
             docs = read_checked(corpus, *LOOKED_AT[: 1 if fold else 2], fold=fold, folds=folds.number)
-            yield from add_predictions(load_pipeline(pipeline), docs, labels)
+            yield from progress(add_predictions(load_pipeline(pipeline), docs, labels), f"ask pipeline {fold + 1}")
     remove(pipelines)
 
 

@@ -58,6 +58,10 @@ class Done(NamedTuple):
     words: int
     problems: Counter[str]
 
+    def size(self) -> int:
+        """Count the texts, used or not."""
+        return self.texts + self.problems.total()
+
 
 @lru_cache(maxsize=1)
 def hold_pipeline(model: Path, digest: str) -> Language:

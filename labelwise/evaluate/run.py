@@ -1,7 +1,6 @@
 """Evaluate a pipeline: predict a split, and score the predictions."""
 
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import msgspec
 from labelwise import __version__
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic_together, digest_listed, list_digests
-from labelwise.base.parallel import check_workers
+from labelwise.base.parallel import Progress, check_workers, no_progress
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
@@ -20,9 +19,6 @@ from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables, write_tables
-
-# Shows progress: passes on what is done, given the number of texts to come.
-Progress = Callable[[Iterable[Done], int], Iterable[Done]]
 
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
 
@@ -50,7 +46,7 @@ def evaluate_pipeline(
     gpu_id: int = -1,
     workers: int = 1,
     other_tokens: bool = False,
-    progress: Progress = lambda done, texts: done,
+    progress: Progress = no_progress,
 ) -> Evaluation:
     """Predict a split, and score the predictions; memory doesn't grow with the number of texts.
 
@@ -78,12 +74,12 @@ def evaluate_pipeline(
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
             start = time.perf_counter()
-            words = sum(done.words for done in progress(partitions, listed.texts))
+            words = sum(done.words for done in progress(partitions, "predict", listed.texts, Done.size))
             seconds = time.perf_counter() - start
             untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
             labels = [label for label in every if label not in untaught]
             written = Tables(*kept)
-            write_tables(file, split, labels, written, seen)
+            write_tables(file, split, labels, written, seen, progress)
             found = measure(written, labels, seen_known=seen is not None)
             found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__

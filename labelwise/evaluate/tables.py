@@ -20,9 +20,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from labelwise.base.errors import InputError
+from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.text import SpanKey, sentence_around
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
-from labelwise.corpus.manifest import find_partitions, partitions_of
+from labelwise.corpus.manifest import find_partitions, partitions_of, read_split
 from labelwise.corpus.seen_texts import has_seen
 from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.evaluate.pairs import SpanPair, pair_spans
@@ -131,7 +132,12 @@ def _open(file: Path) -> parquet.ParquetFile:
 
 
 def write_tables(
-    predictions: Path, split: Path, labels: Sequence[str], tables: Tables, seen: np.ndarray | None = None
+    predictions: Path,
+    split: Path,
+    labels: Sequence[str],
+    tables: Tables,
+    seen: np.ndarray | None = None,
+    progress: Progress = no_progress,
 ) -> None:
     """Write both tables, in one pass over train and two over the split and its predictions.
 
@@ -140,13 +146,15 @@ def write_tables(
     RAISES (InputError): a file isn't what it should be, or they aren't about the same texts.
     """
     forms = SurfaceForms(labels)
-    for stored, doc in _read_both(split, predictions):
+    texts = read_split(split).texts
+    for stored, doc in progress(_read_both(split, predictions), "look up words", texts):
         forms.look_for(stored, [place for place in _places(forms, stored, doc).values() if place])
-    for file in partitions_of(split.resolve().parent, "train"):
+    for file in progress(partitions_of(split.resolve().parent, "train"), "count words"):
         for stored in read_stored_docs(file):
             forms.mark(stored)
             forms.release(stored)
-    docs = ((doc, _in_train(forms, stored, doc)) for stored, doc in _read_both(split, predictions))
+    both = progress(_read_both(split, predictions), "write tables", texts)
+    docs = ((doc, _in_train(forms, stored, doc)) for stored, doc in both)
     write_rows(docs, split.name, labels, tables, seen)
 
 

@@ -86,7 +86,7 @@ def test_the_first_findings_are_what_is_wrong(made, share, request):
 
 
 def test_a_check_says_how_far_it_is(noisy, tmp_path):
-    """In three passes over the texts of train and dev."""
+    """In three passes over the texts of train and dev, and one over those with findings."""
     passes: dict[str, tuple[int, int]] = {}
 
     def progress(items, name, total):
@@ -94,7 +94,9 @@ def test_a_check_says_how_far_it_is(noisy, tmp_path):
         passes[name] = (len(texts), total)
         return texts
 
-    check(noisy / "corpus", tmp_path / "check", progress=progress)
+    found = check(noisy / "corpus", tmp_path / "check", progress=progress).findings
+    texts = len({one.key for one in found})
+    assert passes.pop("look up answers") == (texts, texts)
     assert passes == dict.fromkeys(("count spans", "count words", "compare"), (110, 110))
 
 
