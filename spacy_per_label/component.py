@@ -135,7 +135,8 @@ class PerLabelRecognizer(TrainablePipe):
         """Decode the docs' logits to spans, without changing the docs."""
         docs = list(docs)
         if not any(len(doc) for doc in docs):
-            return [FoundSpans.empty() for _ in docs]
+            none = np.zeros(0, int)
+            return [FoundSpans(none, none, none, np.zeros(0)) for _ in docs]
         return self.decode(self.log_probabilities(docs), [len(doc) for doc in docs])
 
     def decode(self, log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:

@@ -26,22 +26,11 @@ class FoundSpans:
     ends: np.ndarray
     probabilities: np.ndarray
 
-    def __len__(self) -> int:
-        """Return the number of spans."""
-        return len(self.labels)
-
     def rows(self) -> Iterator[tuple[int, int, int]]:
         """Yield the start, the end and the label's number of each."""
         return zip(self.starts.tolist(), self.ends.tolist(), self.labels.tolist(), strict=True)
 
-    @classmethod
-    def empty(cls) -> "FoundSpans":
-        """Return an empty result."""
-        none = np.zeros(0, int)
-        return cls(none, none, none, np.zeros(0))
 
-
-@dataclass
 class Layout:
     """Where the docs of a batch are in its arrays, the longest first, so that all can be worked through at a time.
 
@@ -50,18 +39,12 @@ class Layout:
     running (list[int]): for each token of the longest, how many docs have so many tokens: the first ones.
     """
 
-    order: np.ndarray
-    firsts: np.ndarray
-    lasts: np.ndarray
-    running: list[int]
-
-    @classmethod
-    def of(cls, lengths: Sequence[int]) -> "Layout":
+    def __init__(self, lengths: Sequence[int]) -> None:
         """Lay out docs of so many tokens each."""
-        order = np.argsort([-length for length in lengths], kind="stable")
-        sizes, firsts = np.array(lengths, int)[order], np.cumsum([0, *lengths])[:-1][order]
-        running = [int((sizes > token).sum()) for token in range(max(lengths, default=0))]
-        return cls(order, firsts, firsts + sizes - 1, running)
+        self.order = np.argsort([-length for length in lengths], kind="stable")
+        sizes, self.firsts = np.array(lengths, int)[self.order], np.cumsum([0, *lengths])[:-1][self.order]
+        self.lasts = self.firsts + sizes - 1
+        self.running = [int((sizes > token).sum()) for token in range(max(lengths, default=0))]
 
 
 def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
@@ -75,40 +58,22 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     log_p (np.ndarray): of the shape (tokens of all docs, labels, 5).
     lengths (Sequence[int]): tokens of each doc.
     """
-    layout = Layout.of(lengths)
+    layout = Layout(lengths)
     tags = _best_tags(log_p, layout)
-    label, start, stop = _spans_of(tags)
+    # Per label, the n-th start and the n-th end belong to the same span.
+    label, start = np.nonzero(((tags == BEGIN) | (tags == UNIT)).T)
+    stop = np.nonzero(((tags == LAST) | (tags == UNIT)).T)[1] + 1
     doc = np.repeat(np.arange(len(lengths)), lengths)[start]
-    probability = _marginals(log_p, layout, tags, label, start, stop, doc)
+    sums = np.cumsum(np.take_along_axis(log_p, tags[..., None], 2)[..., 0], axis=0, dtype="float64")
+    own = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
+    forward, backward, log_z = forward_backward(log_p, layout)
+    of_all = log_z[np.argsort(layout.order)[doc], label]
+    probability = np.exp(np.minimum(own + forward[start, label] + backward[stop - 1, label] - of_all, 0))
     base = np.cumsum([0, *lengths])[doc]
     by_doc = np.argsort(doc, kind="stable")
     cuts = np.searchsorted(doc[by_doc], np.arange(len(lengths) + 1)).tolist()
     columns = [column[by_doc] for column in (label, start - base, stop - base, probability)]
     return [FoundSpans(*(column[first:last] for column in columns)) for first, last in pairwise(cuts)]
-
-
-def _spans_of(tags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """List the spans of tags by label, then start: the labels, first tokens, and the tokens behind the last."""
-    # Per label, the n-th start and the n-th end belong to the same span.
-    label, start = np.nonzero(((tags == BEGIN) | (tags == UNIT)).T)
-    return label, start, np.nonzero(((tags == LAST) | (tags == UNIT)).T)[1] + 1
-
-
-def _marginals(
-    log_p: np.ndarray,
-    layout: Layout,
-    tags: np.ndarray,
-    label: np.ndarray,
-    start: np.ndarray,
-    stop: np.ndarray,
-    doc: np.ndarray,
-) -> np.ndarray:
-    """Compute the probability of each span."""
-    sums = np.cumsum(np.take_along_axis(log_p, tags[..., None], 2)[..., 0], axis=0, dtype="float64")
-    own = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
-    forward, backward, log_z = _forward_backward(log_p, layout)
-    place = np.argsort(layout.order)[doc]
-    return np.exp(np.minimum(own + forward[start, label] + backward[stop - 1, label] - log_z[place, label], 0))
 
 
 def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
@@ -135,21 +100,15 @@ def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
     return np.where(is_open, np.where(continues, np.int8(IN), np.int8(BEGIN)), np.where(ends, np.int8(LAST), out))
 
 
-def forward_backward(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return forward and backward log-sums and the log-partition of one doc.
+def forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return forward and backward log-sums, and the log-partition of each doc.
 
     They give the marginal of any span, predicted or not; see `decode`.
 
-    log_p (np.ndarray): of the shape (tokens, labels, 5).
+    log_p (np.ndarray): of the shape (tokens of all docs, labels, 5).
     RETURNS (tuple): for each token and label, of the tags before it, and of those behind it, so that no span is open
-        there; for each label, of all.
+        there; for each doc, in the order of the layout, and label, of all.
     """
-    forward, backward, log_z = _forward_backward(log_p, Layout.of([len(log_p)]))
-    return forward, backward, log_z[0]
-
-
-def _forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the same for several docs, in the order of the layout: forward, backward, log_z."""
     forward, log_z = _forward(log_p, layout.firsts, 1, layout.running)
     # Read from its end, a span begins with its last tag.
     backward, _ = _forward(log_p, layout.lasts, -1, layout.running, begin=LAST, last=BEGIN)

@@ -17,7 +17,7 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.surface_forms import SurfaceForms
-from spacy_per_label.decode import FoundSpans, forward_backward
+from spacy_per_label.decode import FoundSpans, Layout, forward_backward
 from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
@@ -66,10 +66,9 @@ class OutOfFold:
         log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
         numbers (Sequence[int | None]): the corpus's number of each of the pipeline's labels; None if it has none.
         """
-        self._log_p, self._ways = log_p, forward_backward(log_p)
+        self._log_p, self._ways = log_p, forward_backward(log_p, Layout([len(log_p)]))
         self._column = {number: column for column, number in enumerate(numbers)}
-        rows = zip(found.starts.tolist(), found.ends.tolist(), found.labels.tolist(), strict=True)
-        places = ((start, end, numbers[label]) for start, end, label in rows)
+        places = ((start, end, numbers[label]) for start, end, label in found.rows())
         self.found: set[Place] = {(start, end, number) for start, end, number in places if number is not None}
 
     def log_odds(self, span: Place | None, against: Place | None) -> float:
@@ -95,7 +94,7 @@ class OutOfFold:
         rows, (before, behind, total) = self._log_p[start:end, column], self._ways
         inner = rows[0, BEGIN] + rows[1:-1, IN].sum() + rows[-1, LAST]
         tags = rows[0, UNIT] if end - start == 1 else inner
-        return float(np.exp(min(0.0, tags + before[start, column] + behind[end - 1, column] - total[column])))
+        return float(np.exp(min(0.0, tags + before[start, column] + behind[end - 1, column] - total[0, column])))
 
 
 class Evidence:
