@@ -39,21 +39,14 @@ def loss_and_gradient(
     of_rejected = (token * tags.shape[1] + label)[:, None] * TAGS + np.arange(TAGS)
     cells = ops.asarray(np.concatenate([of_known, of_rejected.ravel()]))
     taken = ops.to_numpy(log_p.reshape(-1)[cells])
-    loss, added = known_tags_loss(taken[: len(of_known)])
+    loss = -taken[: len(of_known)].sum(dtype="float64")
+    added = np.full(len(of_known), -1, log_p.dtype)  # to the softmax
     more, added_rows = rejected_spans_loss(taken[len(of_known) :].reshape(-1, TAGS), span, tag)
     # In place, since an array of this shape may be the largest of all of a training's.
     gradient = ops.xp.exp(log_p, out=log_p)
     gradient *= ops.asarray(known[:, :, None])
     ops.scatter_add(gradient.reshape(-1), cells, ops.asarray(np.concatenate([added, added_rows.ravel()])))
     return float(loss + more), gradient.astype(logits.dtype, copy=False)
-
-
-def known_tags_loss(log_p: np.ndarray) -> tuple[float, np.ndarray]:
-    """Compute the cross-entropy of known tags, and what their logits' gradients have beside the softmax: -1.
-
-    log_p (np.ndarray): of each known tag.
-    """
-    return -log_p.sum(dtype="float64"), np.full(len(log_p), -1, log_p.dtype)
 
 
 def rejected_spans_loss(log_p: np.ndarray, span: np.ndarray, tag: np.ndarray) -> tuple[float, np.ndarray]:
