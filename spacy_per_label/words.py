@@ -125,17 +125,19 @@ class Pieces:
         self.rows: dict[str, int] = {}
         for row, piece in enumerate(pieces.split("\n")):
             self.rows.setdefault(piece, row)
+        self.split = lru_cache(maxsize=2**14)(self._split)
 
-    def split(self, form: str) -> list[int]:
+    def _split(self, form: str) -> list[int]:
         """Find the rows of a form's longest pieces: as it is written, in small letters, or without accents.
 
-        RETURNS (list[int]): of the writing that needs the fewest, where a character without a piece, -1, counts twice.
+        RETURNS (list[int]): of the writing that needs the fewest, where a character without a piece counts twice.
         """
         lowered = form.lower()
         plain = "".join(sign for sign in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(sign))
-        return min((self._split(written) for written in dict.fromkeys((form, lowered, plain))), key=_cost)
+        ways = [self._longest(written) for written in dict.fromkeys((form, lowered, plain))]
+        return [row for row in min(ways, key=lambda rows: len(rows) + rows.count(-1)) if row >= 0]
 
-    def _split(self, word: str) -> list[int]:
+    def _longest(self, word: str) -> list[int]:
         found, start = [], 0
         while start < len(word):
             for end in range(min(len(word), start + LONGEST), start, -1):
@@ -152,23 +154,13 @@ class Pieces:
         return found
 
 
-def _cost(rows: list[int]) -> int:
-    return len(rows) + rows.count(-1)
-
-
 read_pieces = lru_cache(maxsize=4)(Pieces)
-
-
-@lru_cache(maxsize=2**14)
-def split_form(pieces: Pieces, form: str) -> list[int]:
-    """Find the rows of a form's pieces, those that there are."""
-    return [row for row in pieces.split(form) if row >= 0]
 
 
 def vectors_of(model: Model, forms: list[str]) -> np.ndarray:
     """Average the vectors of each form's pieces; zeros if it has none."""
     pieces, table = read_pieces(model.attrs["pieces"]), model.attrs["vectors"]
-    rows = [split_form(pieces, form) for form in forms]
+    rows = [pieces.split(form) for form in forms]
     lengths = np.array([len(each) for each in rows])
     sums = np.zeros((len(forms), table.shape[1]), "float32")
     np.add.at(
