@@ -86,22 +86,21 @@ class TransformerShim(HFShim):
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters, unless a scaled gradient has overflowed; clear the gradients, adjust the scale."""
         trained = [(name, one) for name, one in self._model.named_parameters() if one.grad is not None]
+        rates = layer_rates(dict(self._model.named_parameters()), self.rate, self.decay)
         if not self._grad_scaler.unscale([one.grad for _, one in trained]):
-            (self._adamw if is_adamw(optimizer) else self._thincs)(optimizer, trained)
+            (self._adamw if is_adamw(optimizer) else self._thincs)(optimizer, trained, rates)
         for _, one in trained:
             one.grad.zero_()
         self._grad_scaler.update()
 
-    def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
+    def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rates: dict[str, float]) -> None:
         """Update parameters as the optimizer does."""
-        rates = layer_rates(dict(self._model.named_parameters()), self.rate, self.decay)
         for name, one in trained:
             array, gradient = (torch2xp(each) for each in (one.data, one.grad))  # type: Any, Any
             array[...], _ = optimizer((self.id, name), array, gradient, lr_scale=rates[name])
 
-    def _adamw(self, optimizer: Optimizer, trained: list[tuple[str, Any]]) -> None:
+    def _adamw(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rates: dict[str, float]) -> None:
         """Update parameters as thinc's Adam does: it clips each tensor, and doesn't correct the bias for eps."""
-        rates = layer_rates(dict(self._model.named_parameters()), self.rate, self.decay)
         groups: dict[tuple[int, float], list[tuple[str, Any]]] = {}
         for name, one in trained:
             groups.setdefault((optimizer.nr_update[self.id, name] + 1, rates[name]), []).append((name, one))
