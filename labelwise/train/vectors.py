@@ -7,7 +7,8 @@ import numpy as np
 from labelwise.base.environment import command_line
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from spacy_per_label.vectors import NoVectorsError, write_table
+from spacy_per_label.hub_files import NoModelError
+from spacy_per_label.vectors import write_table
 
 
 def make_vectors(name: str, out: Path, width: int = 96) -> int:
@@ -18,7 +19,7 @@ def make_vectors(name: str, out: Path, width: int = 96) -> int:
     with atomic(out) as file:
         try:
             return write_table(name, file, width)
-        except NoVectorsError as error:
+        except NoModelError as error:
             raise InputError(str(error)) from error
 
 

@@ -11,7 +11,8 @@ import spacy
 from spacy.tokens import Doc
 from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
 
-from spacy_per_label.bert_weights import NoEncoderError, read_encoder
+from spacy_per_label.bert_weights import read_encoder
+from spacy_per_label.hub_files import NoModelError
 from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.small_transformer import make_small_transformer
 from spacy_per_label.windows import find_windows, read_tokenizer
@@ -224,7 +225,7 @@ def test_another_family_is_named(folders, tmp_path, change, message):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(NoEncoderError, match=message):
+    with pytest.raises(NoModelError, match=message):
         read_encoder(str(tmp_path))
 
 
@@ -233,7 +234,7 @@ def test_weights_that_are_missing_are_named(folders, tmp_path):
         (tmp_path / name).write_bytes((folders["bert"] / name).read_bytes())
     save_file = pytest.importorskip("safetensors.numpy").save_file
     save_file({"other": np.zeros(2, "float32")}, tmp_path / "model.safetensors")
-    with pytest.raises(NoEncoderError, match=r"no \*\.safetensors has 'embeddings\..*; take another transformer"):
+    with pytest.raises(NoModelError, match=r"no \*\.safetensors has 'embeddings\..*; take another transformer"):
         read_encoder(str(tmp_path))
 
 
@@ -253,7 +254,7 @@ def test_a_name_on_the_hub_is_found_in_the_hubs_cache(folders, tmp_path, monkeyp
 def test_a_name_that_nobody_has_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in ("nobody/has-this-v2.1", "nobody", "\0"):
-        with pytest.raises(NoEncoderError, match="neither a package, nor a folder"):
+        with pytest.raises(NoModelError, match="neither a package, nor a folder"):
             read_encoder(name)
-    with pytest.raises(NoEncoderError, match=r"has config\.json, tokenizer\.json"):
+    with pytest.raises(NoModelError, match=r"has config\.json, tokenizer\.json"):
         read_encoder(str(tmp_path))
