@@ -8,11 +8,9 @@ import numpy as np
 
 from spacy_per_label.hub_files import NoModelError, find_root, read_tensors
 
+WORD, POSITION, TYPE = (f"embeddings.{name}_embeddings" for name in ("word", "position", "token_type"))
+NORM = "embeddings.LayerNorm"
 BERT = {
-    "word": "embeddings.word_embeddings",
-    "position": "embeddings.position_embeddings",
-    "type": "embeddings.token_type_embeddings",
-    "norm": "embeddings.LayerNorm",
     "layer": "encoder.layer",
     "qkv": "attention.self.query attention.self.key attention.self.value",
     "out": "attention.output.dense",
@@ -22,9 +20,6 @@ BERT = {
     "norm2": "output.LayerNorm",
 }
 DISTILBERT = {
-    "word": "embeddings.word_embeddings",
-    "position": "embeddings.position_embeddings",
-    "norm": "embeddings.LayerNorm",
     "layer": "transformer.layer",
     "qkv": "attention.q_lin attention.k_lin attention.v_lin",
     "out": "attention.out_lin",
@@ -121,7 +116,7 @@ def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str]) -> dict[
 
     RAISES (KeyError): one is missing.
     """
-    word = f"{names['word']}.weight"
+    word = f"{WORD}.weight"
     prefix = next((key.removesuffix(word) for key in tensors if key.endswith(word)), "")
 
     def get(module: str, kind: str) -> np.ndarray:
@@ -133,10 +128,10 @@ def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str]) -> dict[
         """Get a normalization's scales and shifts."""
         return {f"{name}_g": get(module, "weight"), f"{name}_b": get(module, "bias")}
 
-    position = get(names["position"], "weight")
-    if "type" in names:  # there is one type of text, whose vector each wordpiece gets
-        position = position + get(names["type"], "weight")[0]
-    found = {"word": get(names["word"], "weight"), "position": position, **norm("norm", names["norm"])}
+    position = get(POSITION, "weight")
+    if names is BERT:  # there is one type of text, whose vector each wordpiece gets
+        position = position + get(TYPE, "weight")[0]
+    found = {"word": get(WORD, "weight"), "position": position, **norm("norm", NORM)}
     count = 0
     while any(key.startswith(f"{prefix}{names['layer']}.{count}.") for key in tensors):
         layer = f"{names['layer']}.{count}."

@@ -52,10 +52,7 @@ def prepare_text(tokenizer: Any, get_spans: Callable, numbers: Mapping[str, int]
 
 
 def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
-    """Return the training targets of an example.
-
-    numbers (Mapping[str, int]): of the labels.
-    """
+    """Return the training targets of an example, by the numbers of the labels."""
     reference, known = eg.reference, get_known(eg.reference)
     tags = np.full((len(eg.predicted), len(numbers)), OUT, np.int8)
     for label in known.coverage:
@@ -63,7 +60,7 @@ def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
             tags[:, numbers[label]] = UNKNOWN
     same, from_spacy = _same_tokens(eg), GOLD not in reference.spans
     if from_spacy:
-        tags[_missing(eg, same)] = UNKNOWN
+        tags[missing_tokens(reference) if same else [tag is None for tag in eg.get_aligned_ner()]] = UNKNOWN
     for start, end, label in known.unaligned:
         if label in numbers:
             tags[_touched(eg.predicted, start, end), numbers[label]] = UNKNOWN
@@ -84,11 +81,6 @@ def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
 def tags_of(length: int) -> np.ndarray:
     """List the tags of a span of so many tokens."""
     return np.array([UNIT] if length == 1 else [BEGIN, *[IN] * (length - 2), LAST], np.int8)
-
-
-def _missing(eg: Example, same: bool) -> np.ndarray:
-    """Find the tokens whose entity is unknown to spaCy; see `known.missing_tokens`."""
-    return missing_tokens(eg.reference) if same else np.array([tag is None for tag in eg.get_aligned_ner()], bool)
 
 
 def _touched(doc: Doc, start: int, end: int) -> slice:
