@@ -22,7 +22,7 @@ from labelwise.base.parallel import Progress, check_workers, open_workers, sched
 from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
-from labelwise.corpus.pipeline import bounded_vocab, load_pipeline, take_batch
+from labelwise.corpus.pipeline import load_pipeline, predict_batches
 from labelwise.train.reader import fold_of
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
@@ -37,6 +37,11 @@ class CheckedDoc(NamedTuple):
     split: Split
     stored: StoredDoc
     prediction: OutOfFold | None = None
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self.stored.text
 
 
 class Folds(NamedTuple):
@@ -107,16 +112,12 @@ def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[
     """
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]
-    while True:
-        with bounded_vocab(nlp), nlp.select_pipes(disable="ner"):
-            batch = take_batch(docs, nlp.batch_size, lambda doc: len(doc.stored))
-            if not batch:
-                return
-            made = list(nlp.pipe([nlp.make_doc(doc.stored.text) for doc in batch]))
-            scores = component.log_probabilities(made)
-            start = 0
-            for doc, one, found in zip(batch, made, decode(scores, [len(one) for one in made]), strict=True):
-                prediction = OutOfFold(scores[start : start + len(one)], found, numbers)
-                start += len(one)
-                same = np.array_equal(one.to_array("ORTH"), doc.stored.words)
-                yield doc._replace(prediction=prediction) if same else doc
+    for batch, given in predict_batches(nlp, docs, lambda doc: len(doc.stored), without=["ner"]):
+        made = list(given)
+        scores = component.log_probabilities(made)
+        start = 0
+        for doc, one, found in zip(batch, made, decode(scores, [len(one) for one in made]), strict=True):
+            prediction = OutOfFold(scores[start : start + len(one)], found, numbers)
+            start += len(one)
+            same = np.array_equal(one.to_array("ORTH"), doc.stored.words)
+            yield doc._replace(prediction=prediction) if same else doc

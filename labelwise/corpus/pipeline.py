@@ -1,6 +1,6 @@
 """Run a pipeline over a corpus in pieces, so that neither texts nor their words pile up in memory."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -60,14 +60,24 @@ def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], i
 
     words (Callable): estimates the number of words of an item.
     """
-    most = nlp.batch_size
+    for batch, docs in predict_batches(nlp, items, words):
+        yield from zip(batch, docs, strict=True)
+
+
+def predict_batches(
+    nlp: Language, items: Iterator[Item], words: Callable[[Item], int], without: Sequence[str] = ()
+) -> Iterator[tuple[list[Item], Iterator[Doc]]]:
+    """Yield items in batches, with their Docs, which are valid until the next batch; see `predict_each`.
+
+    without (Sequence[str]): the components that don't predict.
+    """
     while True:
-        with bounded_vocab(nlp):
-            batch = take_batch(items, most, words)
+        with bounded_vocab(nlp), nlp.select_pipes(disable=[*without]):
+            batch = take_batch(items, nlp.batch_size, words)
             if not batch:
                 return
             made = [tokenize(nlp, item.text) for item in batch]  # type: ignore[attr-defined]
-            yield from zip(batch, nlp.pipe(made, batch_size=most), strict=True)
+            yield batch, nlp.pipe(made, batch_size=nlp.batch_size)
 
 
 def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from spacy.language import Language
-from spacy.tokens import Doc
 
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.pipeline import bounded_vocab, take_batch
-from labelwise.corpus.tokenizer import tokenize
+from labelwise.corpus.pipeline import predict_batches
 from labelwise.train.dev_scores import Counts, count_entities
 from labelwise.train.reader import make_reference
 from spacy_per_label.calibrate import Fitted, Judged, annotate_shifted
@@ -21,13 +19,13 @@ def fit(
 
     texts (Iterator[StoredDoc]): those of dev, predicted once; nothing is kept of a text but numbers.
     shifts (Sequence[float]): those to choose from; of equally good ones, the first.
-    score (Callable): scores the counts of entities.
     RETURNS (Fitted | None): None if nothing that was found can be judged.
     """
     ner: Any = nlp.get_pipe("ner")
     ner.cfg |= {"slopes": {}, "intercepts": {}}
     counts, judged = {shift: Counts() for shift in shifts}, {shift: Judged() for shift in shifts}
-    for batch, docs in batches_before(nlp, "ner", texts):
+    for batch, made in predict_batches(nlp, texts, len, without=["ner"]):
+        docs = list(made)
         references = [make_reference(stored, nlp.vocab) for stored in batch]
         for shift in annotate_shifted(ner, docs, shifts):
             counts[shift].update(count_entities(zip(batch, docs, strict=True)))
@@ -37,14 +35,3 @@ def fit(
     fitted = judged[best].fit(ner.labels)
     ner.cfg |= {"outside": best} | (fitted.settings if fitted else {})
     return fitted
-
-
-def batches_before(nlp: Language, name: str, texts: Iterator[StoredDoc]) -> Iterator[tuple[list[StoredDoc], list[Doc]]]:
-    """Yield texts in batches, with Docs as a component is given them; see `predict_each`."""
-    while True:
-        with bounded_vocab(nlp), nlp.select_pipes(disable=name):
-            batch = take_batch(texts, nlp.batch_size, len)
-            if not batch:
-                return
-            made = [tokenize(nlp, stored.text) for stored in batch]
-            yield batch, list(nlp.pipe(made))
