@@ -19,14 +19,13 @@ import msgspec
 import numpy as np
 from spacy.language import Language
 from thinc.api import Config, Optimizer, get_current_ops
-from thinc.backends import get_array_ops
 
 from labelwise.base.device import device_name
 from labelwise.base.environment import KERNELS
 from labelwise.base.files import atomic, digest_code, link
 from labelwise.corpus.manifest import digest_splits
 from labelwise.train.config import vectors_of
-from labelwise.train.parameters import find_parameters, find_scalers
+from labelwise.train.parameters import copied, find_parameters, find_scalers
 
 # What a training depends on: folders of this package, and packages.
 CODE = ("corpus", "train", "../spacy_per_label")
@@ -145,14 +144,9 @@ def copy(source: Path, target: Path) -> None:
 
 def take_arrays(nlp: Language, optimizer: Optimizer) -> dict[str, np.ndarray]:
     """Copy everything that is an array."""
-
-    def copied(values: Any) -> np.ndarray:
-        """Copy an array of numpy's or cupy's to numpy."""
-        return values.copy() if isinstance(values, np.ndarray) else get_array_ops(values).to_numpy(values)
-
     arrays: dict[str, np.ndarray] = {}
     for number, parameter in enumerate(find_parameters(nlp)):
-        arrays[f"parameter-{number}"] = copied(parameter.array)
+        arrays[f"parameter-{number}"] = parameter.get()
         for name in STATES:
             values = getattr(optimizer, name) or {}
             if parameter.key in values:

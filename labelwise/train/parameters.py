@@ -31,7 +31,7 @@ class Parameter(NamedTuple):
 
     def get(self) -> np.ndarray:
         """Copy its value to numpy."""
-        return get_array_ops(self.array).to_numpy(self.array).copy()
+        return copied(self.array)
 
     def has_gradient(self) -> bool:
         """Return whether a gradient was computed, be it zero."""
@@ -46,6 +46,11 @@ class Parameter(NamedTuple):
         if self.tensor.grad is None:
             self.tensor.grad = self.tensor.new_zeros(self.tensor.shape)
         return torch2xp(self.tensor.grad)
+
+
+def copied(array: Any) -> np.ndarray:
+    """Copy an array of numpy's or cupy's to numpy."""
+    return array.copy() if isinstance(array, np.ndarray) else get_array_ops(array).to_numpy(array)
 
 
 def find_owners(nlp: Language) -> Iterator[Any]:

@@ -224,7 +224,7 @@ def all_ranks(
         launched.all_gather_object((prepared.checkpoint, prepared.state))
         return nullcontext(launched)
     gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
-    floats = sum(parameter.get().size for parameter in find_parameters(prepared.nlp))
+    floats = sum(parameter.array.size for parameter in find_parameters(prepared.nlp))
     shared = prepared.nlp if start_method() == "fork" else None
     return start_ranks(wanted.workers, floats, partial(follow, wanted, shared, prepared.checkpoint, prepared.state))
 
