@@ -8,12 +8,11 @@ a step follows from its number, and so from the place.
 import hashlib
 import os
 import shutil
-import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -84,7 +83,7 @@ def read_state(checkpoint: Path, digest: str) -> State | None:
 
 
 class CheckpointSaver:
-    """Saves checkpoints, each in a thread, while training goes on: a transformer's takes seconds to write.
+    """Saves checkpoints, in a thread, while training goes on: a transformer's takes seconds to write.
 
     checkpoint (Path): the folder, which is replaced.
     """
@@ -92,8 +91,8 @@ class CheckpointSaver:
     def __init__(self, checkpoint: Path) -> None:
         """Take the folder."""
         self.checkpoint = checkpoint
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._saving: Future[None] | None = None
 
     def save(self, state: State, nlp: Language, optimizer: Optimizer, kept: Mapping[str, Path]) -> None:
         """Begin to save a state, with what it needs of the pipeline and the optimizer as it is now.
@@ -106,32 +105,25 @@ class CheckpointSaver:
         """
         self.wait()
         state.updates = [optimizer.nr_update.get(parameter.key, 0) for parameter in find_parameters(nlp)]
-        given = (msgspec.json.encode(state), take_arrays(nlp, optimizer), kept)
-        self._thread = threading.Thread(target=self._write, args=given, name="checkpoint")
-        self._thread.start()
+        arrays = take_arrays(nlp, optimizer)
+        self._saving = self._thread.submit(self._write, msgspec.json.encode(state), arrays, kept)
 
     def wait(self) -> None:
         """Wait until the last checkpoint is saved.
 
         RAISES (InputError): the disk is full, or another process saves there; or whatever else was wrong.
         """
-        if self._thread:
-            self._thread.join()
-            self._thread = None
-        if self._error:
-            error, self._error = self._error, None
-            raise error
+        saving, self._saving = self._saving, None
+        if saving:
+            saving.result()
 
     def _write(self, state: bytes, arrays: Mapping[str, np.ndarray], kept: Mapping[str, Path]) -> None:
-        try:
-            with atomic(self.checkpoint, folder=True) as folder:
-                folder.mkdir()
-                for name, path in kept.items():
-                    copy(path, folder / name)
-                np.savez(folder / "arrays.npz", allow_pickle=False, **arrays)
-                (folder / "state.json").write_bytes(state)
-        except BaseException as error:
-            self._error = error
+        with atomic(self.checkpoint, folder=True) as folder:
+            folder.mkdir()
+            for name, path in kept.items():
+                copy(path, folder / name)
+            np.savez(folder / "arrays.npz", allow_pickle=False, **arrays)
+            (folder / "state.json").write_bytes(state)
 
 
 def copy(source: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
 """Training that is killed resumes to the same bytes; what a checkpoint holds, and which of them are used."""
 
 import errno
+import gc
 import os
 import shutil
 import signal
@@ -33,6 +34,14 @@ from tests.train.training import CPU, GPU, SMALL, STEPS, files, train_in, with_b
 OVER = "Starting over, because the config, the corpus, the device, code or packages have changed"
 
 
+def wait_for_checkpoint() -> None:
+    """Wait until what this process saves is saved."""
+    savers = [one for one in gc.get_objects() if type(one) is CheckpointSaver]
+    assert savers
+    for saver in savers:
+        saver.wait()
+
+
 def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int, recognizer: Any = "per-label") -> None:
     """Train in another process, which SIGKILL ends before its update number `at`."""
     if child := os.fork():
@@ -43,9 +52,7 @@ def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int, 
 
     def killed(*given, **options):
         if next(left, None) is None:
-            for thread in threading.enumerate():
-                if thread.name == "checkpoint":
-                    thread.join()
+            wait_for_checkpoint()
             os.kill(os.getpid(), signal.SIGKILL)
         return update(*given, **options)
 
@@ -102,7 +109,7 @@ def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(r
             steps.append(1)
             if len(steps) == 5:  # of step 4: step 3 is over
                 updated.set()
-                [thread.join() for thread in threading.enumerate() if thread.name == "checkpoint"]
+                wait_for_checkpoint()
                 os.kill(os.getpid(), signal.SIGKILL)
 
         def wait(*given, **arrays):
