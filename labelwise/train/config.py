@@ -178,7 +178,8 @@ def choose_recognizer(settings: Config, corpus: Path, recognizer: Recognizer, un
     manifest = read_manifest(corpus)
     coverage = manifest.settings["coverage"]
     if recognizer == "ner":
-        if coverage == "by-label" and is_partial(corpus / "train"):
+        docs = (doc for file in find_partitions(corpus / "train") for doc in read_stored_docs(file))
+        if coverage == "by-label" and any(doc.annotation.uncovered for doc in docs):
             raise InputError(
                 "recognizer ner: texts in train aren't complete for all labels, and spaCy's ner can't learn from them; "
                 "take recognizer per-label, which does, or set coverage to drop or outside in project.yml"
@@ -223,15 +224,9 @@ def embed_of(settings: Config) -> dict[str, Any]:
     return embed
 
 
-def is_partial(split: Path) -> bool:
-    """Return whether some text of a split isn't complete for all labels; reads until it finds one."""
-    return any(doc.annotation.uncovered for file in find_partitions(split) for doc in read_stored_docs(file))
-
-
 def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:
     """Make and initialize a pipeline that has the corpus's labels.
 
-    settings (Config): what `read_settings` has read.
     RAISES (InputError): the config isn't valid.
     """
     try:

@@ -182,10 +182,7 @@ class TorchRanks(SingleProcess):
     """
 
     def __init__(self, gpu_id: int) -> None:
-        """Meet the others.
-
-        gpu_id (int): the GPU; the CPU if it is negative.
-        """
+        """Meet the others, on a GPU, or on the CPU, which has the number -1."""
         import torch
         from torch import distributed
 

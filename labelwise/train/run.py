@@ -196,10 +196,7 @@ def train(
 
 
 def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fitted | None:
-    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder.
-
-    RETURNS (Fitted | None): what was fitted.
-    """
+    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder."""
     nlp, folder, fitted = prepared.nlp, prepared.folder, None
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
     if nlp.config["system"]["half_weights"]:
