@@ -11,7 +11,7 @@ Of overlapping spans, those that share the most characters are paired first. Gol
 predictions without one are spurious.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from labelwise.base.text import SpanKey, overlapping_groups
@@ -47,7 +47,13 @@ def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Sp
     gold, predicted = set(gold), set(predicted)
     pairs = [SpanPair(span, span) for span in gold & predicted]
     free, unused = gold - predicted, predicted - gold
-    candidates = [(_rank(one, other), one, other) for one, other in overlapping(free, unused)]
+    candidates = [
+        (_rank(one, other), one, other)
+        for ones, others in overlapping_groups(free, unused)
+        for one in ones
+        for other in others
+        if one[0] < other[1] and other[0] < one[1]
+    ]
     for _, one, other in sorted(candidates):
         if one in free and other in unused:
             pairs.append(SpanPair(one, other))
@@ -56,12 +62,6 @@ def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Sp
     pairs += [SpanPair(span, None) for span in free]
     pairs += [SpanPair(None, span) for span in unused]
     return sorted(pairs, key=lambda pair: (pair.about, pair.predicted or pair.about))
-
-
-def overlapping(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> Iterator[tuple[SpanKey, SpanKey]]:
-    """Yield the pairs of spans that share a character."""
-    for ones, others in overlapping_groups(gold, predicted):
-        yield from ((one, other) for one in ones for other in others if one[0] < other[1] and other[0] < one[1])
 
 
 def _rank(gold: SpanKey, predicted: SpanKey) -> tuple[int, int]:
