@@ -32,17 +32,17 @@ from labelwise.sources.raw_texts import RawText, read_raw_texts
 from spacy_per_label import PerLabelRecognizer
 
 PART = 500  # raw texts
+PART_FILE = "part.jsonl"
 WORD = 5  # characters, on average
 Part = Partition | list[RawText]
 
 
 class PredictJob(NamedTuple):
-    """A part to predict, by its number, and the pipeline's folder and its digest."""
+    """A part to predict, and the pipeline's folder and its digest."""
 
     model: Path
     digest: str
     part: Part
-    number: int = 0
 
     def __str__(self) -> str:
         """Name the partition, or the first text."""
@@ -78,8 +78,6 @@ def predict_split(
 ) -> Iterator[Done]:
     """Write the predictions of a pipeline for a split of a merged corpus, once all that is yielded has been read.
 
-    digest (str): of the pipeline's files.
-    workers (int): processes that predict.
     gpu_id (int): number of the GPU, which a cluster's workers don't use; -1 for the CPU.
     YIELDS (Done): the counts of each partition.
     RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
@@ -117,11 +115,11 @@ def _predict(
     with (
         atomic(out) as path,
         path.open("wb") as file,
-        open_workers(max(1, workers), path.parent if gpu_id < 0 else None) as map_jobs,
+        open_workers(workers, path.parent if gpu_id < 0 else None) as map_jobs,
     ):
-        jobs = (PredictJob(model, digest, part, number) for number, part in enumerate(parts))
-        for number, done in enumerate(map_apart(map_jobs, predict_part, jobs, path.parent)):
-            part_file = path.parent / part_name(number)
+        jobs = (PredictJob(model, digest, part) for part in parts)
+        part_file = path.with_name(f"parts-of-{path.name}") / PART_FILE
+        for done in map_apart(map_jobs, predict_part, jobs, part_file.parent):
             with part_file.open("rb") as lines:
                 shutil.copyfileobj(lines, file)
             part_file.unlink()
@@ -132,14 +130,9 @@ def _predict(
             raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used; put some there")
 
 
-def part_name(number: int) -> str:
-    """Name the file of a part."""
-    return f"part-{number}.jsonl"
-
-
 def predict_part(job: PredictJob, folder: Path) -> Done:
     """Predict the texts of a part, and write them to a file in a folder, a line for each."""
-    nlp, file = hold_pipeline(job.model, job.digest), folder / part_name(job.number)
+    nlp, file = hold_pipeline(job.model, job.digest), folder / PART_FILE
     if not isinstance(job.part, Partition):
         return predict_raw(nlp, job.part, file)
     docs = map(gold_of, read_stored_docs(job.part))

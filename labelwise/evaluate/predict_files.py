@@ -103,7 +103,7 @@ def predict_files(
         problems = sum((Counter(mark.problems) for mark in marks), Counter[str]())
         yield Done(sum(mark.texts for mark in marks), sum(mark.words for mark in marks), problems)
         left = [job for job in jobs if job.name not in finished]
-        with open_workers(max(1, workers), out if gpu_id < 0 else None) as map_jobs:
+        with open_workers(workers, out if gpu_id < 0 else None) as map_jobs:
             yield from map_apart(map_jobs, predict_file, left, out, parts)
         remove(parts)
 

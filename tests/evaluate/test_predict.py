@@ -102,7 +102,7 @@ def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
     done = [
         part
         for part in predict_texts(model, inputs, out, **options)
-        if options["workers"] > 1 or not [*out.parent.rglob("part-*")]
+        if options["workers"] > 1 or not [*out.parent.rglob("part.jsonl")]
     ]
     rows = [json.loads(line) for line in out.read_bytes().splitlines()]
     assert sum(part.texts for part in done) == len(rows)
@@ -119,6 +119,12 @@ def test_every_raw_text_is_predicted_once_in_order(names, inputs, tmp_path, monk
     ]  # fmt: skip
     assert problems == {"not UTF-8": 1, "bad JSON": 1}
     assert rows[8]["text"] == "one Name\r\n"
+
+
+@pytest.mark.parametrize("name", ["part-0.jsonl", "part.jsonl"])
+def test_a_file_may_have_the_name_of_a_part(names, inputs, tmp_path, name):
+    rows, _ = run(names, inputs, tmp_path / name, workers=2)
+    assert [row["doc"] for row in rows] == NAMES
 
 
 def test_the_command_counts_what_cannot_be_used_and_needs_a_text(names, inputs, tmp_path):
