@@ -10,14 +10,13 @@ from labelwise.compare.comparison import Change, Comparison
 
 def tabulate(comparison: Comparison) -> list[list[str]]:
     """Make the header and the rows: labels, then the averages; a star marks what is significant."""
-    base, *others = comparison.revisions
-    if len(others) > 1:
+    if len(comparison.revisions) > 2:
         return _tabulate_rows(comparison)
-    columns = (name for other in others for name in (other, "Difference", "95%"))
-    lines = [["F1", base, *columns, "Support"]]
+    base, other = comparison.revisions
+    lines = [["F1", base, other, "Difference", "95%", "Support"]]
     for name, row in {**comparison.labels, "all (micro)": comparison.micro, "mean (macro)": comparison.macro}.items():
-        cells = [cell for other in others for cell in (figure(row.f[other]), *_change(row.changes[other]))]
-        lines.append([name, figure(row.f[base]), *cells, "" if row.support is None else f"{row.support:,}"])
+        support = "" if row.support is None else f"{row.support:,}"
+        lines.append([name, figure(row.f[base]), figure(row.f[other]), *_change(row.changes[other]), support])
     return lines
 
 
