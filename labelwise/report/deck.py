@@ -69,7 +69,8 @@ class Deck(NamedTuple):
 
     def shuffle(self) -> list[Any]:
         """List all findings in a random order, the same in each report: decisions, and cases that can be decided."""
-        numbers = {draw(one["key"], *_about(one)): one for one in self.cases if one["answers"]}
+        cases = ((one, one["current"] or one["proposed"]) for one in self.cases if one["answers"])
+        numbers = {draw(one["key"], label, (start, end)): one for one, (start, end, label) in cases}
         decided = [(draw(one.text, one.label, one.removed or one.added), one) for one in self.decided]
         return [one for _, one in sorted([*numbers.items(), *decided], key=itemgetter(0))]
 
@@ -123,11 +124,6 @@ def _worth(group: Sequence[Case], costs: Mapping[str, int]) -> tuple[float, floa
     """Estimate how many more cases are right than not, times the label's mistakes; among equals, the surest leads."""
     cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
     return cost * sum(tanh(one["score"] / 2) for one in group), group[0]["score"]  # a score is in log-odds
-
-
-def _about(case: Case) -> tuple[str, Sequence[int]]:
-    start, end, label = case["current"] or case["proposed"]
-    return label, (start, end)
 
 
 def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
