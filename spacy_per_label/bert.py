@@ -18,11 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-WEIGHTS = tuple(
-    f"{part}_{kind}"
-    for part, kinds in (("qkv", "Wb"), ("out", "Wb"), ("norm1", "gb"), ("up", "Wb"), ("down", "Wb"), ("norm2", "gb"))
-    for kind in kinds
-)
 ROOT = 0.7978845608  # of 2 / pi
 CUBE = 0.044715
 Drop = Callable[[np.ndarray], "np.ndarray | None"]  # draws a mask of the shape of an array
@@ -31,7 +26,7 @@ Backprop = Callable[[np.ndarray], tuple[np.ndarray, Gradients]]
 
 
 def encode_layer(
-    W: Mapping[str, np.ndarray], X: np.ndarray, ends: Sequence[int], heads: int, eps: float, drop: Drop | None = None
+    W: Mapping[str, np.ndarray], X: np.ndarray, ends: Sequence[int], heads: int, eps: float, drop: Drop | None
 ) -> tuple[np.ndarray, Backprop | None]:
     """Compute a layer's output.
 

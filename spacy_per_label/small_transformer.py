@@ -17,7 +17,7 @@ from thinc.api import Model, NumpyOps, Optimizer
 from thinc.shims import Shim
 from thinc.types import Floats2d
 
-from spacy_per_label.bert import WEIGHTS, drop_inplace, encode_layer, normalize
+from spacy_per_label.bert import drop_inplace, encode_layer, normalize
 from spacy_per_label.bert_weights import read_encoder
 from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.windows import Window, batch_windows, find_windows, read_tokenizer
@@ -147,7 +147,8 @@ def encode(model: Any, windows: Sequence[Window], is_train: bool) -> tuple[np.nd
     drop_inplace(X, drop)
     backprops: list[Any] = []
     for number in range(attrs["layers"]):
-        layer = {name: W[f"{number}.{name}"] for name in WEIGHTS}
+        prefix = f"{number}."
+        layer = {name.removeprefix(prefix): array for name, array in W.items() if name.startswith(prefix)}
         X, backprop_layer = encode_layer(layer, X, ends.tolist(), attrs["heads"], attrs["eps"], drop)
         backprops.append(backprop_layer)
     counts = np.concatenate([window.counts for window in windows])
