@@ -152,17 +152,14 @@ class PerLabelRecognizer(TrainablePipe):
 
     def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
         """Compute the logarithms of the tags' probabilities, of the shape (tokens of all docs, labels, 5)."""
-        return log_softmax(self.logits(docs, self.cfg.get("outside", 0.0)))
+        logits = self.logits(docs)
+        logits[..., OUT] += self.cfg.get("outside", 0.0)  # below 0, more spans are found
+        return log_softmax(logits)
 
-    def logits(self, docs: Sequence[Doc], outside: float = 0.0) -> np.ndarray:
-        """Compute the logits of the tags, of the shape (tokens of all docs, labels, 5).
-
-        outside (float): is added to those of O; below 0, more spans are found.
-        """
+    def logits(self, docs: Sequence[Doc]) -> np.ndarray:
+        """Compute the logits of the tags, of the shape (tokens of all docs, labels, 5), without a shift of O."""
         flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))
-        logits = flat.reshape(len(flat), -1, TAGS)
-        logits[..., OUT] += outside
-        return logits
+        return flat.reshape(len(flat), -1, TAGS)
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence[FoundSpans]) -> None:
         """Set `doc.spans[spans_key]` to all spans found, with their probabilities, and `doc.ents` to a choice of them.
