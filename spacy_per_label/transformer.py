@@ -133,7 +133,6 @@ def _forward(model: Model, texts: Any, is_train: bool) -> tuple[list[Any], Calla
 def find_wordpieces(tokenizer: Any, get_spans: Callable, docs: Sequence[Doc]) -> Wordpieces:
     """Find the wordpieces of texts. One belongs to every token that it shares a character with.
 
-    tokenizer (Any): the transformer's.
     get_spans (Callable): cuts texts into the spans that the transformer is given, as spacy-transformers' do.
     RAISES (ValueError): the tokenizer isn't a fast one.
     """

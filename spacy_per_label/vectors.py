@@ -13,6 +13,10 @@ import spacy
 from spacy_per_label.hub_files import NoModelError, find_root, read_tensors
 from spacy_per_label.words import INNER
 
+# Which byte each character of GPT-2's tokenizer, and of those after it, stands for.
+PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))
+OTHERS = [byte for byte in range(256) if byte not in PLAIN]
+BYTES = {chr(byte): byte for byte in PLAIN} | {chr(256 + number): byte for number, byte in enumerate(OTHERS)}
 SCALE = 0.2  # the root of the mean square of the numbers, which are learnt from like those of the features
 
 
@@ -89,16 +93,6 @@ def spell(piece: str, model: dict[str, Any]) -> str:
         piece = bytes(signs).decode("utf8", "ignore")  # type: ignore[arg-type]
     piece = piece.removeprefix("▁")
     return piece if begins or not piece else INNER + piece
-
-
-def spelled_bytes() -> dict[str, int]:
-    """Return which character GPT-2's tokenizer, and those after it, write for each byte."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + number): byte for number, byte in enumerate(others)}
-
-
-BYTES = spelled_bytes()
 
 
 def read_spacy(folder: Path) -> tuple[list[str], np.ndarray]:
