@@ -36,8 +36,8 @@ def check_labels_cli(
             require_portable(config)
             recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
             folds = Folds(recipe, section.folds, workers)
-        checked = check(corpus, out, folds, tell=msg.info, progress=progress)
-    msg.good(f"{counted(len(checked.findings), 'finding')} in {counted(checked.texts, 'text')}; the report shows them")
+        texts, findings = check(corpus, out, folds, tell=msg.info, progress=progress)
+    msg.good(f"{counted(len(findings), 'finding')} in {counted(texts, 'text')}; the report shows them")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ Test is left alone.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -29,13 +29,6 @@ from labelwise.corpus.tables import read_groups
 FINDINGS = "findings.jsonl"
 
 
-class Checked(NamedTuple):
-    """The number of texts of train and dev, and the findings in them, the surest first."""
-
-    texts: int
-    findings: list[Finding]
-
-
 def check(
     corpus: Path,
     out: Path,
@@ -43,12 +36,13 @@ def check(
     *,
     tell: Callable[[str], Any] = lambda message: None,
     progress: Progress = no_progress,
-) -> Checked:
+) -> tuple[int, list[Finding]]:
     """Check the annotation of a corpus, and write the findings to a folder, which is replaced as a whole.
 
     folds (Folds | None): None for counts alone, which take seconds, and find less.
     RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
         `train_pipeline` raises.
+    RETURNS (tuple): the number of texts of train and dev, and the findings in them, the surest first.
     """
     corpus, out = corpus.absolute(), out.absolute()
     check_replaceable(out, (FINDINGS,), "check")
@@ -71,7 +65,7 @@ def check(
         with (folder / FINDINGS).open("wb") as file:
             for row in (head, *findings):
                 file.write(msgspec.json.encode(row) + b"\n")
-    return Checked(texts, findings)
+    return texts, findings
 
 
 def count_corpus(
