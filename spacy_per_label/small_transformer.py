@@ -23,6 +23,7 @@ from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.windows import Window, batch_windows, find_windows, read_tokenizer
 
 CPU = NumpyOps()
+READ = ("tokenizer", "layers", "heads", "eps", "first_position")  # attributes that an Encoder gives
 
 
 @registry.architectures("spacy-per-label.SmallTransformer.v1")
@@ -42,16 +43,7 @@ def make_small_transformer(
         _forward,
         init=partial(_init, name),
         dims={"nO": None},
-        attrs={
-            "window": window,
-            "context": context,
-            "tokenizer": "",
-            "layers": 0,
-            "heads": 1,
-            "eps": 1e-12,
-            "first_position": 0,
-            "dropout_rate": 0.0,
-        },
+        attrs={"window": window, "context": context, **dict.fromkeys(READ), "dropout_rate": 0.0},
     )
     model.shims.append(LayerRates(model, rate, decay))
     return model
@@ -89,7 +81,7 @@ def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
     encoder = read_encoder(name)
     for key, array in encoder.weights.items():
         model.set_param(key, model.ops.asarray(array))
-    for key in ("tokenizer", "layers", "heads", "eps", "first_position"):
+    for key in READ:
         model.attrs[key] = getattr(encoder, key)
     model.set_dim("nO", encoder.weights["word"].shape[1], force=True)
 
