@@ -19,8 +19,9 @@ from thinc.types import Floats2d
 
 from spacy_per_label.bert import drop_inplace, encode_layer, normalize
 from spacy_per_label.bert_weights import read_encoder
+from spacy_per_label.hub_files import NoModelError
 from spacy_per_label.layer_rates import layer_rates
-from spacy_per_label.windows import Window, batch_windows, find_windows, read_tokenizer
+from spacy_per_label.windows import LONGEST, Window, batch_windows, find_windows, read_tokenizer
 
 CPU = NumpyOps()
 READ = ("tokenizer", "layers", "heads", "eps", "first_position")  # attributes that an Encoder gives
@@ -78,7 +79,10 @@ class LayerRates(Shim):
 
 def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
     """Read the transformer; what was learnt is forgotten."""
-    encoder = read_encoder(name)
+    encoder, window, context = read_encoder(name), model.attrs["window"], model.attrs["context"]
+    least, most = 2 * context + 3, len(encoder.weights["position"]) - encoder.first_position - LONGEST
+    if not least <= window <= most:
+        raise NoModelError(f"window = {window}: with context = {context}, {name} needs {least} to {most}")
     for key, array in encoder.weights.items():
         model.set_param(key, model.ops.asarray(array))
     for key in READ:

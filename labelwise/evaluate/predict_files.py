@@ -113,23 +113,24 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
 
     RAISES (InputError): an input is missing, two have the same name, or there is none.
     """
-    jobs: dict[str, FileJob] = {}
-    last = FileJob(model, digest, [], "")
+    jobs: list[FileJob] = []
+    last, named = FileJob(model, digest, [], ""), dict[str, Path]()
     for file in find_raw_files(inputs):
+        if other := named.get(caseless(file.name)):
+            raise InputError(f"{file.path} and {other}: both would have the name {file.name} in the output; rename one")
+        named[caseless(file.name)] = file.path
         single = file.name.endswith(TEXTS)
         before = last.files[-1] if last.files else None
         if single and before and len(last.files) < PART and before.path.parent == file.path.parent:
             last.files.append(file)
             continue
         job = FileJob(model, digest, [file], f"{file.name}.jsonl")
-        if other := jobs.get(caseless(job.name)):
-            raise InputError(f"{file.path} and {other}: both would be written to {job.name}; rename one")
-        jobs[caseless(job.name)] = job
+        jobs.append(job)
         if single:
             last = job
     if not jobs:
         raise InputError(f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file; put some there")
-    return [*jobs.values()]
+    return jobs
 
 
 def remove_regrouped(out: Path, jobs: Iterable[FileJob]) -> None:

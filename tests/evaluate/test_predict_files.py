@@ -101,11 +101,12 @@ def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touche
         predict(model, texts, texts)
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "A.jsonl"])
+@pytest.mark.parametrize("name", ["a.jsonl", "A.jsonl", "z.txt", "news/may/2.txt"])
 def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path, name):
     """Names are one that differ in case alone: on macOS they are one file."""
     write_jsonl(tmp_path / "more" / name, [{"text": "other"}])
-    with pytest.raises(InputError, match=rf"more/{name} and .*texts/a\.jsonl: both would be written to {name}\.jsonl"):
+    both = rf"more/{name} and .*texts/{name.lower()}: both would have the name {name} in the output; rename one"
+    with pytest.raises(InputError, match=both):
         list(predict_files(model, [texts, tmp_path / "more"], tmp_path / "out"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: no \.txt or \.jsonl file"):

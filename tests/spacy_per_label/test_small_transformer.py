@@ -229,6 +229,16 @@ def test_another_family_is_named(folders, tmp_path, change, message):
         read_encoder(str(tmp_path))
 
 
+@pytest.mark.parametrize(("window", "context"), [(32, 15), (5000, 16)])
+def test_a_window_without_room_or_beyond_the_positions_is_refused(folders, window, context):
+    config = json.loads((folders["bert"] / "config.json").read_text())
+    most = config["max_position_embeddings"] - 24  # wordpieces of the longest token, which is never cut
+    with pytest.raises(
+        NoModelError, match=f"window = {window}: with context = {context}, .* {2 * context + 3} to {most}"
+    ):
+        make_small_transformer(str(folders["bert"]), window, context).initialize()
+
+
 def test_weights_that_are_missing_are_named(folders, tmp_path):
     for name in ("config.json", "tokenizer.json"):
         (tmp_path / name).write_bytes((folders["bert"] / name).read_bytes())
