@@ -8,6 +8,7 @@
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
@@ -112,7 +113,7 @@ def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
     for group, docs in read_groups_with_docs(corpus, doubted=True):
         found = {key: doc for key, doc in docs if pattern.search(doc.text)}
         words = group.spans.filter(pc.is_valid(group.spans["words"]))
-        words = words.filter(pc.match_substring_regex(words["words"], r"\s+".join(map(_escape, asked.split()))))
+        words = words.filter(pc.match_substring_regex(words["words"], _spell(asked, _escape)))
         outside = group.texts.filter(pc.is_null(group.texts["split"]))["text"]
         keys = {*found, *words.filter(pc.is_in(words["text"], outside))["text"].to_pylist()}
         for account in _accounts(group, keys):
@@ -212,8 +213,20 @@ def _at(table: pa.Table, file: str, line: int | None) -> pa.Table:
 
 
 def _pattern(asked: str) -> re.Pattern[str]:
-    """Make a pattern for words, whatever white space is between them."""
-    return re.compile(r"\s+".join(map(re.escape, asked.split())))
+    """Make a pattern for words, whatever white space is between them, and however their characters are composed."""
+    return re.compile(_spell(asked, re.escape))
+
+
+def _spell(asked: str, escape: Callable[[str], str]) -> str:
+    """Write the pattern of words, each character in all its Unicode compositions."""
+    words = unicodedata.normalize("NFC", asked).split()
+    return r"\s+".join("".join(_compositions(char, escape) for char in word) for word in words)
+
+
+def _compositions(char: str, escape: Callable[[str], str]) -> str:
+    parts = unicodedata.normalize("NFD", char)
+    found = dict.fromkeys(unicodedata.normalize("NFC", parts[:n]) + parts[n:] for n in range(1, len(parts) + 1))
+    return f"(?:{'|'.join(map(escape, found))})" if len(found) > 1 else escape(char)
 
 
 def _escape(word: str) -> str:

@@ -1,6 +1,7 @@
 """What became of an annotation, and why: the command answers as a reader of the tables would."""
 
 import re
+import unicodedata
 from pathlib import Path
 
 import msgspec
@@ -170,6 +171,21 @@ def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(
     assert [line.partition(",")[0].strip() for line in told] == ["org.jsonl:7", "org.jsonl:5"]
     for word in ("Ada", "(Ada"):  # a span in the tables has it
         assert [one.rows[0]["line"] for one in find(merged.root / "corpus", word, [])] == [7]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_words_are_found_however_their_characters_are_composed(merging, form):
+    """In Vietnamese, a letter is one to three characters, which nobody sees."""
+    places = ["Hu\u1ebf", "Hu\u00ea\u0301", "Hue\u0302\u0301", "Hue"]
+    rows = [task(f"{place} {n}", (0, len(place), "PLACE")) for n, place in enumerate(places)]
+    merging.add("place", ["PLACE"], rows)
+    merging.add("unread", ["PLACE"], [task("\u0110\u00e0 L\u1ea1t", answer="ignore")])
+    merging.run()
+    lines = ask(merging, unicodedata.normalize(form, "Hu\u1ebf"))
+    assert sorted(line.partition(",")[0] for line in lines if "data set" in line) == [
+        f"  place.jsonl:{n}" for n in (1, 2, 3)
+    ]
+    assert "ignored" in "".join(ask(merging, unicodedata.normalize(form, "\u0110\u00e0 L\u1ea1t")))
 
 
 def test_the_split_is_that_of_the_data_set_which_declares_it(merged):
