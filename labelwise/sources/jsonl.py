@@ -17,7 +17,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.doccano import choose_offsets, is_doccanos, parse_doccano
 from labelwise.sources.json_text import BOM, find_repeated, read_elements, why_not_json
-from labelwise.sources.keys import TAGS, TOKENS, find_contradiction, first_of, no_text, shape_of
+from labelwise.sources.keys import TAGS, TOKENS, find_contradiction, first_of, marked_lists, no_text, shape_of
 from labelwise.sources.label_studio import is_label_studios, read_element
 from labelwise.sources.other_rows import name_other, rewrite
 from labelwise.sources.prodigy import ProdigyRow, parse_prodigy, task_of
@@ -84,7 +84,7 @@ def is_array(path: Path) -> bool:
 
 
 def guess_offsets(path: Path) -> str:
-    """Guess the reading of doccano's offsets; empty if the first row isn't doccano's, or if all readings agree."""
+    """Guess the reading of doccano's offsets; empty if the first row with spans isn't doccano's, or if all agree."""
     if is_array(path):
         return choose_offsets(_doccanos(read_elements(path)))
     with open_jsonl(path) as lines:
@@ -92,15 +92,17 @@ def guess_offsets(path: Path) -> str:
 
 
 def _doccanos(rows: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield doccano's rows that have other characters than ASCII, if the first row is doccano's."""
-    for number, raw in enumerate(rows):
-        if number and raw.isascii() and b"\\u" not in raw:
+    """Yield doccano's rows that have other characters than ASCII, if the first row with spans is doccano's."""
+    known = False
+    for raw in rows:
+        if known and raw.isascii() and b"\\u" not in raw:
             continue
         with suppress(*DECODE_ERRORS):
             row = msgspec.json.decode(raw.removeprefix(BOM))
             if shape_of(row) == "doccano" and is_doccanos(row):
+                known = True
                 yield row
-            elif not number:
+            elif not known and (shape_of(row) != "doccano" or any(marked_lists(row) or ())):
                 return
 
 

@@ -141,6 +141,18 @@ def test_each_has_all_its_spans(tmp_path: Any, name: str) -> None:
     assert not any(task.unusable for task in tasks)
 
 
+@pytest.mark.parametrize(("shape", "end"), [("label", 11), ("entities", 11), ("others", 9)])
+def test_offsets_of_a_file_whose_first_rows_have_no_spans_are_doccanos(tmp_path: Any, shape: str, end: int) -> None:
+    """A row of doccano's second form without spans could be another tool's, whose offsets are code points."""
+    keys = ("start", "end") if shape == "others" else ("start_offset", "end_offset")
+    span = [end - 3, end, "A"] if shape == "label" else {keys[0]: end - 3, keys[1]: end, "label": "A"}
+    key = "label" if shape == "label" else "entities"
+    rows = [{"text": f"{EMOJI}to Ann", key: marked, "relations": []} for marked in ([], [], [span])]
+    *_, last = read_items(write(tmp_path / "a.jsonl", jsonl(rows)))
+    assert isinstance(last, Task)
+    assert [last.text[span.start : span.end] for span in last.spans] == ["Ann"]
+
+
 @pytest.mark.parametrize(
     ("name", "offsets", "by"),
     [
