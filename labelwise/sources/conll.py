@@ -146,5 +146,7 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -
             first = f"the sentence's first line has {len(rows[0][1])}"
             return Problem(number, Reason.MALFORMED, f"{len(cells)} columns, where {first}")
     words, tags = ([cells[place].strip() for _, cells in rows] for place in columns)
+    if layout.untagged and {*tags} == {layout.untagged}:
+        return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {layout.untagged}, and others are O")
     tags = tags if layout.spelled is PLAIN else [*_plain_tags(tags, layout.spelled)]
     return tagged_task(rows[0][0], words, tags, {DOCUMENT: str(document)} if document else None)

@@ -47,6 +47,7 @@ class Layout(NamedTuple):
     spelled (re.Pattern): the spelling of tags.
     names (list[str]): the cells of a line of names; empty without.
     sentence (int): the column in which a value begins a sentence; -1 for none.
+    untagged (str): the cell of a token that nobody has tagged; empty if there is none.
     """
 
     shape: Shape | None
@@ -55,6 +56,7 @@ class Layout(NamedTuple):
     spelled: re.Pattern[str] = PLAIN
     names: list[str] = []
     sentence: int = -1
+    untagged: str = ""
 
 
 def cells_of(line: str) -> list[str]:
@@ -93,13 +95,19 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
         token, tag = _named_columns(named or names)
         spelling = _spelling_of(columns[tag]) if tag < len(columns) else None
         sentence = next((place for place, name in enumerate(names) if name.upper().startswith("SENTENCE")), -1)
-        return Layout(shape, token, tag, spelling or PLAIN, names, sentence)
+        return Layout(shape, token, tag, spelling or PLAIN, names, sentence, _untagged(columns, tag))
     tags = {place: spelled for place, column in enumerate(columns) if (spelled := _spelling_of(column))}
     tag = _choose_column(path, columns, tags)
     if tags.get(tag) is BRACKETED:
         return Layout(shape, 3 if width > tag >= 10 else 0, tag, BRACKETED)
     numbered = _are_numbered(head) and width > 2
-    return Layout(shape, 1 if numbered or tag == 0 else 0, -1 if tag == width - 1 else tag, tags.get(tag, PLAIN))
+    token, last = int(numbered or tag == 0), tag == width - 1
+    return Layout(shape, token, -1 if last else tag, tags.get(tag, PLAIN), untagged=_untagged(columns, tag))
+
+
+def _untagged(columns: Sequence[Sequence[str]], tag: int) -> str:
+    """Return `_` if `O` is outside all spans in the column of tags: then `_` says nothing, as in HIPE's files."""
+    return "_" if columns and tag < len(columns) and "O" in columns[tag] else ""
 
 
 def _are_names(cells: Sequence[str]) -> bool:

@@ -77,6 +77,14 @@ SENTENCES = [
     # Tokens that are numbers don't number the tokens, unless each sentence begins with 1.
     ("1 CD B-PER\n\n2 CD O\n", [("1", [("1", "PER")]), ("2", [])]),
     ("1 CD O\n2 CD B-N\n\nAnn NNP B-PER\nran VBD O\n", [("1 2", [("2", "N")]), "Ann ran"]),
+    # `_` is outside of spans, but where O is, it says that nobody has tagged the sentence, as in HIPE-2022.
+    (
+        "TOKEN\tNE-COARSE-LIT\tMISC\n# document_id = 1\nAnn\t_\t_\n\n# document_id = 2\nAnn\tB-PER\t_\nran\tO\t_\n\n"
+        "ran\t_\t_\nBob\tB-PER\t_\n",
+        ["not annotated: its tags are all _, and others are O", "Ann ran", ("ran Bob", [("Bob", "PER")])],
+    ),
+    ("Ann B-PER\nran O\n\nran _\n", ["Ann ran", "not annotated: its tags are all _, and others are O"]),
+    ("Ann B-PER\nran _\n\nran _\n", ["Ann ran", ("ran", [])]),
     # A line that looks like a comment is a token where the columns fit,
     ("# B-PER\nran O\n", [("# ran", [("#", "PER")])]),
     ("# O\nAnn B-PER\n", [("# Ann", [("Ann", "PER")])]),
