@@ -11,7 +11,7 @@ line may also be a `token|tag`, or a whole sentence of these. `conll_layout` fin
 `tags` reads the tags. A line that begins with # is a comment, unless its columns are those of a token.
 
 Files don't have the text: it is the tokens with one space between them. After -DOCSTART-, `meta.doc` is the number of
-the document; `split_by: doc` keeps its sentences in one split.
+the document, or else the name that a comment gives it; `split_by: doc` keeps its sentences in one split.
 """
 
 import re
@@ -40,6 +40,8 @@ from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_task
 
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
+# Of CoNLL-U, CoNLL-2012, and HIPE-2022.
+NAMED = re.compile(r"#\s*newdoc id\s*=\s*(.+)|#begin document \((.+)\).*|#\s*(?:\w+:)?document_id\s*=\s*(.+)")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
@@ -50,7 +52,7 @@ def read_conll(path: Path) -> Iterator[Found]:
     RAISES (InputError): the column of tags can't be found.
     """
     layout = find_layout(path, [line for _, line in islice(_lines(path), HEAD)])
-    document = 0
+    documents, document = 0, ""
     for lines in _blocks(path, layout):
         shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
         rows: list[NumberedRow] = []
@@ -59,8 +61,12 @@ def read_conll(path: Path) -> Iterator[Found]:
             if NOT_UTF8.search(line):
                 problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8")
             elif line.startswith(DOCUMENT_START):
-                document += 1
-            elif not _is_comment(line, shape, layout.tag) and cells_of(line) != layout.names:
+                documents += 1
+                document = str(documents)
+            elif _is_comment(line, shape, layout.tag):
+                named = NAMED.fullmatch(line)
+                document = named[named.lastindex or 0].strip() if named else document
+            elif cells_of(line) != layout.names:
                 rows.append((number, cells_of(line)))
         if problem or rows:
             yield problem or _read_sentence(rows, layout, document)
@@ -136,7 +142,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
     return label not in OUTSIDE and not PREFIXED.fullmatch(label)
 
 
-def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -> Found:
+def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str) -> Found:
     """Convert a sentence to a task, whose line is that of its first token."""
     columns = layout.token, layout.tag
     for number, cells in rows:
@@ -149,4 +155,4 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: int) -
     if layout.untagged and {*tags} == {layout.untagged}:
         return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {layout.untagged}, and others are O")
     tags = tags if layout.spelled is PLAIN else [*_plain_tags(tags, layout.spelled)]
-    return tagged_task(rows[0][0], words, tags, {DOCUMENT: str(document)} if document else None)
+    return tagged_task(rows[0][0], words, tags, {DOCUMENT: document} if document else None)

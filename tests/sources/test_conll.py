@@ -30,6 +30,19 @@ def test_columns_documents_and_blank_lines(tmp_path, end, suffix):
 
 
 @pytest.mark.parametrize(
+    "comment",
+    ["# newdoc id = {}", "#begin document ({}); part 000", "# hipe2022:document_id = {}", "# document_id = {}"],
+)
+def test_a_document_is_named_by_the_comment_before_its_sentences(tmp_path, comment):
+    begins = [comment.format(name) + "\n# text = x\n" for name in ("EXP-1824-i0024", "b/c 1")]
+    content = f"Eve O\n\n{begins[0]}Ann B-PER\n\nran O\n\n{begins[1]}\nBob B-PER\n"
+    tasks = list(read_items(write(tmp_path / "a.conll", content)))
+    assert [(task.text, task.doc) for task in tasks] == [
+        *(("Eve", ""), ("Ann", "EXP-1824-i0024"), ("ran", "EXP-1824-i0024"), ("Bob", "b/c 1")),
+    ]
+
+
+@pytest.mark.parametrize(
     ("tags", "spans"),
     [
         ("B-A I-A O", [(0, 2, "A")]),
