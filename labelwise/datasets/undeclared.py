@@ -17,7 +17,7 @@ from labelwise.corpus.tasks import DATASETS
 from labelwise.datasets.declarations import find_sources
 from labelwise.datasets.entries import Entry
 from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
-from labelwise.sources.files import SourceFile, data_in, find_files, printable
+from labelwise.sources.files import NOT_DATA, SourceFile, data_in, find_files, printable
 from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
 from labelwise.sources.prodigy import find_names
 from labelwise.sources.tags import NO_LABEL
@@ -89,7 +89,8 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
 
 def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
     """Yield the files of a folder that entries leave out, though they name others there."""
-    left = [file for file in find_files(folder, SUFFIXES, hidden=False) if Path(os.path.realpath(file)) not in declared]
+    files = (file for file in find_files(folder, SUFFIXES, hidden=False) if not file.name.endswith(NOT_DATA))
+    left = [file for file in files if Path(os.path.realpath(file)) not in declared]
     if left:
         path = printable(left[0].relative_to(folder.parent))
         problem = f"entries name other files of its folder, and leave out {counted(len(left), 'file')}"

@@ -9,7 +9,8 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
-NOT_DATA = (".md", ".example", DVC, DATASETS)  # suffixes of files that are ignored without a message
+PROJECT = "exportedproject.json"  # of INCEpTION's exports: the states of documents; see `webanno`
+NOT_DATA = (".md", ".example", DVC, DATASETS, PROJECT)  # suffixes of files that are ignored without a message
 
 
 class SourceFile(NamedTuple):

@@ -20,23 +20,29 @@ r"""Read WebAnno TSV 3, which INCEpTION and WebAnno export: a file is a document
 - Offsets are UTF-16 code units, or code points, as the text at the offsets shows.
 - The file lacks the characters between sentences: here they are a line end and spaces.
 - In an export, a document is a folder, which names it, with a file for each annotator; INITIAL_CAS is the unannotated
-  document. The folder `curation` has reviews.
+  document. The folder `curation` has reviews. `exportedproject.json` says who has finished what; the rest isn't read.
 
 The format is in the appendix of INCEpTION's user guide: https://inception-project.github.io/documentation/
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
 from labelwise.corpus.tasks import DOCUMENT
 from labelwise.sources.clean import RawSpan, clean
+from labelwise.sources.files import PROJECT
 from labelwise.sources.offsets import offset_table
 
 ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
-INITIAL, CURATION = "INITIAL_CAS", "curation"
+INITIAL, ANNOTATION, CURATION = "INITIAL_CAS", "annotation", "curation"
 OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 MOST_SPACES = 2**20  # between sentences, which the file lacks
 EMPTY = ("_", "")  # a cell without annotations
@@ -87,15 +93,54 @@ def read_webanno(path: Path) -> Iterator[Found]:
         if path.stem == INITIAL:
             yield Problem(1, Reason.NOT_ANNOTATED, f"{INITIAL} is the document before anyone annotated it")
             return
-        in_folder = "." in path.parent.name  # such as a.txt/ann.tsv
-        spans, problems = _spans(columns, [row for sentence in sentences for row in sentence.rows], joined.places)
+        kind = path.parent.parent.name
+        in_folder = kind in (ANNOTATION, CURATION) or "." in path.parent.name  # such as a.txt/ann.tsv
+        review = in_folder and kind == CURATION
         name = path.parent.name if in_folder else path.name
-        review = in_folder and path.parent.parent.name == CURATION
+        project = path.parent.parent.parent / PROJECT
+        if in_folder and project.is_file():
+            began = _read_unfinished(project, project.stat().st_mtime_ns)
+            if (name, "" if review else path.stem) in began:
+                why = (
+                    f"{PROJECT} says that it is in progress; finish it in INCEpTION, or delete that file, and it counts"
+                )
+                yield Problem(1, Reason.NOT_ANNOTATED, why)
+                return
+        spans, problems = _spans(columns, [row for sentence in sentences for row in sentence.rows], joined.places)
         who = [path.stem] if in_folder else []
         yield clean(1, joined.text, spans, who=who, review=review, meta={DOCUMENT: name})
         yield from problems
         if len(sentences) < len(written):
             yield miscounted(0, len(written), "sentences", len(sentences))
+
+
+class _Document(msgspec.Struct):
+    """A document of a project, with its curation's state, or an annotator's version of it."""
+
+    name: str = ""
+    user: str = ""
+    state: str | None = None
+
+
+class _Project(msgspec.Struct):
+    """A project as INCEpTION describes it."""
+
+    source_documents: list[_Document] = []
+    annotation_documents: list[_Document] = []
+
+
+@lru_cache(maxsize=1)
+def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
+    """List what is in progress: documents with their annotators, or with nobody, if it is their curation.
+
+    RAISES (InputError): the file doesn't describe a project.
+    """
+    try:
+        found = msgspec.json.decode(project.read_bytes(), type=_Project)
+    except DECODE_ERRORS as error:
+        raise InputError(f"{project}: {error}; unpack the export again, or delete the file") from error
+    documents = (*found.source_documents, *found.annotation_documents)
+    return frozenset((one.name, one.user) for one in documents if one.state in ("IN_PROGRESS", "CURATION_IN_PROGRESS"))
 
 
 class MalformedError(ValueError):

@@ -201,6 +201,9 @@ def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
         "path": ["export/annotation/*/*.tsv", "export/curation/*/*.tsv"],
         "labels": ["PERSON"],
     }
+    adopted = "- {name: export, path: [export/annotation/*/*.tsv, export/curation/*/*.tsv], labels: [PERSON]}"
+    (tmp_path / "prodigy/datasets.yml").write_text(adopted)
+    assert declare_folder(tmp_path / "prodigy") == [], "the description of a project is no data set"
     assert patterns_in(tmp_path / "prodigy") == ["prodigy/export/*/*/*.tsv"]
     assert patterns_in(tmp_path / "prodigy/export/annotation/a.txt") == ["a.txt/*.tsv"]
 

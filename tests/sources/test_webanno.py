@@ -1,11 +1,13 @@
 """WebAnno TSV 3: documents of INCEpTION, with layers, stacked and partial annotations, escapes, and UTF-16 offsets."""
 
+import json
 import re
 
 import msgspec
 import pytest
 
 from labelwise.annotations import Problem
+from labelwise.base.errors import InputError
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging
 from tests.sources.reading import read, write
@@ -153,3 +155,39 @@ def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: M
     assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
     file = "annotation/one.txt/ann.tsv"
     assert merging.problems() == [("a", file, 0, "miscounted: 2 sentences, of which 1 were read")]
+
+
+PROJECT = {
+    "name": "Akten",
+    "source_documents": [
+        {"name": "one.txt", "format": "text", "state": "CURATION_IN_PROGRESS"},
+        {"name": "Akte 2", "format": "text", "state": "CURATION_FINISHED"},
+    ],
+    "annotation_documents": [
+        {"name": "one.txt", "user": "ann", "state": "FINISHED", "annotatorState": None},
+        {"name": "one.txt", "user": "bob", "state": "FINISHED", "annotatorState": "IN_PROGRESS"},
+        {"name": "Akte 2", "user": "ann", "state": "IN_PROGRESS", "annotatorState": None},
+    ],
+}
+
+
+def test_of_a_project_what_its_people_have_finished_is_read(merging: Merging):
+    """A document may be called what it likes; what is in progress would count as complete."""
+    merging.add("a", ["PER"], [], path=["x/annotation/*/*.tsv", "x/curation/*/*.tsv"])
+    for number, name in enumerate(("one.txt", "Akte 2")):
+        for file in ("annotation/%s/ann.tsv", "annotation/%s/bob.tsv", "curation/%s/CURATION_USER.tsv"):
+            lines = cell("PER" if "ann" in file.rpartition("/")[2] else "_")
+            content = tsv(*lines, "", f"#Text={number}", f"2-1\t4-5\t{number}\t_\t_\t")
+            write(merging.root / "tasks/x" / (file % name), content)
+    ledger = merging.run()
+    assert (ledger.rows, ledger.spans) == ({"merged": 6}, {"outvoted": 2})
+    assert merging.docs().keys() == {"Ann\n0", "Ann\n1"}
+    project = write(merging.root / "tasks/x/exportedproject.json", json.dumps(PROJECT))
+    ledger = merging.run()
+    assert (ledger.rows, ledger.spans) == ({"merged": 4, "not annotated": 2}, {"entity": 1})
+    assert {text: bool(doc.ents) for text, (_, doc) in merging.docs().items()} == {"Ann\n0": True, "Ann\n1": False}
+    why = "not annotated: exportedproject.json says that it is in progress; finish it in INCEpTION, or delete that file"
+    assert [said.partition(", and")[0] for *_, said in merging.problems()] == [why] * 2
+    write(project, "[]")
+    with pytest.raises(InputError, match=r"exportedproject\.json: Expected `object`, got `array`; unpack the export"):
+        merging.run()
