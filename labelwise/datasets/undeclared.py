@@ -29,6 +29,7 @@ REMEDIES = {
     (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
     (".txt",): "if its lines are tokens with tags, rename it to .conll",
 }
+FEW_FOLDERS = 5  # in a folder, that patterns name
 FEW = 50  # files of a folder, and rows of each, in which labels are looked for
 
 
@@ -132,16 +133,15 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
 def patterns_in(folder: Path) -> list[str]:
     """Find patterns for the files with the most frequent suffix in a folder, one for each folder in it and depth.
 
-    They begin with the folder's name, such as `export/annotation/*/*.tsv` for INCEpTION's exports.
+    They begin with the folder's name, such as `export/annotation/*/*.tsv` for INCEpTION's exports. If the folders in it
+    are more than a few, a pattern has them all.
     """
     files = [file.relative_to(folder.parent).parts for file in find_files(folder, SUFFIXES, hidden=False)]
     suffixes = [max((one for one in SUFFIXES if parts[-1].endswith(one)), key=len) for parts in files]
     suffix = max(suffixes, key=suffixes.count, default="")
-    found = [
-        "/".join([*parts[:2][: len(parts) - 1], *("*" * len(parts[2:-1])), f"*{suffix}"])
-        for parts, one in zip(files, suffixes, strict=True)
-        if one == suffix
-    ]
+    wanted = [parts for parts, one in zip(files, suffixes, strict=True) if one == suffix]
+    named = 2 if len({parts[1] for parts in wanted if len(parts) > 2}) <= FEW_FOLDERS else 1
+    found = ["/".join([*parts[:-1][:named], *("*" * len(parts[named:-1])), f"*{suffix}"]) for parts in wanted]
     return [*dict.fromkeys(found)]
 
 

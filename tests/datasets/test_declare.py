@@ -206,6 +206,11 @@ def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
     assert declare_folder(tmp_path / "prodigy") == [], "the description of a project is no data set"
     assert patterns_in(tmp_path / "prodigy") == ["prodigy/export/*/*/*.tsv"]
     assert patterns_in(tmp_path / "prodigy/export/annotation/a.txt") == ["a.txt/*.tsv"]
+    assert patterns_in(tmp_path / "prodigy/export/annotation") == ["annotation/a.txt/*.tsv", "annotation/b.txt/*.tsv"]
+    for name in "cdef":
+        (tmp_path / f"prodigy/export/annotation/{name}.txt").mkdir()
+        (tmp_path / f"prodigy/export/annotation/{name}.txt/ann.tsv").touch()
+    assert patterns_in(tmp_path / "prodigy/export/annotation") == ["annotation/*/*.tsv"]
 
 
 def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
