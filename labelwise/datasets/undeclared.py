@@ -27,6 +27,7 @@ ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".7z", ".rar", ".bz2", ".xz", ".z
 REMEDIES = {
     ARCHIVES: "unpack it (unzip, tar -x), and delete it",
     (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
+    (".xmi",): "export WebAnno TSV 3 instead of UIMA's CAS",
     (".txt",): "if its lines are tokens with tags, rename it to .conll",
 }
 FEW_FOLDERS = 5  # in a folder, that patterns name

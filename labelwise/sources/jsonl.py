@@ -31,7 +31,7 @@ HEADERS = {
     b"\xff\xfe": "this is UTF-16; save it as UTF-8",
     b"\xfe\xff": "this is UTF-16; save it as UTF-8",
 }
-KEY = re.compile(rb'"([A-Za-z_]+)"\s*:')
+KEY = re.compile(rb'"([A-Za-z_%]+)"\s*:')
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 
 

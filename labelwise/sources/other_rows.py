@@ -19,6 +19,7 @@ NAMED = {
     ("classes", "annotations"): "this is ner-annotator's: write its `annotations` alone to a file: jq .annotations",
     ("paragraphs",): "this is spaCy 2's training JSON: convert it to .spacy with `python -m spacy convert`",
     ("pages",): "it has `pages`, each of which is a text: write each as a row of its own",
+    ("%FEATURE_STRUCTURES",): "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead",
     ("sentences", "ner"): "its spans count the tokens of `sentences`: write texts with offsets in characters",
 }
 # Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.

@@ -22,6 +22,12 @@ def zipped() -> bytes:
     return content.getvalue()
 
 
+CAS = {
+    "%TYPES": {"a.NamedEntity": {"%NAME": "a.NamedEntity", "%SUPER_TYPE": "uima.tcas.Annotation"}},
+    "%FEATURE_STRUCTURES": [{"%ID": 2, "%TYPE": "a.NamedEntity", "@sofa": 1, "begin": 0, "end": 3, "value": "PER"}],
+}
+
+
 def tags(*rows: tuple[str, ...]) -> str:
     return table([rows] * 60)
 
@@ -61,6 +67,9 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("j.conll", tags(("Noa", "X=y|Case=Nom"), ("ran", "Tense=Past")), "no column has tags"),
     ("k.tsv", tags(("Noa", "B-PER", "B-X"), ("ran", "O", "O")), "columns 2 and 3 have tags"),
     ("l.zip", zipped(), "unpack it"),
+    ("p.xmi", '<xmi:XMI xmlns:xmi="http://www.omg.org/XMI"/>', "export WebAnno TSV 3 instead"),
+    ("q.json", json.dumps(CAS), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
+    ("r.json", json.dumps(CAS, indent=2), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
     ("m.csv", "Noa,B-PER\n", "save the sheet as .tsv"),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": NaN}\n', "invalid character (byte 38): 'NaN}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
