@@ -13,7 +13,7 @@ import pytest
 
 from labelwise.base import files
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic, atomic_together, locked
+from labelwise.base.files import atomic, atomic_together, locked, staged
 from tests.conftest import another_process
 
 
@@ -191,3 +191,11 @@ def test_a_digest_of_code_is_of_the_modules_and_of_the_folders_that_are_named(tm
     assert digest_after("report/charts.py") == before
     after = [digest_after(edited) for edited in ("errors.py", "merge/rules/answers.py", "merge/new.py")]
     assert len({before, *after, files.digest_code(["merge"], ["spacy 3.9"])}) == 5
+
+
+def test_outputs_of_a_folder_are_refused_where_a_file_is(tmp_path):
+    (tmp_path / "corpus").write_text("kept")
+    refused = pytest.raises(InputError, match="corpus: this is a file, but a folder is to be written there; choose")
+    with refused, staged(tmp_path / "corpus", ["texts"], "manifest.json"):
+        pass
+    assert (tmp_path / "corpus").read_text() == "kept"

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,9 +54,16 @@ def test_what_is_public_can_be_had_and_is_documented():
         (lambda: default_config("tpu"), "config 'tpu': give cpu or small or gpu"),
         (lambda: labelwise.Settings(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
         (lambda: labelwise.Settings(coverage="all"), "coverage 'all': give by-label or drop or outside"),
+        (lambda: labelwise.Settings(test_ratio="0.2"), "test_ratio '0.2': Expected `float`, got `str`"),
+        (lambda: labelwise.Settings(near_similarity=3), "near_similarity 3: Expected `float` <= 1.0"),
+        (
+            lambda: labelwise.merge_data("a.yml", "b", labelwise.Settings()),
+            f"{Path.cwd()}/a.yml: there is no such file; it declares data sets, see docs/formats.md",
+        ),
+        (lambda: labelwise.write_report("a", "cpu", "b.html", ship_at=80), "ship_at 80: give a share, from 0 to 1"),
         (lambda: labelwise.Settings(near_duplicates="no"), "near_duplicates 'no': give report or group or off"),
     ],
-    ids=range(5),
+    ids=range(9),
 )
 def test_a_value_that_there_is_not_is_named_with_those_that_there_are(make, message):
     with pytest.raises(labelwise.InputError) as error:

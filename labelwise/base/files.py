@@ -97,6 +97,7 @@ def staged(
     folders (Collection[str]): which names are folders.
     RAISES (InputError): what `atomic` raises.
     """
+    check_kind(out, folder=True)
     inside = [out / name for name in names if name != last]
     with atomic_together(out / last, *inside, *others, folders=[out / name for name in folders]) as (first, *rest):
         yield Staging(first.parent, rest[len(inside) :])

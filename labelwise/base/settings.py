@@ -85,6 +85,19 @@ def check_choices(record: object) -> None:
             check_choice(name, getattr(record, name), hint)
 
 
+def check_types(record: msgspec.Struct) -> None:
+    """Check that the fields of a Struct have the values that their types say, which making one doesn't.
+
+    RAISES (InputError): a value is of another type, or out of its range.
+    """
+    for field in msgspec.structs.fields(record):
+        value = getattr(record, field.name)
+        try:
+            msgspec.convert(value, field.type, from_attributes=True)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{field.name} {value!r}: {error}") from error
+
+
 class _Words(SafeConstructor):
     """Takes numbers and dates for words, as they are written."""
 

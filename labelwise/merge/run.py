@@ -41,7 +41,7 @@ TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
 
 
 def merge_data(
-    declarations: Sequence[Path | str],
+    declarations: Sequence[Path | str] | Path,
     out: Path | str,
     settings: Settings,
     *,
@@ -54,7 +54,7 @@ def merge_data(
 ) -> Ledger:
     """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five more files, and `manifest.json`.
 
-    declarations (Sequence[Path | str]): `datasets.yml` files.
+    declarations (Sequence[Path | str] | Path): `datasets.yml` files, or one.
     out (Path | str): the folder for the corpus; other files in it stay.
     workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
     decisions (Path | str | None): the folder of decisions.
@@ -65,6 +65,7 @@ def merge_data(
         file changed meanwhile, another merge is writing to the folder, or the disk is full.
     RAISES (RuntimeError): the account doesn't balance, which is a bug in this program.
     """
+    declarations = [declarations] if isinstance(declarations, Path | str) else declarations
     datasets = load_datasets([Path(path).absolute() for path in declarations])
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from labelwise import __version__
 from labelwise.base.environment import command_line
+from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.text import SpanKey, counted, decode_counter
 from labelwise.compare.changed_spans import ChangedSpan
@@ -71,6 +72,8 @@ def write_report(
     RAISES (InputError): nothing was evaluated, a file isn't what it should be, or another process is writing the page.
     """
     root = Path(root)
+    if not 0 <= ship_at <= 1:
+        raise InputError(f"ship_at {ship_at}: give a share, from 0 to 1")
     with atomic(Path(out)) as path:
         (metrics, merge, tables, curve), deck = load_results(root, pipeline), read_deck(root)
         estimate, sample = deck.estimate(), deck.sample()

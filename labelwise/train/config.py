@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
+from spacy.schemas import ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Config
@@ -106,12 +107,17 @@ def check_supported(settings: Config, config: Path) -> None:
     """Check that a config asks for nothing that only `spacy train` does.
 
     RAISES (InputError): a component comes from another pipeline, whose texts may be those of test; it is scored in
-        another way than by entities, where they are known; or a block asks for what the loop hasn't.
+        another way than by entities, where they are known; or a block has a key that nobody knows, or asks for what
+        the loop hasn't.
     """
     for name, block in settings["components"].items():
         for key, default in (("source", None), ("scorer", SCORER)):
             if block.get(key, default) != default:
                 raise InputError(f"{config}: [components.{name}] {key} = {block[key]!r} isn't used here; delete it")
+    for name, schema in (("training", ConfigSchemaTraining), ("nlp", ConfigSchemaNlp)):
+        if unknown := [*settings[name].keys() - schema.__annotations__.keys()]:
+            known = ", ".join(sorted(schema.__annotations__))
+            raise InputError(f"{config}: [{name}] {min(unknown)}: the block has no such key; its keys are {known}")
     for name in UNSUPPORTED:
         if settings["training"].get(name):
             raise InputError(f"{config}: [training] {name} is for `spacy train` alone; delete it, or train with that")

@@ -300,6 +300,8 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
         (TOKENIZER, r"\[nlp\] tokenizer is .*ChineseTokenizer.*merged with .* delete the block, or write"),
         ((('factory = "per_label"', SCORER),), r"\[components\.per_label\] scorer = .*my\.scorer.* delete it"),
         ((('factory = "tok2vec"', 'source = "first"'),), r"\[components\.tok2vec\] source = 'first' isn't used here"),
+        ((("dropout = ", "dropot = "),), r"\[training\] dropot: the block has no such key; its keys are accumulate_gr"),
+        ((("batch_size = ", "batchsize = "),), r"\[nlp\] batchsize: the block has no such key; its keys are after_cr"),
         ((("frozen_components = []", 'frozen_components = ["tok2vec"]'),), r"\[training\] frozen_components is for"),
         (
             (

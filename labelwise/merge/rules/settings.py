@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.settings import check_choices, read_section
+from labelwise.base.settings import check_choices, check_types, read_section
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules
 from labelwise.merge.rules.policies import Policies
 
@@ -43,6 +43,7 @@ class Settings(Policies, frozen=True):
     def __post_init__(self) -> None:
         """Refuse values that no policy has, and numbers out of their range."""
         check_choices(self)
+        check_types(self)
         if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):
             raise InputError(
                 f"dev_ratio {self.dev_ratio} and test_ratio {self.test_ratio}: give shares that leave some for train"
