@@ -28,11 +28,11 @@ def expect_gain(curve: Curve) -> float:
     """Estimate what twice the steps add to F1 on dev: nothing, if the last evaluation isn't the best.
 
     The gain of each doubling is a constant share of the gain before (Aitken's delta-squared process), and the next one
-    is never more than the last. Between evaluations, F1 is interpolated.
+    is never more than the last, nor than F1 lacks. Between evaluations, F1 is interpolated.
     """
     if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or the first half has no evaluation
         return 0.0
     steps = [0, *curve.steps]
     quarter, half, last = np.interp([steps[-1] / 4, steps[-1] / 2, steps[-1]], steps, [0, *curve.f])
     gain = float(max(0.0, last - half))
-    return gain and gain * gain / max(gain, half - quarter)
+    return gain and float(min(1 - last, gain * gain / max(gain, half - quarter)))

@@ -232,6 +232,7 @@ def test_texts_that_were_trained_on_say_nothing():
         ([0.4, 0.6, 0.6, 0.6], 0.0, False),
         ([0.4, 0.6, 0.65, 0.64], 0.0, False),  # it has fallen
         ([0.4, 0.42, 0.5, 0.55], 0.13, True),  # it rises ever faster: as much again, not more
+        ([0.0, 0.1, 0.7, 0.85], 0.15, True),  # as much again would be more than 1
         ([0.6], 0.0, False),
         ([0.6, 0.7], 0.1 * 0.1 / 0.3, True),  # untrained, it has 0: 0.3 after 50 steps, 0.6 after 100
     ],
