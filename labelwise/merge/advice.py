@@ -52,6 +52,12 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
         yield ScoreWarning(
             f"`annotators` names {names}, and no answer has that name.", "Correct `annotators` in project.yml."
         )
+    for name, (people, known) in ledger.nobodys.items():
+        yield ScoreWarning(
+            f"Data set {name!r}: `annotator` names {', '.join(map(repr, people))}, and no answer is theirs.",
+            "Correct it in datasets.yml: it says who names in answers are, such as `{1: ann}`, or who answered where "
+            f"there is none. The names here: {', '.join(map(repr, filter(None, known))) or 'none'}.",
+        )
     if spans := ledger.spans["outvoted"]:
         yield ScoreWarning(
             f"{counted(spans, 'span')} outvoted: several annotators marked these texts, and too few of them agree, or "

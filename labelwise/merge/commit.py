@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow.compute as pc
 from spacy.language import Language
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
@@ -45,14 +44,18 @@ def write_account(
     if not settings.split_by:
         ledger.without_split_by = 0
     ledger.compared = settings.near_duplicates != "off"
-    names: set[str] = set()
+    named: queries.Figures = Counter()
     keys = {split: hashlib.sha256() for split in SPLITS}
     for group in read_groups(folder, merged=False):
-        names.update(pc.unique(group.rows["who"]).drop_null().to_pylist())
+        named += queries.count(group.rows, "dataset", "who")
         for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
             if split:
                 keys[split].update(bytes.fromhex(text))
-    ledger.unknown_annotators = unknown_annotators(settings.annotators, names)
+    ledger.unknown_annotators = unknown_annotators(settings.annotators, {who for _, who in named if who is not None})
+    for dataset in datasets:
+        known = {who for name, who in named if name == dataset.name and who is not None}
+        if known and (nobodys := sorted({*dataset.annotators.values()} - known)):
+            ledger.nobodys[dataset.name] = nobodys, sorted(known)
     return ledger, {split: digest.hexdigest() for split, digest in keys.items()}
 
 

@@ -78,3 +78,16 @@ def test_a_policy_may_name_people(merging, annotators, expected, session):
         why = rf"annotators: '{wrong}' is neither a policy \(half, all, union\) nor .* who answered \(ann, bob\)"
         with pytest.raises(InputError, match=why):
             merging.run(policies=Policies(annotators=wrong))
+
+
+@pytest.mark.parametrize(
+    ("declared", "warned"),
+    [({"1": "ann"}, ""), ("ann", "names 'ann', and no"), ({"1": "ann", "2": "bob", "3": "eve"}, "names 'eve', and no")],
+)
+def test_a_person_who_is_declared_and_has_no_answer_is_warned_of(merging, declared, warned):
+    merging.add("a", ["PERSON"], [answer(ZOE, who="1"), answer(OTHER, who="2"), "{"], annotator=declared)
+    merging.add("b", ["PERSON"], [answer(ZOE, who="")], annotator="eve")
+    printed = said(merging.run())
+    assert ("Data set 'a': `annotator`" in printed) == bool(warned)
+    assert warned in printed
+    assert "Data set 'b': `annotator`" not in printed
