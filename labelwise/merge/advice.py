@@ -12,7 +12,7 @@ from labelwise.annotations import Reason
 from labelwise.base.environment import command_line
 from labelwise.base.settings import encode_yaml
 from labelwise.base.text import counted, name_counts
-from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.ledger import Ledger, pairwise_f
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.corpus.warnings import NAMED, ScoreWarning, warnings_about_merge, warnings_about_split
@@ -20,6 +20,7 @@ from labelwise.datasets.declarations import read_all_entries
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 
 MANY_SPANS = 10  # from which chance is no explanation
+ALIKE = 0.97  # F1 between two people from which they seem to be one
 RENAMED = 0.8  # the share of a label's spans from which another label with the same spans seems to be its new name
 MANY = 0.1  # the share of a data set's rows from which unused ones are worth a warning
 
@@ -94,6 +95,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
                 f"If they are, add `{entry}` to the entries in datasets.yml that have {less!r}.",
             )
     yield from _one_label(ledger)
+    yield from _one_person(ledger)
     tokenizer = load_tokenizer(settings).nlp
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(tokenizer):
         yield ScoreWarning(
@@ -141,6 +143,19 @@ def _one_label(ledger: Ledger) -> Iterator[ScoreWarning]:
                     f"Data set {name!r} renames {old!r} to {min(to)!r}, but another one still declares {old!r}.",
                     f"If that is the same label, add `{entry}` to its entry in datasets.yml, too.",
                 )
+
+
+def _one_person(ledger: Ledger) -> Iterator[ScoreWarning]:
+    """Warn of two data sets whose answers name nobody, and are equal: one is an earlier export of the other."""
+    for (one, other), counts in ledger.pairs.items():
+        f = pairwise_f(counts["both"], counts["spans"]) or 0.0
+        if {one, other} <= ledger.datasets.keys() and counts["both"] >= MANY_SPANS and f >= ALIKE:
+            yield ScoreWarning(
+                f"{one!r} and {other!r} name nobody, so they count as two people; in "
+                f"{counted(counts['texts'], 'text')} they mark the same (F1 {f:.3f}).",
+                "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest "
+                "first: `path: [OLD, NEW]`.",
+            )
 
 
 def _simplified(label: str) -> str:

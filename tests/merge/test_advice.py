@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from labelwise.corpus.ledger import Ledger
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.settings import Settings
@@ -83,3 +85,24 @@ def test_a_label_under_two_names_is_told_of(merging: Merging):
 def test_labels_that_two_entries_swap_arent_one(merging: Merging):
     merging.add("one", ["A", "B"], [task("text 1", (0, 4, "A"))], rename={"A": "B", "B": "A"})
     assert "renames" not in said(merging.run())
+
+
+@pytest.mark.parametrize(
+    ("change", "declared", "warned"),
+    [
+        (range(0), {}, True),
+        (range(1), {}, True),  # as when a text was corrected
+        (range(9), {}, False),
+        (range(0), {"annotator": "bob"}, False),
+    ],
+)
+def test_two_exports_that_name_nobody_and_say_the_same_may_be_one_persons(merging: Merging, change, declared, warned):
+    """Without times, as in doccano's, nothing else tells that one is a later export of the other."""
+    later = [task(f"text {number}", (0, 4 + 2 * (number in change))) for number in range(60)]
+    merging.add("week-1", ["A"], rows(range(40), marked=range(40)))
+    merging.add("week-2", ["A"], later, **declared)
+    f = 1 - len(change) / 40
+    assert (
+        f"'week-1' and 'week-2' name nobody, so they count as two people; in 40 texts they mark the same (F1 {f:.3f})"
+        in said(merging.run())
+    ) == warned
