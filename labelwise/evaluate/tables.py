@@ -32,9 +32,10 @@ from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 GROUP = 1024  # texts of a row group
 ENOUGH = 5  # times that train must have a form without the label to contradict gold
 HARDLY = 0.05  # the share of these at which it may still mark the form
-# Why a span is missed, by what train has of its form. Gold without token boundaries has the cause TOKENS in any case.
+# Why a span is missed: another prediction overlaps it; or by what train has of its form. Gold without token boundaries
+# has the cause TOKENS in any case.
 TOKENS = "tokens"
-MISSED = ("known", "sometimes", "new", "unmarked", "otherwise", TOKENS)
+MISSED = ("overlapped", "known", "sometimes", "new", "unmarked", "otherwise", TOKENS)
 
 NAME = pa.dictionary(pa.int32(), pa.string())
 SPAN = pa.struct([("start", pa.int32()), ("end", pa.int32()), ("label", pa.string())])
@@ -246,12 +247,13 @@ def _pair_rows(
         one, other, about = *pair, pair.about
         first, last = about[:2] if kind == "right" else sentence_around(doc.text, *about[:2])
         train = in_train.get(about, InTrain())
+        overlapped = any(start < about[1] and about[0] < end for start, end, _ in predicted)
         yield {
             "key": doc.key,
             "doc": doc.doc,
             "split": split,
             "kind": kind,
-            "cause": one and _cause(kind, train),
+            "cause": one and _cause(kind, train, overlapped),
             **_columns("gold", one),
             **_columns("predicted", other),
             "form": doc.form(about),
@@ -269,14 +271,19 @@ def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
     return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
 
 
-def _cause(kind: str, train: InTrain | None) -> str:
-    """Return the cause of a gold span: the kind of its pair, or, if it is missed, what train has of its form."""
+def _cause(kind: str, train: InTrain | None, overlapped: bool) -> str:
+    """Return the cause of a gold span: the kind of its pair, or, if it is missed, one of MISSED.
+
+    overlapped (bool): a prediction overlaps it, which is in another pair if the span is missed.
+    """
     if kind == "right":
         return "found"
     if train is None:
         return TOKENS
     if kind != "missed":
         return kind
+    if overlapped:
+        return "overlapped"
     if train.free >= ENOUGH and train.marked <= HARDLY * train.free:
         return "otherwise" if 2 * train.otherwise >= train.free else "unmarked"
     return "new" if not train.marked else "known" if train.marked >= train.free else "sometimes"

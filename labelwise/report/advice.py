@@ -4,9 +4,9 @@ An undertrained pipeline is trained longer, before anything else; see `undertrai
 labels, it needs more texts first. Otherwise each label's next step is the one that removes the most of its mistakes, as
 far as there is evidence that it does. Each mistake is of one kind, and removed by one step:
 
-- Missed, and train hardly has the words, or marks them: label more texts, if these are more than a third of the
-  mistakes.
-- Missed, and train leaves the words unmarked 19 times of 20, or gives them another label; or nowhere in gold: fix
+- Missed, and train hardly has the words, or marks them, or another prediction overlaps them: label more texts, if
+  these are more than a third of the mistakes.
+- Missed, and train leaves the words unmarked 19 times of 20, or gives them another label; or spurious: fix
   annotations, as many as the check has findings for, per text.
 - Wrong label, or words that train marks less often than not: the same; more texts teach those without a finding.
 - Wrong boundaries: decide where spans begin and end, as many as the check has findings for, or all if it finds a
@@ -53,7 +53,7 @@ KINDS = {
     "missed": ("missed", "a missed span", "missed spans"),
     "boundaries": ("wrong boundaries", "a span with wrong boundaries", "wrong boundaries"),
     "label": ("wrong label", "a wrong label", "wrong labels"),
-    "spurious": ("nowhere in gold", "a span where gold has none", "spans where gold has none"),
+    "spurious": ("spurious", "a spurious span", "spurious spans"),
     "goldless": (
         "of labels without test gold",
         "a prediction of a label without test gold",
@@ -62,6 +62,7 @@ KINDS = {
 }
 # Why a span is missed, and what to do about it.
 REASONS = {
+    "overlapped": ("another prediction overlaps them", "label more"),
     "known": ("train marks the words", "label more"),
     "sometimes": ("train marks the words less often than not", "fix or label more"),
     "new": ("train hardly has the words", "label more"),
@@ -252,7 +253,7 @@ def removable(row: RankedLabel, found: Counter[str]) -> dict[str, int]:
     if moved >= SURE * boundaries:  # the check finds only the surest ones, and no text teaches a policy
         moved = boundaries
     fixed = min(contradicted + either, found.total() - found[WRONG_BOUNDARIES])
-    teachable = causes["known"] + causes["new"]
+    teachable = causes["known"] + causes["new"] + causes["overlapped"]
     learnt = teachable + boundaries - moved + min(either, contradicted + either - fixed)
     if teachable <= TEACHABLE * row.total:
         learnt = 0

@@ -77,6 +77,18 @@ def test_each_gold_span_has_one_cause(predicted, gold, other, cause, tmp_path):
     assert row["cause"] == cause
 
 
+@pytest.mark.parametrize(("train", "cause"), [(InTrain(9, 0), "overlapped"), (None, "tokens")])
+def test_a_missed_span_may_be_overlapped_by_the_prediction_of_another(train, cause, tmp_path):
+    """As one that is nested in a span that was found; it has that cause whatever train has of its form."""
+    doc = make_doc([(0, 7, "A")], [(0, 7, "A"), (4, 7, "B"), (8, 11, "B")])
+    whole, nested, beside = rows_of(write(tmp_path, keyed([doc]), {(4, 7, "B"): train}))
+    assert [(row["kind"], row["cause"]) for row in (whole, nested, beside)] == [
+        ("right", "found"),
+        ("missed", cause),
+        ("missed", "new"),
+    ]
+
+
 def test_train_is_counted_by_form_and_label(merging):
     """A form inside a longer span of another label is neither marked nor free; one marked otherwise is."""
     train = [task("a cat", (2, 5)), task("the cat", (4, 7)), task("no cat"), task("cat tree", (0, 8, "B"))]

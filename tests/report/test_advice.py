@@ -157,7 +157,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
         (
             {"A": mistakes(right=60, spurious=1)},
-            "Not yet: 0 of 1 label reaches the goal; of 1 mistake, 1 is a span where gold has none",
+            "Not yet: 0 of 1 label reaches the goal; of 1 mistake, 1 is a spurious span",
             "A: annotate more test texts: ",
         ),
         (

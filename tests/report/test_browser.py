@@ -279,7 +279,7 @@ def test_a_label_shows_its_mistakes_beside_its_row(show):
     page = show()
     page.click(".sortable a:text-is('DRUG')")
     assert page.inner_text(".sortable tr:has(a:text-is('DRUG')) + tr").startswith("Mistakes of DRUG on test")
-    assert "nowhere in gold, 15 times; found DRUG" in page.inner_text("#card")
+    assert "spurious, 15 times; found DRUG" in page.inner_text("#card")
     assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
     page.click(".sortable a:text-is('PLACE')")
     assert page.locator("#card").count() == 1
@@ -291,7 +291,7 @@ def test_a_label_shows_its_mistakes_beside_its_row(show):
 def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
     page = show()
     assert page.locator("#list article").count() == 10
-    for words, found in (("nowhere", "nowhere in gold"), ("missed PLACE train marks", "gold PLACE"), ("xyz", None)):
+    for words, found in (("spurious", "spurious"), ("missed PLACE train marks", "gold PLACE"), ("xyz", None)):
         page.fill("#search", words)
         shown = page.locator("#list article .note").all_inner_texts()
         assert bool(shown) == (found is not None)

@@ -19,7 +19,7 @@ from labelwise.report.page import write_report
 from tests.report.report_inputs import LABELS, make_docs, write_findings, write_results
 
 SHIP_AT = 0.47
-NAMES = {"missed": "missed", "boundaries": "wrong boundaries", "label": "wrong label", "spurious": "nowhere in gold"}
+NAMES = {"missed": "missed", "boundaries": "wrong boundaries", "label": "wrong label", "spurious": "spurious"}
 Counts = dict[str, Counter[str]]  # right, predicted and gold spans by text
 
 
