@@ -34,5 +34,6 @@ def test_the_wheel_has_all_files_and_between_releases_names_its_commit(tmp_path)
         with (clone / "Makefile").open("a") as file:
             file.write(edited)
         wheel = run_build(clone, tmp_path / folder)
-        assert wheel.name == f"labelwise-{labelwise.__version__}+g{commit}{'.dirty' * bool(edited)}-py3-none-any.whl"
+        local = f"+g{commit}{'.dirty' * bool(edited)}" if ".dev" in labelwise.__version__ else ""
+        assert wheel.name == f"labelwise-{labelwise.__version__}{local}-py3-none-any.whl"
         assert code_in(wheel) == code
