@@ -11,7 +11,7 @@ from labelwise.base.text import counted, counter_field
 
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
-NOT_METRICS = ("pairs", "nobodys", "doubts")
+NOT_METRICS = ("pairs", "unmatched_people", "doubts")
 ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a data set's rows
 
 
@@ -67,7 +67,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     digest (str): that of the corpus.
     problems (int): the rows and spans that couldn't be used.
     pairs (dict): the counts of `agreement` for two annotators, over all labels; not in the metrics, as it has names.
-    nobodys (dict): by data set, people whom its `annotator` names without having an answer, and those who have some.
+    unmatched_people (dict): by data set, people whom its `annotator` names and who have no answer; and those who have.
     doubts (list): those about the data. Neither is in the metrics.
     """
 
@@ -98,7 +98,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     digest: str = ""
     problems: int = 0
     pairs: dict[tuple[str, str], Counts] = {}
-    nobodys: dict[str, tuple[list[str], list[str]]] = {}
+    unmatched_people: dict[str, tuple[list[str], list[str]]] = {}
     doubts: list[Doubt] = []
 
     def metrics(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import Progress, no_progress
-from labelwise.base.text import SpanKey, sentence_around
+from labelwise.base.text import SpanKey, overlapping_groups, sentence_around
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, partitions_of, read_split
 from labelwise.corpus.seen_texts import has_seen
@@ -243,17 +243,22 @@ def _pair_rows(
     rows: list[tuple[str, SpanPair]] = [(pair.kind, pair) for pair in pair_spans(gold, predicted)]
     rows += [("unjudged", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
     rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
+    overlapped = {
+        one
+        for ones, others in overlapping_groups(gold, predicted)
+        for one in ones
+        if any(one[0] < end and start < one[1] for start, end, _ in others)
+    }
     for kind, pair in rows:
         one, other, about = *pair, pair.about
         first, last = about[:2] if kind == "right" else sentence_around(doc.text, *about[:2])
         train = in_train.get(about, InTrain())
-        overlapped = any(start < about[1] and about[0] < end for start, end, _ in predicted)
         yield {
             "key": doc.key,
             "doc": doc.doc,
             "split": split,
             "kind": kind,
-            "cause": one and _cause(kind, train, overlapped),
+            "cause": one and _cause(kind, train, one in overlapped),
             **_columns("gold", one),
             **_columns("predicted", other),
             "form": doc.form(about),

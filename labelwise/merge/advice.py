@@ -35,29 +35,12 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
             f"Data set {one!r}: {counted(rows, 'answer')} left out; {other!r} declares another split for their texts.",
             "A text is in one split: test before dev before train. Take these texts out of one of the two data sets.",
         )
-    replaced = Counter({f"{one} by {by}": n for one, of in ledger.replaced.items() for by, n in of.items()})
-    if replaced:
-        yield ScoreWarning(
-            f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
-            f"{name_counts(replaced, NAMED)}.",
-            "If two people share a name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
-        )
+    yield from _warnings_about_people(ledger)
     if ledger.out_of_order:
         yield ScoreWarning(
             f"Times and the order of files disagree on the latest of {counted(ledger.out_of_order.total(), 'answer')}: "
             f"{name_counts(ledger.out_of_order, NAMED)}.",
             "Times decide if all answers have one. In datasets.yml, list the oldest export first.",
-        )
-    if ledger.unknown_annotators:
-        names = ", ".join(map(repr, ledger.unknown_annotators))
-        yield ScoreWarning(
-            f"`annotators` names {names}, and no answer has that name.", "Correct `annotators` in project.yml."
-        )
-    for name, (people, known) in ledger.nobodys.items():
-        yield ScoreWarning(
-            f"Data set {name!r}: `annotator` names {', '.join(map(repr, people))}, and no answer is theirs.",
-            "Correct it in datasets.yml: it says who names in answers are, such as `{1: ann}`, or who answered where "
-            f"there is none. The names here: {', '.join(map(repr, filter(None, known))) or 'none'}.",
         )
     if spans := ledger.spans["outvoted"]:
         yield ScoreWarning(
@@ -95,7 +78,6 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
                 f"If they are, add `{entry}` to the entries in datasets.yml that have {less!r}.",
             )
     yield from _one_label(ledger)
-    yield from _one_person(ledger)
     tokenizer = load_tokenizer(settings).nlp
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(tokenizer):
         yield ScoreWarning(
@@ -145,8 +127,26 @@ def _one_label(ledger: Ledger) -> Iterator[ScoreWarning]:
                 )
 
 
-def _one_person(ledger: Ledger) -> Iterator[ScoreWarning]:
-    """Warn of two data sets whose answers name nobody, and are equal: one is an earlier export of the other."""
+def _warnings_about_people(ledger: Ledger) -> Iterator[ScoreWarning]:
+    """Warn of people who are taken for one, or for two, and of names that nobody has who answered."""
+    replaced = Counter({f"{one} by {by}": n for one, of in ledger.replaced.items() for by, n in of.items()})
+    if replaced:
+        yield ScoreWarning(
+            f"{counted(replaced.total(), 'answer')} replaced by the same person's later one in another data set: "
+            f"{name_counts(replaced, NAMED)}.",
+            "If two people share a name, give an entry `annotator: {NAME: ANOTHER}` in datasets.yml.",
+        )
+    if ledger.unknown_annotators:
+        names = ", ".join(map(repr, ledger.unknown_annotators))
+        yield ScoreWarning(
+            f"`annotators` names {names}, and no answer has that name.", "Correct `annotators` in project.yml."
+        )
+    for name, (people, known) in ledger.unmatched_people.items():
+        yield ScoreWarning(
+            f"Data set {name!r}: `annotator` names {', '.join(map(repr, people))}, and no answer is theirs.",
+            "Correct it in datasets.yml: it says who names in answers are, such as `{1: ann}`, or who answered where "
+            f"there is none. The names here: {', '.join(map(repr, filter(None, known))) or 'none'}.",
+        )
     for (one, other), counts in ledger.pairs.items():
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         if {one, other} <= ledger.datasets.keys() and counts["both"] >= MANY_SPANS and f >= ALIKE:

@@ -54,8 +54,8 @@ def write_account(
     ledger.unknown_annotators = unknown_annotators(settings.annotators, {who for _, who in named if who is not None})
     for dataset in datasets:
         known = {who for name, who in named if name == dataset.name and who is not None}
-        if known and (nobodys := sorted({*dataset.annotators.values()} - known)):
-            ledger.nobodys[dataset.name] = nobodys, sorted(known)
+        if known and (unmatched_people := sorted({*dataset.annotators.values()} - known)):
+            ledger.unmatched_people[dataset.name] = unmatched_people, sorted(known)
     return ledger, {split: digest.hexdigest() for split, digest in keys.items()}
 
 
