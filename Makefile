@@ -7,8 +7,8 @@ UV ?= uv
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: .venv/.ready ## Set up .venv (no torch) and run all steps on the demo corpus, or on yours if assets/brat has texts.
-	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; PYTHONUNBUFFERED=1 .venv/bin/weasel run all
+run: .venv/.ready ## Set up .venv (no torch) and run all steps on the demo corpus, or on yours, where project.yml says `data: assets`.
+	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; export PYTHONUNBUFFERED=1; .venv/bin/weasel run demo && .venv/bin/weasel run all
 
 PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 quick: .venv-dev/.ready ## Run the tests that take less than two seconds each, while you edit.
@@ -54,7 +54,7 @@ wheel: .venv-dev/.ready ## Build the wheels of labelwise and its recognizer, and
 bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge; BENCH=loaders measures training.
 	.venv-bench/bin/python -m benchmarks.$(or $(BENCH),merge) $(ARGS)
 
-gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then: .venv-gpu/bin/weasel run gpu
+gpu: .venv-gpu/.ready ## Set up .venv-gpu (torch with CUDA, cupy); then activate it, and: weasel run gpu
 
 # Where people load pipelines and call `labelwise`, the project itself is installed, too, as it lies here.
 .venv/.ready: requirements/cpu.txt pyproject.toml

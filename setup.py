@@ -23,7 +23,6 @@ def find_commit() -> str:
 development = re.search(r'(?m)^__version__ = ".+\.dev\d+"', (ROOT / "labelwise/__init__.py").read_text("utf8"))
 commit = find_commit() if development else ""
 setup(
-    script_name=__file__,  # or this module would be one of labelwise.project.clone, whose folder is this one
     # In an sdist, setup.cfg has it from setuptools, and that counts.
     options={"egg_info": {"tag_build": f"+g{commit}" if commit else ""}},
 )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -63,7 +63,7 @@ def compare_cli(
 def split_pipeline(name: str, pipeline: str) -> tuple[str, str]:
     """Split a revision that names its pipeline, such as workspace:small; others have the one given."""
     revision, _, own = name.rpartition(":")
-    return (revision, own) if own in get_args(PipelineName) else (name, pipeline)
+    return (revision, own) if Path("configs", f"{own}.cfg").is_file() else (name, pipeline)
 
 
 if __name__ == "__main__":

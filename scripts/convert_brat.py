@@ -20,7 +20,6 @@ Option = typer.Option
 def convert_brat_cli(
     brat_dir: Annotated[Path, typer.Argument(help="Folder with .txt and .ann (or .a1, .a2) files, at any depth")],
     out: Annotated[Path, typer.Argument(help="Folder for the tasks, one file per split; replaced as a whole")],
-    fallback: Annotated[Path | None, Option(help="Folder to convert when BRAT_DIR has no documents")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `brat`")] = None,
     prefix: Annotated[str, Option(help="Prefix of the data sets' names, if several corpora are merged")] = "",
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any line can't be converted")] = False,
@@ -34,7 +33,7 @@ def convert_brat_cli(
             brat_dir,
             out,
             how,
-            fallback=fallback,
+            fallback=brat_dir if project else None,  # other data sets may be all there is
             prefix=prefix,
             strict=strict,
             progress=progress,

@@ -12,24 +12,28 @@ from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
 from labelwise.evaluate.summary import print_scores
+from labelwise.train.config import wants_gpu
 
 Option = typer.Option
 
 
 def evaluate_cli(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
-    split: Annotated[Path, typer.Argument(help="Split of a merged corpus, such as corpus/test")],
-    metrics: Annotated[Path, typer.Argument(help="JSON file for the scores")],
-    tables: Annotated[Path | None, Option(help="Folder for texts.parquet and pairs.parquet")] = None,
+    pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: training/cpu, metrics/cpu.json")],
+    split: Annotated[Path, Option(help="Split of a merged corpus")] = Path("corpus/test"),
+    model: Annotated[Path | None, Option(help="Folder of another pipeline")] = None,
     predictions: Annotated[Path | None, Option(help="JSONL file for predictions, with the gold, to export")] = None,
-    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
+    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     other_tokens: Annotated[
         bool, Option("--other-tokens", help="Accept a pipeline whose tokens aren't the corpus's")
     ] = False,
 ) -> None:
     """Evaluate a trained pipeline on a split of the corpus, label by label."""
+    tables, metrics = Path("training", pipeline), Path("metrics", f"{pipeline}.json")
+    model = model or tables / "model-best"
     with user_errors("Nothing was evaluated"):
+        if gpu_id is None:
+            gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
         require_portable(model / "config.cfg")
         found = evaluate_pipeline(
             model,
@@ -38,7 +42,7 @@ def evaluate_cli(
             tables=tables,
             predictions=predictions,
             gpu_id=gpu_id,
-            workers=workers,
+            workers=workers if gpu_id < 0 else 1,
             other_tokens=other_tokens,
             progress=progress,
         )

@@ -14,11 +14,11 @@ Option = typer.Option
 
 
 def package_cli(
-    out: Annotated[Path, typer.Argument(help="Folder for the wheel and its card, which is replaced")],
-    pipeline: Annotated[PipelineName, Option(help="Which pipeline")],
+    pipeline: Annotated[PipelineName, typer.Argument(help="Name of a config, such as cpu: dist/cpu")],
     root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `package`")] = Path(),
 ) -> None:
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""
+    out = root / "dist" / pipeline
     with user_errors("No package was made"):
         identity = read_section(root / "project.yml", "package", PackageName)
         goal = read_section(root / "project.yml", "report", ReportSection).ship_at

@@ -12,27 +12,32 @@ from labelwise.base.text import counted
 from labelwise.evaluate.predict import Done, predict_texts
 from labelwise.evaluate.predict_files import predict_files
 from labelwise.sources.raw_texts import count_raw_texts
+from labelwise.train.config import wants_gpu
 
 Option = typer.Option
 
 
 def predict_cli(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained pipeline")],
+    pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu; or its folder")],
     inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, the latter also .gz")],
     out: Annotated[
         Path,
         Option(help="JSONL file, such as raw.jsonl; or a folder, with a file for each input, to stop and resume"),
     ],
-    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
+    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
     """Predict raw texts with a trained pipeline, any number of them."""
     problems: Counter[str] = Counter()
     texts = words = 0
+    model = Path("training", pipeline, "model-best")
+    model = model if model.is_dir() else Path(pipeline)
     with user_errors("Nothing was predicted"):
+        if gpu_id is None:
+            gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
         require_portable(model / "config.cfg")
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
-        parts = predict(model, inputs, out, workers=workers, gpu_id=gpu_id)
+        parts = predict(model, inputs, out, workers=workers if gpu_id < 0 else 1, gpu_id=gpu_id)
         for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems

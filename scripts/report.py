@@ -19,13 +19,13 @@ Option = typer.Option
 
 
 def report_cli(
-    out: Annotated[Path, typer.Argument(metavar="OUT.html", help="HTML file to write")],
-    pipeline: Annotated[PipelineName, Option(help="Which pipeline's results to report")],
+    pipeline: Annotated[PipelineName, typer.Argument(help="Name of a config, such as cpu: report/cpu.html")],
     root: Annotated[
         Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
     ] = Path(),
 ) -> None:
     """Write the report of a pipeline: one HTML page that says what to do next."""
+    out = root / "report" / f"{pipeline}.html"
     with user_errors("No report was written"):
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)

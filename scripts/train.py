@@ -9,35 +9,31 @@ import typer
 from labelwise.base.console import msg, print_counts, run, user_errors
 from labelwise.base.environment import require_portable
 from labelwise.base.text import counted, describe_seconds
+from labelwise.train.config import wants_gpu
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
-from labelwise.train.training_config import Precision, Recognizer, TrainingConfig
+from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option
 
 
 def train_cli(
-    config: Annotated[Path, typer.Argument(help="spaCy config")],
-    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
-    out: Annotated[Path, typer.Argument(help="Folder for the trained pipeline, such as training/cpu/model-best")],
-    curve: Annotated[Path, Option(help="TSV file for the training curve")],
-    gpu_id: Annotated[int, Option(help="Number of the GPU; -1 for the CPU")] = -1,
-    gpus: Annotated[int, Option(help="GPUs of this machine that share each batch, those numbered from 0")] = 1,
+    pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: configs/cpu.cfg, training/cpu")],
+    corpus: Annotated[Path, Option(help="Folder that the merge wrote")] = Path("corpus"),
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
-    limit: Annotated[int, Option(help="Texts of train, those with the lowest keys; 0 for all")] = 0,
-    transformer_name: Annotated[str, Option(help="Name (on the hub) or folder of the transformer")] = "",
-    precision: Annotated[
-        Precision, Option(help="fp16 | bf16 | fp32, of a transformer on a GPU; the CPU computes in fp32")
-    ] = "",
-    recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
-    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one adds none")] = None,
+    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
+    gpus: Annotated[int, Option(help="GPUs of this machine that share each batch, those numbered from 0")] = 1,
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
 ) -> None:
     """Train a pipeline from the partitions of a corpus."""
+    config, out = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
+    curve = Path("plots", f"{pipeline}.tsv")
     with user_errors("Nothing was trained"):
         require_portable(config)
+        if gpu_id is None:
+            gpu_id = 0 if wants_gpu(config) else -1
         if gpu_id >= 0 and gpus > 1 and not is_launched():
             launch(gpus)
         if gpu_id >= 0 and is_launched():
@@ -47,13 +43,8 @@ def train_cli(
             corpus,
             seed=seed,
             max_steps=max_steps,
-            limit=limit,
             gpu_id=gpu_id,
-            transformer_name=transformer_name,
-            precision=precision,
-            recognizer=recognizer,
-            vectors=vectors,
-            workers=workers,
+            workers=workers if gpu_id < 0 else 1,
             resume=resume,
         )
         trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)

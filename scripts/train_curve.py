@@ -15,24 +15,21 @@ from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.predict import Done, predict_split
 from labelwise.train.config import count_train, share_of
 from labelwise.train.run import train_pipeline
-from labelwise.train.training_config import Recognizer, TrainingConfig
+from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option
 
 
 def train_curve_cli(
-    config: Annotated[Path, typer.Argument(help="spaCy config")],
-    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
-    model: Annotated[Path, typer.Argument(help="Folder of the pipeline that was trained on all of train")],
-    out: Annotated[Path, typer.Argument(help="JSON file for the curve")],
+    pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu")],
+    corpus: Annotated[Path, Option(help="Folder that the merge wrote")] = Path("corpus"),
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
-    limit: Annotated[int, Option(help="Texts that count as all of train; 0 for all")] = 0,
-    recognizer: Annotated[Recognizer, Option(help="A head for each label, or spaCy's ner")] = "per-label",
-    vectors: Annotated[Path | None, Option(help="Table that `vectors` has made; an empty one adds none")] = None,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
     """Train on a quarter and on half of train, and score dev: what should twice the texts add?"""
+    config, model = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
+    out = Path("metrics/train_curve.json")
     with user_errors("No curve was measured"):
         require_portable(config)
         whole = TrainingConfig(
@@ -40,9 +37,6 @@ def train_curve_cli(
             corpus,
             seed=seed,
             max_steps=max_steps,
-            limit=limit,
-            recognizer=recognizer,
-            vectors=vectors,
             workers=workers,
             resume=True,
         )

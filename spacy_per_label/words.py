@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None)
 
     width (int): of the vectors.
     rows (int): of the table of features.
-    vectors (Path | None): a file that `python -m scripts.vectors` has made; it becomes a part of the pipeline.
+    vectors (Path | None): a table, or what `vectors.find_folder` finds; it becomes a part of the pipeline.
     """
     mix: Model = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
     return Model(
@@ -52,13 +53,24 @@ def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None)
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
     if model.attrs["path"]:
-        with np.load(model.attrs["path"]) as file:
+        with TemporaryDirectory() as folder, np.load(as_table(model.attrs["path"], Path(folder))) as file:
             model.attrs["pieces"] = file["pieces"].tobytes().decode("utf8")
             model.attrs["vectors"] = file["vectors"]
     model.attrs["path"] = ""
     width = model.get_dim("nO")
     model.layers[0].initialize(X=model.ops.alloc_f((1, GROUPS * width + model.attrs["vectors"].shape[1])))
     model.set_param("E", uniform_init(model.ops, (model.get_dim("nV"), width)))
+
+
+def as_table(name: str, folder: Path) -> Path:
+    """Find the table of vectors of that name, or make it in a folder."""
+    from spacy_per_label.vectors import write_table
+
+    table = Path(name)
+    if not table.is_file():
+        table = folder / "vectors.npz"
+        write_table(name, table)
+    return table
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:

@@ -54,7 +54,7 @@ def configure() -> None:
 
 
 def is_portable(config: Path) -> bool:
-    """Return whether a config, such as that of a trained pipeline, has `portable = true` in [system].
+    """Return whether a config, such as that of a trained pipeline, has `portable = true` in [labelwise].
 
     One that can't be read asks for nothing: whoever needs more of it refuses it.
     """
@@ -63,7 +63,7 @@ def is_portable(config: Path) -> bool:
         parser.read(config, encoding="utf8")
     except (Error, OSError, UnicodeDecodeError):
         return False
-    return parser.get("system", "portable", fallback="") == "true"
+    return parser.get("labelwise", "portable", fallback="") == "true"
 
 
 def choose_kernels(arguments: Iterable[str]) -> None:

@@ -9,9 +9,19 @@ from labelwise.base.files import list_digests
 RECORD = "trained.json"
 
 
-def write_record(pipeline: Path) -> None:
-    """List the digests of a trained pipeline's files in its folder."""
-    (pipeline / RECORD).write_text(json.dumps({"files": list_digests(pipeline)}, indent=1), encoding="utf8")
+def write_record(pipeline: Path, training: str = "") -> None:
+    """List the digests of a trained pipeline's files in its folder, and that of its training."""
+    record = {"training": training, "files": list_digests(pipeline)}
+    (pipeline / RECORD).write_text(json.dumps(record, indent=1), encoding="utf8")
+
+
+def is_trained(pipeline: Path, training: str) -> bool:
+    """Return whether a training of that digest has made a pipeline, as it is now."""
+    try:
+        record = json.loads((pipeline / RECORD).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return record.get("training") == training and not find_edited(pipeline, list_digests(pipeline))
 
 
 def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:

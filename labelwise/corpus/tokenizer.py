@@ -82,8 +82,9 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
-    """Read the section `tokenizer` of project.yml; without a file or section, there are no rules."""
-    return read_section(project, "tokenizer", TokenizerRules)
+    """Read `configs/tokenizer.yml` beside project.yml, or the section there; without either, there are no rules."""
+    own = project.parent / "configs" / "tokenizer.yml" if project else None
+    return read_section(own if own and own.is_file() else project, "tokenizer", TokenizerRules)
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:

@@ -29,9 +29,9 @@ LOWEST = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
     """Start a process that prepares batches for a GPU, before CUDA is, which no forked process can share.
 
-    YIELDS (Executor | None): None on the CPU, and for spaCy's `ner`, which learns from Docs alone.
+    YIELDS (Executor | None): None on the CPU.
     """
-    if wanted.gpu_id < LOWEST or wanted.recognizer != "per-label":
+    if wanted.gpu_id < LOWEST:
         yield None
         return
     with open_pool(1) as pool:

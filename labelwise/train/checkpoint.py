@@ -23,7 +23,6 @@ from labelwise.base.device import device_name
 from labelwise.base.environment import KERNELS
 from labelwise.base.files import atomic, digest_code, link
 from labelwise.corpus.manifest import digest_splits
-from labelwise.train.config import vectors_of
 from labelwise.train.parameters import copied, find_parameters, find_scalers
 
 # What a training depends on: folders of this package, and packages.
@@ -65,7 +64,6 @@ def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
     facts = [
         settings.to_str(interpolate=False),
         digest_splits(corpus, ("train", "dev")),
-        hashlib.sha256(vectors.read_bytes()).hexdigest() if (vectors := vectors_of(settings)) else "",
         device_name(gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
         digest_code(CODE, (f"{name} {version(name)}" for name in PACKAGES if find_spec(name))),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count as count_from
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import spacy
@@ -19,16 +19,14 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 
 from labelwise.base.errors import InputError
-from labelwise.base.settings import check_choice
 from labelwise.base.text import text_key
 from labelwise.corpus.annotation import GOLD, INCORRECT
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import Partition, find_partitions
+from labelwise.corpus.manifest import Partition, find_partitions, read_manifest
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.train.long_texts import cut_doc
 from spacy_per_label import set_known
 
-Unmarked = Literal["by-label", "outside"]
 Batcher = Callable[[Iterable[Any]], Iterable[Sequence[Any]]]
 
 
@@ -44,8 +42,6 @@ class PartitionedCorpus:
     seed (int): equal seeds give equal orders.
     limit (int): the number of texts to read, the same in all epochs; 0 for all.
     max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
-    coverage (str): where a text isn't complete for a label, only what was judged is known ("by-label"), or unmarked
-        tokens are "outside", as the merge's policy of that name has it.
     leave_out, folds (int): leave one of so many folds out, counted from 0, by a digest of the text; 0 folds for none.
     epoch (int): the number of the next epoch; set it to continue with another.
     counts (Counter[str]): what became of the texts in the last whole epoch; in the first one, so far.
@@ -59,7 +55,6 @@ class PartitionedCorpus:
         seed: int = 0,
         limit: int = 0,
         max_words: int = 0,
-        coverage: Unmarked = "by-label",
         leave_out: int = 0,
         folds: int = 0,
     ) -> None:
@@ -71,11 +66,12 @@ class PartitionedCorpus:
         for name, value in {"limit": limit, "max_words": max_words, "leave_out": leave_out, "folds": folds}.items():
             if value < 0:
                 raise InputError(f"{name} {value}: give a number from 1, or 0 for none")
-        check_choice("coverage", coverage, Unmarked)
         self.path = Path(path)
         self.files = take(find_partitions(self.path), limit)
         self.shuffle, self.seed, self.max_words = shuffle, seed, max_words
-        self.outside = coverage == "outside"
+        # With the merge's policy "outside", unmarked tokens of train are no entity of any label.
+        merged = self.path.name == "train" and (self.path.parent / "manifest.json").is_file()
+        self.outside = merged and read_manifest(self.path.parent).settings["coverage"] == "outside"
         self.leave_out, self.folds = leave_out, folds
         self.epoch = 0
         self.counts: Counter[str] = Counter()

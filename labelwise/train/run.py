@@ -23,12 +23,12 @@ from labelwise.base.files import atomic_together, check_replaceable, remove, sib
 from labelwise.base.parallel import start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
-from labelwise.corpus.record import write_record
+from labelwise.corpus.record import is_trained, write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.ahead import open_background
 from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
-from labelwise.train.config import embed_of, is_small, make_pipeline, read_settings, vectors_of
+from labelwise.train.config import is_per_label, is_small, make_pipeline, read_settings
 from labelwise.train.held_out import fit
 from labelwise.train.loop import score_counts, train_while_improving
 from labelwise.train.parameters import find_parameters
@@ -106,6 +106,10 @@ def train_pipeline(
             follow(wanted, None, checkpoint, state, launched)
             return None
         settings = read_settings(wanted)
+        digest = digest_training(settings, wanted.corpus, wanted.gpu_id)
+        if wanted.resume and outputs[1].is_file() and is_trained(outputs[0], digest):
+            log(f"{outputs[0]} is what this training would make: nothing to do")
+            return None
         with atomic_together(*outputs, folders=outputs[:1]) as written:
             prepared = prepare(wanted, settings, outputs, written, log)
             resumed = prepared.state.step if prepared.state.step >= 0 else None
@@ -199,9 +203,9 @@ def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fi
     """Fit the best pipeline on dev, if it has a head for each label, and complete its folder."""
     nlp, folder, fitted = prepared.nlp, prepared.folder, None
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
-    if nlp.config["system"]["half_weights"]:
+    if nlp.config.get("labelwise", {}).get("half_weights"):
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
-    if wanted.recognizer == "per-label":
+    if is_per_label(nlp.config):
         shifts = OUTSIDE if is_small(wanted) else OUTSIDE[:1]
         fitted = fit(nlp, training.dev.texts(), shifts, lambda counts: score_counts(training, counts)[0])
         # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
@@ -209,7 +213,7 @@ def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fi
         path.unlink()
         srsly.write_json(path, settings)
     write_seen(folder, prepared.seen)
-    write_record(folder)
+    write_record(folder, prepared.state.digest)
     return fitted
 
 
@@ -270,8 +274,6 @@ def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) 
     shutil.rmtree(folder, ignore_errors=True)
     nlp.meta["performance"] = json.loads(json.dumps(nlp.meta["performance"], sort_keys=True))
     nlp.config["paths"] |= {"curve": str(curve), "resources": None}
-    if vectors_of(nlp.config):  # they are in the pipeline now
-        embed_of(nlp.config)["vectors"] = None
     nlp.to_disk(folder)
     if not nlp.vocab.vectors.size:
         (folder / "vocab" / "strings.json").write_text(json.dumps(strings, ensure_ascii=False), encoding="utf8")
