@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, progress, run, user_errors
-from labelwise.base.environment import require_portable
 from labelwise.base.sections import CheckSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
@@ -33,7 +32,6 @@ def check_labels_cli(
         folds = None
         if config:
             section = read_section(project, "check", CheckSection)
-            require_portable(config)
             recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
             folds = Folds(recipe, section.folds, workers)
         texts, findings = check(corpus, out, folds, tell=msg.info, progress=progress)

@@ -8,7 +8,6 @@ import msgspec
 import typer
 
 from labelwise.base.console import msg, print_table, run, user_errors
-from labelwise.base.sections import PipelineName
 from labelwise.base.text import counted
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
@@ -24,7 +23,7 @@ def compare_cli(
         list[str] | None,
         typer.Argument(help="Git revisions, or DVC experiments; the first is the base. main:small is another pipeline"),
     ] = None,
-    pipeline: Annotated[PipelineName, Option(help="Which pipeline's results to compare")] = "cpu",
+    pipeline: Annotated[str, Option(help="Which pipeline's results to compare")] = "cpu",
     spans: Annotated[bool, Option("--spans", help="List each mistake that two revisions don't share")] = False,
     find: Annotated[str, Option(help="As --spans, but those with these words: won, lost, a label, of the text")] = "",
     format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",

@@ -10,6 +10,7 @@ from labelwise.base.settings import read_section
 from labelwise.base.text import counted
 from labelwise.datasets.brat_tasks import PROBLEMS
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.datasets.own_data import check_project
 from labelwise.datasets.untracked import check_tracked
 from labelwise.sources.brat import READ_SUFFIXES, BratOptions
 from labelwise.sources.files import find_files
@@ -27,13 +28,15 @@ def convert_brat_cli(
     """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
         how = read_section(project, "brat", BratOptions)
+        if project:
+            check_project(project)
         if project and brat_dir.is_dir():
             check_tracked(find_files(brat_dir, READ_SUFFIXES), out, project, [brat_dir])
         report = convert_brat(
             brat_dir,
             out,
             how,
-            fallback=brat_dir if project else None,  # other data sets may be all there is
+            may_be_empty=project is not None,  # Prodigy's data sets may be all there is
             prefix=prefix,
             strict=strict,
             progress=progress,

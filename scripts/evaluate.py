@@ -6,13 +6,12 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, progress, run, user_errors
-from labelwise.base.environment import require_portable
 from labelwise.base.text import counted
+from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
 from labelwise.evaluate.summary import print_scores
-from labelwise.train.config import wants_gpu
 
 Option = typer.Option
 
@@ -34,7 +33,6 @@ def evaluate_cli(
     with user_errors("Nothing was evaluated"):
         if gpu_id is None:
             gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
-        require_portable(model / "config.cfg")
         found = evaluate_pipeline(
             model,
             split,

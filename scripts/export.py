@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, run, user_errors
-from labelwise.base.environment import command_line
 from labelwise.base.errors import InputError
 from labelwise.base.settings import encode_yaml, find_project
 from labelwise.base.text import counted
@@ -46,7 +45,7 @@ def export_cli(
             if texts := reviewed.without_text:
                 msg.warn(
                     f"{counted(texts, 'text')} left out, as the corpus doesn't have them",
-                    f"`{command_line('why')}` finds a text by its words, or by file and line",
+                    "`python -m scripts.why` finds a text by its words, or by file and line",
                 )
             return
         project = project or (None if is_corpus(source) else find_project())

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_warnings, progress, run, user_errors
-from labelwise.base.environment import command_line
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
@@ -56,7 +55,7 @@ def merge_cli(
         if any(doubt.stops for doubt in ledger.doubts):
             msg.fail(
                 f"Nothing can be trained from {out}: data wasn't read as intended",
-                f"Declare what it is, and merge again; `{command_line('why')} {out} PLACE` says what became of a line",
+                f"Declare what it is, and merge again; `python -m scripts.why {out} PLACE` says what became of a line",
             )
             raise typer.Exit(1)
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")

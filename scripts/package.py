@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, run, user_errors
-from labelwise.base.sections import PackageName, PipelineName, ReportSection
+from labelwise.base.sections import PackageName, ReportSection
 from labelwise.base.settings import read_section
 from labelwise.package.wheel import make_package
 
@@ -14,7 +14,7 @@ Option = typer.Option
 
 
 def package_cli(
-    pipeline: Annotated[PipelineName, typer.Argument(help="Name of a config, such as cpu: dist/cpu")],
+    pipeline: Annotated[typer.Argument(help="Name of a config, such as cpu: dist/cpu")],
     root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `package`")] = Path(),
 ) -> None:
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""

@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
-from labelwise.base.environment import command_line, require_portable
 from labelwise.base.text import counted
+from labelwise.corpus.pipeline import wants_gpu
 from labelwise.evaluate.predict import Done, predict_texts
 from labelwise.evaluate.predict_files import predict_files
 from labelwise.sources.raw_texts import count_raw_texts
-from labelwise.train.config import wants_gpu
 
 Option = typer.Option
 
@@ -35,7 +34,6 @@ def predict_cli(
     with user_errors("Nothing was predicted"):
         if gpu_id is None:
             gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
-        require_portable(model / "config.cfg")
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
         parts = predict(model, inputs, out, workers=workers if gpu_id < 0 else 1, gpu_id=gpu_id)
         for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
@@ -43,7 +41,7 @@ def predict_cli(
             problems += done.problems
     print_counts("Texts that can't be used", problems)
     msg.good(f"{counted(texts, 'text')} of {counted(words, 'word')}: {out}")
-    msg.info(f"For annotators: {command_line('export')} {out} FOLDER")
+    msg.info(f"For annotators: python -m scripts.export {out} FOLDER")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ import typer
 
 from labelwise.base.console import msg, print_warnings, run, user_errors
 from labelwise.base.errors import InputError
-from labelwise.base.sections import PipelineName, ReportSection
+from labelwise.base.sections import ReportSection
 from labelwise.base.settings import read_section
 from labelwise.compare.changed_spans import ChangedSpan, changed_spans
 from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
+from labelwise.datasets.own_data import check_own_data
 from labelwise.report.deck import DECISIONS, count_decided
 from labelwise.report.page import Base, write_report
 
@@ -19,7 +20,7 @@ Option = typer.Option
 
 
 def report_cli(
-    pipeline: Annotated[PipelineName, typer.Argument(help="Name of a config, such as cpu: report/cpu.html")],
+    pipeline: Annotated[typer.Argument(help="Name of a config, such as cpu: report/cpu.html")],
     root: Annotated[
         Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
     ] = Path(),
@@ -27,6 +28,7 @@ def report_cli(
     """Write the report of a pipeline: one HTML page that says what to do next."""
     out = root / "report" / f"{pipeline}.html"
     with user_errors("No report was written"):
+        check_own_data(root)
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)
         base = read_base(section.base, pipeline, root)

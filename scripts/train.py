@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, run, user_errors
-from labelwise.base.environment import require_portable
 from labelwise.base.text import counted, describe_seconds
-from labelwise.train.config import wants_gpu
+from labelwise.corpus.pipeline import wants_gpu
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
@@ -31,7 +30,6 @@ def train_cli(
     config, out = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
     curve = Path("plots", f"{pipeline}.tsv")
     with user_errors("Nothing was trained"):
-        require_portable(config)
         if gpu_id is None:
             gpu_id = 0 if wants_gpu(config) else -1
         if gpu_id >= 0 and gpus > 1 and not is_launched():

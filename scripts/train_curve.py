@@ -7,7 +7,6 @@ import msgspec
 import typer
 
 from labelwise.base.console import figure, msg, print_table, progress, run, user_errors
-from labelwise.base.environment import require_portable
 from labelwise.base.files import atomic, digest_folder, remove, sibling
 from labelwise.base.text import counted
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
@@ -31,7 +30,6 @@ def train_curve_cli(
     config, model = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
     out = Path("metrics/train_curve.json")
     with user_errors("No curve was measured"):
-        require_portable(config)
         whole = TrainingConfig(
             config,
             corpus,

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 import srsly
 import yaml
+from labelwise.project.stages import SECTIONS, DvcSection, dvc_yaml
 
 import labelwise
 from labelwise.base.sections import CheckSection, PackageName, ReportSection
 from labelwise.base.settings import read_section
 from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.project.stages import SECTIONS, DvcSection, dvc_yaml
 from labelwise.sources.brat import BratOptions, Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
 from tests.conftest import ROOT

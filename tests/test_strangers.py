@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 import spacy
+from labelwise.project.stages import dvc_yaml
 from spacy.tokens import DocBin
 
 import spacy_per_label  # noqa: F401  registers its component
@@ -22,7 +23,6 @@ from labelwise.corpus.tasks import file_names
 from labelwise.corpus.tokenizer import read_rules, read_tokenizer
 from labelwise.datasets.declarations import load_datasets
 from labelwise.datasets.untracked import check_tracked
-from labelwise.project.stages import dvc_yaml
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoint import State, restore
 from labelwise.train.parameters import find_parameters

@@ -20,6 +20,10 @@ import pytest
 import spacy
 import srsly
 import typer
+from labelwise.project import new
+from labelwise.project.stages import SECTIONS as READ_BY
+from labelwise.project.stages import DvcSection
+from labelwise.train.vectors import make_vectors
 from msgspec.structs import replace
 from spacy.language import Language
 from spacy.training import Example
@@ -35,14 +39,10 @@ from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.project import new
-from labelwise.project.stages import SECTIONS as READ_BY
-from labelwise.project.stages import DvcSection
 from labelwise.sources.brat import BratOptions
 from labelwise.train import run as training_run
 from labelwise.train.config import read_settings
 from labelwise.train.training_config import TrainingConfig
-from labelwise.train.vectors import make_vectors
 from spacy_per_label.component import make_per_label
 from tests.compare.test_revisions import Repository
 from tests.conftest import ROOT, TINY, Merging, read_docs, save_ruler, task, write_jsonl

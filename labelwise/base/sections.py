@@ -1,6 +1,7 @@
 """Sections of project.yml that a command reads by itself, as Structs; `settings.read_section` reads them."""
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -8,9 +9,43 @@ from packaging.version import InvalidVersion, Version
 
 from labelwise.base.errors import InputError
 
-PipelineName = str  # a config: configs/NAME.cfg
+CONFIGS = Path("configs")
 SHIP_AT = 0.8  # what the lower end of the interval of F1 must reach
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+class VarsSection(msgspec.Struct, frozen=True):
+    """The section `vars` of project.yml.
+
+    data (str): the folder of the data, with brat/ and prodigy/ in it.
+    pipeline (str): the pipeline that predict, train-curve, compare and package are about.
+    seed (int): of a training.
+    steps (int): of a training; 0 leaves them to the config.
+    workers, gpus (int): processes on the CPU, and GPUs, that train.
+    """
+
+    data: str = "assets/demo"
+    pipeline: str = "cpu"
+    seed: int = 0
+    steps: Annotated[int, msgspec.Meta(ge=0)] = 0
+    workers: Annotated[int, msgspec.Meta(ge=1)] = 2
+    gpus: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
+class DvcSection(msgspec.Struct, frozen=True):
+    """The section `dvc` of project.yml: the pipelines that `dvc repro` trains."""
+
+    pipelines: list[str] = ["cpu"]
+
+
+def check_pipeline(name: str, root: Path = Path()) -> None:
+    """Check that a pipeline has a config, configs/NAME.cfg.
+
+    RAISES (InputError): it has none.
+    """
+    if not re.fullmatch(r"\w[\w.-]*", name) or not (root / CONFIGS / f"{name}.cfg").is_file():
+        there = ", ".join(sorted(path.stem for path in (root / CONFIGS).glob("*.cfg"))) or "none"
+        raise InputError(f"pipeline {name!r}: there is no {CONFIGS / name}.cfg; there are {there}")
 
 
 class CheckSection(msgspec.Struct, frozen=True):

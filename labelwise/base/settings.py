@@ -17,6 +17,8 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.resolver import implicit_resolvers
 
 from labelwise.base.errors import InputError
+from labelwise.base.removed import PROJECT as REMOVED
+from labelwise.base.removed import check_removed
 
 Kind = TypeVar("Kind")
 Section = TypeVar("Section", bound=msgspec.Struct)
@@ -32,16 +34,20 @@ def find_project() -> Path | None:
     return PROJECT if PROJECT.is_file() else None
 
 
-def read_section(project: Path | None, name: str, kind: type[Section], other: Sequence[str] = ()) -> Section:
+def read_section(
+    project: Path | None, name: str, kind: type[Section], other: Sequence[str] = (), *, others: bool = False
+) -> Section:
     """Read a section of project.yml; what is missing or empty has its default: a key, the section, the file.
 
     other (Sequence[str]): fields that aren't keys of the section.
+    others (bool): the section may have other keys, too, as people add variables of their own.
     RAISES (InputError): it has another key, or a value of another type or out of its range.
     """
     if project is None:
         return kind()
     kind_of_file: Any = dict[str, Any] | None
     content = decode_yaml(project.read_bytes(), kind_of_file, str(project), "write it as weasel reads it") or {}
+    check_removed(project, content, REMOVED if project.name == PROJECT.name else {})
     section = content.get(name) or {}
     types = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in other}
     allowed = f"its keys are {', '.join(types)}"
@@ -50,6 +56,8 @@ def read_section(project: Path | None, name: str, kind: type[Section], other: Se
     values = {}
     for key, value in section.items():
         where = f"{project}: {name}: {key}: {value!r}"
+        if key not in types and others:
+            continue
         if key not in types:
             raise InputError(f"{where}: the section has no such key; {allowed}")
         if value is None:

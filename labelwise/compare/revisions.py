@@ -94,8 +94,8 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
 
 
 def _remedy(name: str, pipeline: str) -> str:
-    stages = "" if pipeline == "cpu" else f" (with {pipeline} in `stages` of the section `dvc` of project.yml)"
-    return f"run `dvc repro evaluate-{pipeline}`{stages}" + ("" if name == WORKSPACE else " there, and commit it")
+    listed = "" if pipeline == "cpu" else f" (with {pipeline} in `pipelines` of the section `dvc` of project.yml)"
+    return f"run `dvc repro evaluate@{pipeline}`{listed}" + ("" if name == WORKSPACE else " there, and commit it")
 
 
 def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> Revision:
@@ -133,7 +133,7 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
     if scores := read(f"plots/{pipeline}.tsv"):
         curve = into / "curve.tsv"
         curve.write_bytes(scores)
-        found = found._replace(curve=read_curve(curve, f"run train-{pipeline} again"))
+        found = found._replace(curve=read_curve(curve, f"train {pipeline} again"))
     if project := read("project.yml"):
         settings, config = decode_yaml(project, dict, f"{name}: project.yml", "correct it"), f"configs/{pipeline}.cfg"
         found = found._replace(settings={**settings, config: read(config)})

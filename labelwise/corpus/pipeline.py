@@ -10,6 +10,7 @@ import spacy
 from spacy.attrs import ORTH, SPACY
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import load_config
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
@@ -105,3 +106,8 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
                     f"{file}: {stored.text[:40]!r}...: the corpus has the tokens {theirs}, where the pipeline makes "
                     f"{ours}. Remedy: {remedy}"
                 )
+
+
+def wants_gpu(config: Path) -> bool:
+    """Return whether a config is for a GPU: it names an allocator of its memory."""
+    return bool(config.is_file() and load_config(config)["system"].get("gpu_allocator"))

@@ -3,25 +3,20 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from labelwise.base.files import list_digests
 
 RECORD = "trained.json"
 
 
-def write_record(pipeline: Path, training: str = "") -> None:
-    """List the digests of a trained pipeline's files in its folder, and that of its training."""
-    record = {"training": training, "files": list_digests(pipeline)}
+def write_record(pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}) -> None:
+    """Record what training changed of the config, and list the digests of a trained pipeline's files, in its folder.
+
+    changed (Mapping): by dotted key, the value that the config has, and the one that was trained.
+    """
+    record = {"changed": changed, "files": list_digests(pipeline)}
     (pipeline / RECORD).write_text(json.dumps(record, indent=1), encoding="utf8")
-
-
-def is_trained(pipeline: Path, training: str) -> bool:
-    """Return whether a training of that digest has made a pipeline, as it is now."""
-    try:
-        record = json.loads((pipeline / RECORD).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return False
-    return record.get("training") == training and not find_edited(pipeline, list_digests(pipeline))
 
 
 def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from labelwise.base.environment import command_line
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Split
@@ -43,8 +42,7 @@ def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
         them = "it" if len(untaught) == 1 else "them"
         yield ScoreWarning(
             f"The pipeline and F1 leave out {name_labels(untaught)}, because no text in train is complete for {them}.",
-            f"Annotate some texts for all of their spans (ner.manual, ner.correct). To include {them} anyway, set "
-            "keep_untaught = true in [system] of the config; the pipeline then marks too much.",
+            "Annotate some texts for all of their spans (ner.manual, ner.correct).",
         )
 
 
@@ -56,7 +54,7 @@ def warnings_about_merge(counts: Ledger, untaught: Sequence[str] = ()) -> Iterat
     if counts.problems:
         yield ScoreWarning(
             f"{counted(counts.problems, 'row or span', 'rows or spans')} can't be used.",
-            f"`{command_line('why')} corpus --problems` lists each with its data set, file, line and reason.",
+            "`python -m scripts.why corpus --problems` lists each with its data set, file, line and reason.",
         )
     if counts.undeclared:
         spans = [(f"{name}: {label}", n) for name, of in sorted(counts.undeclared.items()) for label, n in of.items()]

@@ -42,7 +42,7 @@ def convert_brat(
     out: Path,
     how: BratOptions = DEFAULTS,
     *,
-    fallback: Path | None = None,
+    may_be_empty: bool = False,
     prefix: str = "",
     strict: bool = False,
     progress: Progress = no_progress,
@@ -52,23 +52,25 @@ def convert_brat(
 
     out (Path): the folder for the tasks; replaced as a whole.
     how (BratOptions): the section `brat` of project.yml.
-    fallback (Path | None): the folder to convert when `brat_dir` has no documents; it may have none either.
+    may_be_empty (bool): the folder may have no documents, as other data sets may be all there is.
     prefix (str): see `declare_tasks`.
     strict (bool): refuse lines that can't be converted, and write nothing.
     progress (Callable): shows progress; takes an iterable, and a name for it.
-    log (Callable): takes messages, such as that `fallback` is converted, and how many spans are renamed.
+    log (Callable): takes messages, such as how many spans are renamed.
 
     RAISES (InputError): there is no document, label or such encoding; the folder can't be replaced; the corpus has
         changed meanwhile; or, with `strict`, a line can't be converted.
     """
-    check_out(out, [folder for folder in (brat_dir, fallback) if folder])
+    check_out(out, [brat_dir])
     try:
         "".encode(how.encoding)
     except (LookupError, ValueError) as error:
         raise InputError(f"there is no encoding {how.encoding!r}; try utf-8 or latin-1") from error
     check_renaming(how.rename, how.labels, "section brat")
     with atomic(out, folder=True) as folder:
-        brat_dir, stems = choose_folder(brat_dir, fallback, log)
+        stems = find_documents(brat_dir)
+        if not stems and not may_be_empty:
+            raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there")
         before = stat_of(brat_dir, READ_SUFFIXES)
         predicted = find_predicted(brat_dir)
         folders = split_folders(stems, brat_dir, log) if how.split == "folder" else {}
@@ -118,19 +120,6 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
 def is_conversion(folder: Path) -> bool:
     """Return whether a conversion has made a folder."""
     return all((folder / name).is_file() for name in (REPORT, PROBLEMS, DATASETS))
-
-
-def choose_folder(brat_dir: Path, fallback: Path | None, log: Log) -> tuple[Path, list[Path]]:
-    """Return the folder to convert, with its documents; the fallback may have none."""
-    stems = find_documents(brat_dir)
-    if stems:
-        return brat_dir, stems
-    if fallback and fallback.is_dir():
-        stems = find_documents(fallback)
-        log(f"{brat_dir} has no documents: {f'converting {fallback}' if stems else 'nothing to convert'}")
-        return fallback, stems
-    other = ", or run make-demo" if fallback else ""
-    raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there{other}")
 
 
 def choose_labels(

@@ -39,22 +39,24 @@ class _Lock(msgspec.Struct):
     stages: dict[str, _Stage] = {}
 
 
-def check_kept(folder: Path, lock: Path) -> None:
+def check_kept(folder: Path, root: Path = Path()) -> None:
     """Refuse a folder that has lost data, as in an experiment's folder or a clone, if only DVC's lock is in git.
 
-    lock (Path): `dvc.lock`, with the number of files in the folder when a command last depended on it.
+    root (Path): the project, whose dvc.lock has the number of files in the folder when a command last depended on it;
+        the folder is relative to it.
     """
+    lock = root / "dvc.lock"
     if not lock.is_file():
         return
-    content = decode_yaml(lock.read_bytes(), _Lock, str(lock), "delete it; DVC makes it")
+    content = decode_yaml(lock.read_bytes(), _Lock, str(lock), "DVC writes it; take git's: git checkout dvc.lock")
     deps = [dep for stage in content.stages.values() for dep in stage.deps if Path(dep.path) == folder]
     before = max((dep.nfiles for dep in deps), default=0)
-    now = len(find_files(folder, ("",))) if folder.is_dir() else 0
+    now = len(find_files(root / folder, ("",))) if (root / folder).is_dir() else 0
     if now < before:
         raise InputError(
             f"{folder}: {lock} knows {counted(before, 'file')} in it, and {now:,} {'is' if now == 1 else 'are'} here. "
-            f"Clones and experiments have the data that git or DVC track: where they are, run `dvc add {folder}/NAME`, "
-            f"and commit. To try the demo corpus without them, delete {lock}"
+            f"Fetch them: `dvc pull`. If DVC doesn't track them yet, run `dvc add {folder}/NAME` where they are, and "
+            "commit; clones and experiments have what git or DVC track"
         )
 
 
@@ -76,7 +78,7 @@ def check_tracked(files: Iterable[Path], made: Path, project: Path, given: Itera
             raise InputError(
                 f"{lines[0]}: neither weasel nor DVC would see a change here, and both would skip {command.name!r}. "
                 "Put the data, or a link to each file, into a folder that the command depends on (they don't follow "
-                f"links to folders), or add to its `deps` in {project}, and run update_dvc:\n"
+                f"links to folders), or add to its `deps` in {project}, and of its stage in dvc.yaml:\n"
                 + "\n".join(f"  - {line}" for line in lines)
             )
 

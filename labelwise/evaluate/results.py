@@ -42,12 +42,12 @@ def load_results(root: Path, pipeline: str) -> Results:
 
     RAISES (InputError): the pipeline wasn't evaluated, or a file isn't what it should be.
     """
-    evaluate, file = f"run evaluate-{pipeline} again", root / "metrics" / f"{pipeline}.json"
+    evaluate, file = f"evaluate {pipeline} again", root / "metrics" / f"{pipeline}.json"
     if (root / "corpus" / "labels").exists():
         read_manifest(root / "corpus")
     metrics = _read_json(file, Metrics, evaluate)
     if metrics is None:
-        raise InputError(f"{file}: there is no such file; run evaluate-{pipeline}, or name the project with --root")
+        raise InputError(f"{file}: there is no such file; evaluate {pipeline}, or name the project with --root")
     if metrics.all_gold.labels and not metrics.mistakes:
         raise InputError(f"{file}: it has no `mistakes`, so an earlier version wrote it; {evaluate}")
     tables = Tables.of(root / "training" / pipeline)
@@ -55,7 +55,7 @@ def load_results(root: Path, pipeline: str) -> Results:
     if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
     merge = _read_json(root / "metrics" / "merge.json", Ledger, "run merge again") or Ledger()
-    curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"run train-{pipeline} again")
+    curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"train {pipeline} again")
     return Results(metrics, merge, tables if pulled else None, curve)
 
 

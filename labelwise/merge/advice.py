@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 
 from labelwise.annotations import Reason
-from labelwise.base.environment import command_line
 from labelwise.base.settings import encode_yaml
 from labelwise.base.text import counted, name_counts
 from labelwise.corpus.ledger import Ledger, pairwise_f
@@ -52,7 +51,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
     if rows := ledger.rows[Reason.SUPERSEDED_DECISION]:
         yield ScoreWarning(
             f"{counted(rows, 'decision')} superseded: the answers that they were made from have changed since.",
-            f"`{command_line('why')} corpus --problems` lists them; load them into the page of a new report, and "
+            "`python -m scripts.why corpus --problems` lists them; load them into the page of a new report, and "
             "decide again.",
         )
     for name, counts in ledger.datasets.items():

@@ -66,7 +66,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
-    pipeline (str): "cpu", "small" or "gpu".
+    pipeline (str): its name, such as cpu.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
     RETURNS (Path): the wheel.

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from labelwise.base.environment import command_line
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.warnings import (
@@ -47,7 +46,7 @@ SPLIT = "split its tokens"
 READ = "read its mistakes"
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
 MORE_TEST = "annotate more test texts"
-TEST_TEXTS = f"{command_line('export')} corpus to-annotate --splits test --format texts"  # in a random order
+TEST_TEXTS = "python -m scripts.export corpus to-annotate --splits test --format texts"  # in a random order
 # What a legend calls each kind of mistake, and a sentence one of them, and more.
 KINDS = {
     "missed": ("missed", "a missed span", "missed spans"),
@@ -118,12 +117,14 @@ def advise(
     *,
     sample: int = 0,
     shares: Shares = UNKNOWN,
+    max_steps: int = 0,
 ) -> Advice:
     """Decide whether a pipeline may be used, and what to do next.
 
     found (Mapping): by label, how many findings of each kind the check has.
     sample (int): cases of the random sample that nobody has decided yet.
     shares (Shares): of findings that are right, by that sample.
+    max_steps (int): the most steps that the pipeline's config allows; 0 if that isn't known.
     """
     longer = train_longer(metrics, curve)
     evidence = in_test(found, metrics, merge, shares)
@@ -133,7 +134,7 @@ def advise(
         step = next_step(row, ship_at, bool(longer), steps)
         rows.append((row, step))
         removed[row.label] = steps.get(step, 0)
-    sentence = _sentence(metrics, rows, removed, longer, curve, pipeline, sample)
+    sentence = _sentence(metrics, rows, removed, longer, curve, pipeline, sample, max_steps)
     return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
 
 
@@ -145,6 +146,7 @@ def _sentence(
     curve: Curve | None,
     pipeline: str,
     sample: int,
+    max_steps: int,
 ) -> tuple[str, str, str]:
     """Choose the verdict, its reason, and what to do first.
 
@@ -158,8 +160,10 @@ def _sentence(
     unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
     held = [(row, step) for row, step in rows if row.verdict == "hold"]
     if longer and curve:
-        command = f"weasel run {'all' if pipeline == 'cpu' else pipeline}"
-        do = f"set {pipeline}_steps: {2 * curve.steps[-1]} in project.yml: {command}"
+        steps = 2 * curve.steps[-1]
+        more = f", and max_steps = {steps} in configs/{pipeline}.cfg" if steps > max_steps > 0 else ""
+        again = {"cpu": "weasel run all", "small": "weasel run small", "gpu": "weasel run gpu"}
+        do = f"set steps: {steps} in project.yml{more}: {again.get(pipeline, f'dvc repro report@{pipeline}')}"
         return "Not yet", f"training stopped too early: {longer}", do
     if metrics.seen and metrics.seen.texts:
         were = "was" if metrics.seen.texts == 1 else "were"
@@ -169,7 +173,7 @@ def _sentence(
         return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
     if not held and (ready or not close):
         verdict = "Ship" if ready == len(rows) else "Ship some"
-        return verdict, reach, f"weasel run package{'' if pipeline == 'cpu' else f'-{pipeline}'}"
+        return verdict, reach, f"python -m scripts.package {pipeline}"
     held = held or [(row, step) for row, step in rows if row.close]
     why = f"{reach}; {describe_mistakes(metrics)}"
     verdict = "Ship some" if ready else "Not yet"

@@ -8,6 +8,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from labelwise import __version__
-from labelwise.base.environment import command_line
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.text import SpanKey, counted, decode_counter
@@ -66,7 +66,7 @@ def write_report(
     """Write the report of a pipeline as an HTML page, and return what it says.
 
     root (Path | str): the folder of the project.
-    pipeline (str): "cpu", "small" or "gpu".
+    pipeline (str): its name, such as cpu.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     annotators (bool): name the people who annotated, though pages are sent around.
     RAISES (InputError): nothing was evaluated, a file isn't what it should be, or another process is writing the page.
@@ -74,45 +74,49 @@ def write_report(
     root = Path(root)
     if not 0 <= ship_at <= 1:
         raise InputError(f"ship_at {ship_at}: give a share, from 0 to 1")
-    with atomic(Path(out)) as path:
-        (metrics, merge, tables, curve), deck = load_results(root, pipeline), read_deck(root)
-        estimate, sample = deck.estimate(), deck.sample()
-        known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
-        advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
-        cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
-        for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
-            answer["annotator"] = ""
-        template = make_environment().get_template("report.html.jinja")
-        page = template.render(
-            pipeline=pipeline,
-            merge=merge,
-            metrics=metrics,
-            advice=advice,
-            lacking=read_lacking(root),
-            ship_at=ship_at,
-            bar=divide(metrics),
-            missed=divide_missed(metrics),
-            confused=confusions(metrics)[:NAMED],
-            estimate=estimate,
-            sample=len(sample),
-            more=want_texts(advice),
-            base=base,
-            deck=deck,
-            listed=sum(one["listed"] for one in cases),
-            cards={
-                "cases": cases,
-                "mistakes": list_mistakes(tables) if tables else [],
-                "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
-                "base": base.name if base else "",
-                "changed": list_changed(base.changed) if base else [],
-                "kinds": KINDS,
-                "reasons": REASONS,
-            },
-            people=read_annotators(root / "corpus") if annotators else [],
-            curve=read_train_curve(root / CURVE, metrics.pipeline_digest),
-            texts_per_100=count_texts_per_100(tables) if tables else {},
-        )
-        path.write_text(page, encoding="utf8")
+    out = Path(out)
+    (metrics, merge, tables, curve), deck = load_results(root, pipeline), read_deck(root)
+    estimate, sample = deck.estimate(), deck.sample()
+    known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
+    known["max_steps"] = read_max_steps(root, pipeline)
+    advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
+    cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
+    for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
+        answer["annotator"] = ""
+    template = make_environment().get_template("report.html.jinja")
+    page = template.render(
+        pipeline=pipeline,
+        merge=merge,
+        metrics=metrics,
+        advice=advice,
+        lacking=read_lacking(root),
+        ship_at=ship_at,
+        bar=divide(metrics),
+        missed=divide_missed(metrics),
+        confused=confusions(metrics)[:NAMED],
+        estimate=estimate,
+        sample=len(sample),
+        more=want_texts(advice),
+        base=base,
+        deck=deck,
+        listed=sum(one["listed"] for one in cases),
+        cards={
+            "cases": cases,
+            "mistakes": list_mistakes(tables) if tables else [],
+            "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
+            "base": base.name if base else "",
+            "changed": list_changed(base.changed) if base else [],
+            "kinds": KINDS,
+            "reasons": REASONS,
+        },
+        people=read_annotators(root / "corpus") if annotators else [],
+        curve=read_train_curve(root / CURVE, metrics.pipeline_digest),
+        texts_per_100=count_texts_per_100(tables) if tables else {},
+    )
+    content = page.encode()
+    if not out.is_file() or out.read_bytes() != content:  # its time tells when it has changed
+        with atomic(out) as path:
+            path.write_bytes(content)
     return advice
 
 
@@ -122,6 +126,13 @@ def read_lacking(root: Path) -> Mapping[str, int]:
     if not file.is_file():
         return {}
     return msgspec.json.decode(file.read_bytes(), type=Report, dec_hook=decode_counter).lacking.get("test", {})
+
+
+def read_max_steps(root: Path, pipeline: str) -> int:
+    """Read the most steps that a pipeline's config allows; 0 if there is no such config."""
+    config = ConfigParser(interpolation=None)
+    config.read(root / "configs" / f"{pipeline}.cfg", encoding="utf8")
+    return config.getint("training", "max_steps", fallback=0)
 
 
 def make_environment() -> Environment:
@@ -144,8 +155,8 @@ def make_environment() -> Environment:
         "hash_of": hash_of,
         "kinds": KINDS,
         "reasons": REASONS,
-        "decide": command_line("decide"),
-        "export": f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format",
+        "decide": "python -m scripts.decide",
+        "export": "python -m scripts.export training/raw.jsonl to-annotate --format",
     }
     return environment
 

@@ -1,6 +1,10 @@
-"""The pipeline that is trained: its config, fitted to a corpus."""
+"""The pipeline that is trained: its config, fitted to a corpus.
+
+A config is what is trained. `FITTED` lists the keys that training may change, and no others.
+"""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +21,7 @@ from thinc.config import ConfigValidationError
 import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.base.environment import GPU_ENVIRONMENT
 from labelwise.base.errors import InputError
+from labelwise.base.removed import check_removed
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
@@ -25,58 +30,79 @@ from spacy_per_label.hub_files import NoModelError
 
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
 DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
-SMALL = 200  # texts of train
+MIN_LARGE_TRAIN = 200  # texts of train from which batches are large
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 NEEDS = {
     "spacy-per-label.Transformer.v1": ("spacy_transformers", f"use {GPU_ENVIRONMENT}"),
     "spacy-per-label.SmallTransformer.v1": ("tokenizers", "pip install tokenizers"),
 }
 UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
+# What a batcher counts: words of train or texts. Of another one, nobody knows how many batches an epoch has.
+BATCHED_BY = {
+    "spacy.batch_by_words.v1": "words",
+    "spacy.batch_by_padded.v1": "words",
+    "spacy.batch_by_sequence.v1": "texts",
+}
+PATHS = frozenset({"paths.corpus", "paths.curve", "paths.resources"})
+# The keys of a config that training may change.
+FITTED = PATHS | {
+    "nlp.lang",  # the merge's
+    "nlp.tokenizer",  # where the merge's rules have a block
+    "system.seed",
+    "training.max_steps",
+    "training.eval_frequency",
+    "training.optimizer.learn_rate.total_steps",
+    "training.batcher.size",  # the rule for few texts
+    "corpora.train.limit",  # train-curve
+    "corpora.train.leave_out",  # check-folds
+    "corpora.train.folds",
+    "components.ner.model.tok2vec.mixed_precision",  # false on the CPU
+    "components.ner.model.tok2vec.grad_scaler_config.enabled",
+}
 
 
 class LabelwiseBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The block `[labelwise]` of a config: what spaCy has no key for.
 
-    epochs, least_steps (int): where steps aren't given, training takes so many epochs, but at least so many steps, and
-        at most training.max_steps; 0 epochs take those.
-    small_batch (int): words of a batch where train has fewer than 200 texts; 0 for the batcher's own size.
-    portable (bool): the same bytes on every x86-64-v3 processor.
+    epochs (int): training takes so many epochs, but at least `least_steps`, and at most training.max_steps; 0 takes
+        training.max_steps.
+    least_steps (int): see `epochs`.
+    small_batch (int): batcher.size where train has fewer than MIN_LARGE_TRAIN texts; 0 for the batcher's own.
     half_weights (bool): save a transformer's weights in fp16.
     """
 
     epochs: int = 0
     least_steps: int = 0
     small_batch: int = 0
-    portable: bool = False
     half_weights: bool = False
 
 
-def read_block(settings: Config, config: Path) -> LabelwiseBlock:
-    """Read the block `[labelwise]`.
+def read_block(settings: Mapping[str, Any], config: Path) -> LabelwiseBlock:
+    """Read the block `[labelwise]` of a config.
 
     RAISES (InputError): it has another key, or a value of another type.
     """
     try:
         return msgspec.convert(settings.get("labelwise", {}), LabelwiseBlock)
     except msgspec.ValidationError as error:
-        raise InputError(f"{config}: [labelwise] {error}; its keys are {', '.join(LabelwiseBlock.__struct_fields__)}") from error
+        names = ", ".join(LabelwiseBlock.__struct_fields__)
+        raise InputError(f"{config}: [labelwise] {error}; its keys are {names}") from error
 
 
 def read_settings(wanted: TrainingConfig) -> Config:
-    """Read the spaCy config, and fit it to the corpus: paths, language, number of steps.
+    """Read a spaCy config, and fit it to the corpus; see FITTED.
 
     RAISES (InputError): there is no such file, it isn't valid, has another kind of tokenizer than the corpus, or what
         training doesn't do, or needs a package that isn't installed.
     """
     config = wanted.config
-    if not config.is_file():
-        raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
+    settings = load_written(config, wanted.all_overrides())
+    block, training = read_block(settings, config), settings["training"]
+    check_supported(settings, config)
+    for architecture, (package, remedy) in NEEDS.items():
+        if architecture in str(settings["components"]) and find_spec(package) is None:
+            raise InputError(f"{config} needs the package {package}: {remedy}")
     lang, rules = read_tokenizer(wanted.corpus / "tokenizer.json")
-    try:
-        written = load_config(config)
-        settings = load_config(config, wanted.all_overrides())
-    except (ConfigValidationError, ValueError) as error:
-        raise InputError(f"{config}: {error}") from error
     settings["paths"]["corpus"], settings["nlp"]["lang"] = str(wanted.corpus), lang
     own = settings["nlp"].get("tokenizer", DEFAULT_TOKENIZER)
     if own == DEFAULT_TOKENIZER:
@@ -86,43 +112,114 @@ def read_settings(wanted: TrainingConfig) -> Config:
             f"{config}: [nlp] tokenizer is {own}, but {wanted.corpus} was merged with {rules.block}; take that of the "
             "corpus: delete the block, or write tokenizer = " + json.dumps(DEFAULT_TOKENIZER)
         )
-    for architecture, (package, remedy) in NEEDS.items():
-        if architecture in str(settings["components"]) and find_spec(package) is None:
-            raise InputError(f"{config} needs the package {package}: {remedy}")
-    block = read_block(settings, config)
-    check_supported(settings, config)
-    training = settings["training"]
     if block.small_batch and is_small(wanted) and "training.batcher.size" not in wanted.overrides:
         training["batcher"]["size"] = block.small_batch
-    if block.epochs and not wanted.max_steps and "training.max_steps" not in wanted.overrides:
-        training["max_steps"] = fit_steps(wanted, block, training)
-    # A rate that falls until the last step falls until another last step, too.
-    rate = training["optimizer"].get("learn_rate")
-    if isinstance(rate, dict) and rate.get("total_steps") == written["training"]["max_steps"]:
-        rate["total_steps"] = training["max_steps"]
-    if isinstance(rate, dict) and 0 < training["max_steps"] <= rate.get("warmup_steps", 0):
-        raise InputError(
-            f"{config}: the learning rate rises for {rate['warmup_steps']:,} steps, and training ends after "
-            f"{training['max_steps']:,}; give fewer warmup_steps, or a share: labelwise.warmup_linear.v1"
-        )
-    if wanted.gpu_id < 0 and "grad_scaler_config" in str(settings["components"]):  # the CPU computes in fp32
-        tok2vec = settings["components"]["ner"]["model"]["tok2vec"]
-        tok2vec["mixed_precision"] = tok2vec["grad_scaler_config"]["enabled"] = False
+    fit_steps(wanted, block, training)
+    if wanted.gpu_id < 0:  # the CPU computes in fp32
+        tok2vec = settings["components"].get("ner", {}).get("model", {}).get("tok2vec", {})
+        if "grad_scaler_config" in tok2vec:
+            tok2vec["mixed_precision"] = tok2vec["grad_scaler_config"]["enabled"] = False
     if not is_per_label(settings):
         check_complete(wanted.corpus)
     return settings
 
 
-def fit_steps(wanted: TrainingConfig, block: LabelwiseBlock, training: dict[str, Any]) -> int:
-    """Count the steps of so many epochs of train, within limits."""
-    train = read_manifest(wanted.corpus).splits["train"]
-    words = train.words * min(1, (wanted.limit or train.texts) / max(1, train.texts))
-    return max(block.least_steps, min(round(block.epochs * words / training["batcher"]["size"]), training["max_steps"]))
+def load_written(config: Path, overrides: Mapping[str, Any] = {}) -> Config:
+    """Load a config as it is written, with some values replaced.
+
+    RAISES (InputError): there is no such file, it isn't valid, or has a key or a seed that labelwise no longer reads.
+    """
+    if not config.is_file():
+        raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
+    try:
+        written, settings = load_config(config), load_config(config, dict(overrides))
+    except (ConfigValidationError, ValueError) as error:
+        check_removed(config, load_config(config, interpolate=False))
+        raise InputError(f"{config}: {error}") from error
+    check_removed(config, written)
+    if seed := written["system"].get("seed"):
+        raise InputError(
+            f"{config}: [system] seed = {seed}: the seed is `seed` in project.yml, or --seed {seed}; write seed = 0"
+        )
+    return settings
 
 
-def wants_gpu(config: Path) -> bool:
-    """Return whether a config is for a GPU: it names an allocator of its memory."""
-    return bool(config.is_file() and load_config(config)["system"].get("gpu_allocator"))
+def fit_steps(wanted: TrainingConfig, block: LabelwiseBlock, training: dict[str, Any]) -> None:
+    """Set the number of steps, in place, and what follows from it: the last step of the rate, and evaluations.
+
+    It is the one that is asked for, or that of the epochs of [labelwise], or training.max_steps.
+
+    RAISES (InputError): more steps than training.max_steps are asked for; an epoch's can't be counted; dev would be
+        evaluated fewer than four times; or the learning rate rises for longer than training lasts.
+    """
+    config, limit, rate = wanted.config, training["max_steps"], training["optimizer"].get("learn_rate")
+    given = "training.max_steps" in wanted.overrides
+    if wanted.max_steps > limit > 0 and not given:
+        raise InputError(
+            f"{config}: {wanted.max_steps:,} steps are asked for, and [training] has max_steps = {limit}; write "
+            f"max_steps = {wanted.max_steps}"
+            + (", and total_steps likewise" if isinstance(rate, dict) and rate.get("total_steps") == limit else "")
+        )
+    steps = limit
+    if wanted.max_steps and not given:
+        steps = wanted.max_steps
+    elif block.epochs and limit and not given:
+        steps = max(min(block.least_steps, limit), min(block.epochs * batches_of(wanted, training), limit))
+    training["max_steps"] = steps
+    if isinstance(rate, dict):
+        # A rate that falls until the last step falls until another last step, too.
+        if rate.get("total_steps") == limit:
+            rate["total_steps"] = steps
+        if 0 < steps <= rate.get("warmup_steps", 0):
+            raise InputError(
+                f"{config}: the learning rate rises for {rate['warmup_steps']:,} steps, and training ends after "
+                f"{steps:,}; give fewer warmup_steps, or a share: labelwise.warmup_linear.v1"
+            )
+    # Of half of the steps, and of a quarter, it must be known how good they were; see `undertrained.expect_gain`.
+    often = max(1, steps // 4)
+    if steps and training["eval_frequency"] > often and "training.eval_frequency" not in wanted.overrides:
+        if not (given or wanted.max_steps or block.epochs):
+            raise InputError(
+                f"{config}: [training] eval_frequency = {training['eval_frequency']} evaluates dev fewer than four "
+                f"times in max_steps = {steps}; write eval_frequency = {often}, or less"
+            )
+        training["eval_frequency"] = often
+
+
+def batches_of(wanted: TrainingConfig, training: Mapping[str, Any]) -> float:
+    """Count the batches of an epoch.
+
+    RAISES (InputError): the batcher's aren't of a fixed number of words or texts.
+    """
+    batcher = training["batcher"]
+    name, size, train = batcher.get("@batchers"), batcher.get("size"), read_manifest(wanted.corpus).splits["train"]
+    if name not in BATCHED_BY or not isinstance(size, int) or size < 1:
+        raise InputError(
+            f"{wanted.config}: [labelwise] epochs needs batches of a fixed size, and [training.batcher] has "
+            f"{name} of size {size}; write epochs = 0, and training takes max_steps = {training['max_steps']}"
+        )
+    share = min(1, (wanted.limit or train.texts) / max(1, train.texts))
+    return (train.words if BATCHED_BY[name] == "words" else train.texts) * share / size
+
+
+def changed_keys(wanted: TrainingConfig, settings: Config) -> dict[str, tuple[Any, Any]]:
+    """List what training changes of a config, by dotted name, without paths: the value written, and the one trained."""
+    written, trained = flatten(load_written(wanted.config)), flatten(settings)
+    return {
+        key: (written.get(key), value)
+        for key, value in trained.items()
+        if written.get(key) != value and key not in PATHS and not key.startswith("paths.")
+    }
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """List the values of a config by dotted name; a tokenizer's block is one value."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = f"{prefix}{key}"
+        inside = isinstance(value, Mapping) and name != "nlp.tokenizer"
+        found |= flatten(value, f"{name}.") if inside else {name: value}
+    return found
 
 
 def is_per_label(settings: Config) -> bool:
@@ -167,7 +264,7 @@ def check_supported(settings: Config, config: Path) -> None:
 
 def is_small(wanted: TrainingConfig) -> bool:
     """Return whether a training has few texts, which takes smaller batches and finds entities too rarely."""
-    return count_train(wanted) < SMALL
+    return count_train(wanted) < MIN_LARGE_TRAIN
 
 
 def count_train(wanted: TrainingConfig) -> int:

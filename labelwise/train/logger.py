@@ -17,14 +17,14 @@ ROW = "{:>6}  {:>6}  {:>8}  {:>11}"
 
 @spacy.registry.loggers("labelwise.Logger.v1")
 def make_logger(
-    path: Path, resources: Path | None = None
+    path: Path | None, resources: Path | None = None
 ) -> Callable[[Language, IO[str], IO[str]], tuple[Log, Callable[[], None]]]:
     """Make a logger that prints a row for each evaluation, on a terminal a bar in between, and writes two files.
 
           STEP   SCORE   WORDS/S    TIME LEFT
            100   0.712     8,290    2 minutes
 
-    path (Path): the curve, a TSV file that is continued.
+    path (Path | None): the curve, a TSV file that is continued; None for none, as under `spacy train`.
     resources (Path | None): a TSV file for speed, memory, waits and the GPU's load over time; None for none.
     """
 
@@ -50,7 +50,8 @@ def make_logger(
             row |= {f"loss_{name}": f"{info['losses'].get(name, 0.0):.6g}" for name in losses}
             row |= {"score": f"{info['score']:.4f}"}
             row |= {name: f"{info['other_scores'].get(name) or 0.0:.4f}" for name in scores}
-            append_row(Path(path), row)
+            if path:
+                append_row(Path(path), row)
             used = info.get("resources", {})
             if resources and used:
                 append_row(Path(resources), used)

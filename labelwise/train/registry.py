@@ -1,4 +1,4 @@
-"""What the configs name: give this file to spaCy's commands with `--code labelwise/train/registry.py`.
+"""What the configs name; where labelwise is installed, spaCy's commands find it by its entry points.
 
 All of it is for training only. A trained model holds none of it, and loads where labelwise isn't installed.
 """
@@ -11,11 +11,10 @@ import spacy
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import find_partitions, read_manifest
+from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
 from labelwise.train.logger import make_logger  # noqa: F401  registers it
-from labelwise.train.reader import PartitionedCorpus  # noqa: F401
+from labelwise.train.reader import PartitionedCorpus
 from spacy_per_label import PerLabelRecognizer  # noqa: F401
 
 
@@ -50,25 +49,27 @@ def make_warmup_linear(initial_rate: float, warmup: float, total_steps: int) -> 
 
 
 @spacy.registry.readers("labelwise.taught_labels.v1")
-def read_taught_labels(path: Path, keep_untaught: bool = False) -> list[str]:
+def read_taught_labels(path: Path, limit: int = 0, leave_out: int = 0, folds: int = 0) -> list[str]:
     """List the labels of a corpus that some text of train is complete for; reads until all are.
 
     Where single spans were judged, nothing says where a label isn't, so its head would mark everything.
 
     path (Path): the folder that the merge wrote.
-    keep_untaught (bool): list all of its labels.
+    limit, leave_out, folds (int): as those of train; see `PartitionedCorpus`.
     RAISES (InputError): no label would be left.
     """
     manifest = read_manifest(Path(path))
-    untaught = set() if keep_untaught or manifest.settings["coverage"] != "by-label" else set(manifest.labels)
-    for file in find_partitions(Path(path) / "train") if untaught else ():
-        for doc in read_stored_docs(file):
-            if len(doc):
-                untaught &= doc.annotation.uncovered.keys()
+    if manifest.settings["coverage"] != "by-label":
+        return sorted(manifest.labels)
+    untaught = set(manifest.labels)
+    for doc in PartitionedCorpus(Path(path) / "train", limit=limit, leave_out=leave_out, folds=folds).texts():
+        untaught &= doc.annotation.uncovered.keys()
+        if not untaught:
+            break
     if untaught and len(untaught) == len(manifest.labels):
         raise InputError(
             f"{path}/train: no text in train is complete for a label. Where single spans were judged (ner.teach), "
             "nothing says which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
-            "ner.correct), or set keep_untaught = true in the config; it then marks too much"
+            "ner.correct), and merge again"
         )
     return sorted(set(manifest.labels) - untaught)

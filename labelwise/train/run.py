@@ -23,12 +23,12 @@ from labelwise.base.files import atomic_together, check_replaceable, remove, sib
 from labelwise.base.parallel import start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
-from labelwise.corpus.record import is_trained, write_record
+from labelwise.corpus.record import write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.ahead import open_background
 from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
-from labelwise.train.config import is_per_label, is_small, make_pipeline, read_settings
+from labelwise.train.config import changed_keys, is_per_label, is_small, make_pipeline, read_settings
 from labelwise.train.held_out import fit
 from labelwise.train.loop import score_counts, train_while_improving
 from labelwise.train.parameters import find_parameters
@@ -106,15 +106,15 @@ def train_pipeline(
             follow(wanted, None, checkpoint, state, launched)
             return None
         settings = read_settings(wanted)
-        digest = digest_training(settings, wanted.corpus, wanted.gpu_id)
-        if wanted.resume and outputs[1].is_file() and is_trained(outputs[0], digest):
-            log(f"{outputs[0]} is what this training would make: nothing to do")
-            return None
+        changed = changed_keys(wanted, settings)
+        if changed:
+            listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
+            log(f"{wanted.config}, changed for this training: {listed}")
         with atomic_together(*outputs, folders=outputs[:1]) as written:
             prepared = prepare(wanted, settings, outputs, written, log)
             resumed = prepared.state.step if prepared.state.step >= 0 else None
             training = train(wanted, prepared, launched, log, background)
-            fitted = finish(wanted, prepared, training)
+            fitted = finish(wanted, prepared, training, changed)
         remove(prepared.checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
         saving = (sibling(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
         for left in (prepared.checkpoint, *saving):
@@ -199,8 +199,13 @@ def train(
     return training
 
 
-def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fitted | None:
-    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder."""
+def finish(
+    wanted: TrainingConfig, prepared: Prepared, training: Training, changed: Mapping[str, tuple[Any, Any]]
+) -> Fitted | None:
+    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder.
+
+    changed (Mapping): what training changed of the config; see `changed_keys`.
+    """
     nlp, folder, fitted = prepared.nlp, prepared.folder, None
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
     if nlp.config.get("labelwise", {}).get("half_weights"):
@@ -213,7 +218,7 @@ def finish(wanted: TrainingConfig, prepared: Prepared, training: Training) -> Fi
         path.unlink()
         srsly.write_json(path, settings)
     write_seen(folder, prepared.seen)
-    write_record(folder, prepared.state.digest)
+    write_record(folder, changed)
     return fitted
 
 

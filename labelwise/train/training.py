@@ -48,9 +48,6 @@ class Training:
         if gpu_id >= 0 and config["training"]["gpu_allocator"]:
             set_gpu_allocator(config["training"]["gpu_allocator"])
         self.settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
-        if steps := self.settings["max_steps"]:
-            # Of half of the steps, and of a quarter, it must be known how good they were; see `undertrained.expect_gain`.
-            self.settings["eval_frequency"] = max(1, min(self.settings["eval_frequency"], steps // 4))
         self.corpus, self.dev = open_corpora(config)
         self.optimizer = self.settings["optimizer"]
         self.make_example = example_maker(nlp)

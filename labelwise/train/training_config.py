@@ -8,15 +8,10 @@ from typing import Any
 from labelwise.base.errors import InputError
 from labelwise.base.files import PACKAGE
 from labelwise.base.parallel import check_workers
-from labelwise.base.sections import PipelineName
 
 
-
-def default_config(name: PipelineName) -> Path:
-    """Find one of labelwise's own configs.
-
-    RAISES (InputError): there is none of that name.
-    """
+def default_config(name: str) -> Path:
+    """Find one of the project's own configs, by its name, such as cpu."""
     return PACKAGE.parent / "configs" / f"{name}.cfg"
 
 
@@ -28,8 +23,8 @@ class TrainingConfig:
 
     config (Path): a spaCy config.
     corpus (Path): the folder that the merge wrote.
-    seed (int | None): None for the config's.
-    max_steps (int): updates; 0 for the config's.
+    seed (int): of all that is random.
+    max_steps (int): updates, at most those of the config; 0 leaves them to the config.
     limit (int): texts of train, those with the lowest keys, so that a larger number has all texts of a smaller one; 0
         for all.
     gpu_id (int): the number of the GPU; -1 for the CPU.
@@ -44,7 +39,7 @@ class TrainingConfig:
     config: Path
     corpus: Path
     _: KW_ONLY
-    seed: int | None = None
+    seed: int = 0
     max_steps: int = 0
     limit: int = 0
     gpu_id: int = -1
@@ -65,10 +60,8 @@ class TrainingConfig:
     def all_overrides(self) -> dict[str, Any]:
         """List the values of the config that differ, by dotted name."""
         changed: dict[str, Any] = {}
-        if self.seed is not None:
+        if self.seed:
             changed["system.seed"] = self.seed
-        if self.max_steps:
-            changed["training.max_steps"] = self.max_steps
         if self.limit:
             changed["corpora.train.limit"] = self.limit
         return {**changed, **self.overrides}

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from labelwise.train.vectors import make_vectors
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -17,7 +18,6 @@ from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.evaluate.predict import all_found
 from labelwise.train.held_out import fit
 from labelwise.train.run import TrainResult
-from labelwise.train.vectors import make_vectors
 from spacy_per_label.calibrate import Fitted
 from tests.conftest import read_docs, stored
 from tests.train.test_vectors import WORDPIECE, write_transformer

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from labelwise.train.vectors import make_vectors
 from safetensors.numpy import save_file
 
 from labelwise.base.errors import InputError
-from labelwise.train.vectors import make_vectors
 from spacy_per_label.words import Pieces
 from tests.train.training import CPU, STEPS, train_in
 

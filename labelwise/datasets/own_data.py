@@ -1,0 +1,62 @@
+"""Check, before anything is made of it, that a project's data are the ones that were meant, and all here."""
+
+from pathlib import Path
+
+from labelwise.base.errors import InputError
+from labelwise.base.sections import DvcSection, VarsSection, check_pipeline
+from labelwise.base.settings import read_section
+from labelwise.datasets.untracked import check_kept
+from labelwise.sources.brat import find_documents
+from labelwise.sources.files import has_data
+
+DEMO = Path("assets/demo")
+OWN = Path("assets")
+
+
+def check_project(project: Path) -> None:
+    """Check the data of a project, and the pipelines that DVC trains.
+
+    RAISES (InputError): see `check_own_data`; data that dvc.lock knows aren't here; the folder of the data has none;
+        DVC would train no pipeline, or one without a config.
+    """
+    root = project.parent
+    pipelines = read_section(project, "dvc", DvcSection).pipelines
+    if not pipelines:
+        raise InputError(f"{project}: dvc: pipelines: [] trains nothing; name a config, such as [cpu]")
+    for name in pipelines:
+        check_pipeline(name, root)
+    check_own_data(root)
+    data = data_of(project)
+    for folder in (data / "brat", data / "prodigy"):
+        check_kept(folder, root)
+    if not has_brat(root / data / "brat") and not has_data(root / data / "prodigy"):
+        remedy = "weasel run demo makes the demo" if data == DEMO else f"or try the demo: data: {DEMO} in {project}"
+        raise InputError(
+            f"{data}/brat and {data}/prodigy have no data; put a brat corpus into the one, or Prodigy's data sets into "
+            f"the other; {remedy}"
+        )
+
+
+def check_own_data(root: Path) -> None:
+    """Check that nobody takes results of the demo corpus for those of his own data.
+
+    RAISES (InputError): `data` of project.yml is the demo, and assets/brat or assets/prodigy has data.
+    """
+    project = root / "project.yml"
+    if not project.is_file() or data_of(project) != DEMO:
+        return
+    for folder, there in ((OWN / "brat", has_brat), (OWN / "prodigy", has_data)):
+        if there(root / folder):
+            raise InputError(
+                f"{folder} has data of your own, and {project} says `data: {DEMO}`, the demo. Write `data: {OWN}`"
+            )
+
+
+def data_of(project: Path) -> Path:
+    """Read the folder of a project's data."""
+    return Path(read_section(project, "vars", VarsSection, others=True).data)
+
+
+def has_brat(folder: Path) -> bool:
+    """Return whether a folder has brat documents."""
+    return folder.is_dir() and bool(find_documents(folder))
