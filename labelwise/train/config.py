@@ -152,29 +152,27 @@ def fit_steps(wanted: TrainingConfig, block: LabelwiseBlock, training: dict[str,
     RAISES (InputError): more steps than training.max_steps are asked for; an epoch's can't be counted; dev would be
         evaluated fewer than four times; or the learning rate rises for longer than training lasts.
     """
-    config, limit, rate = wanted.config, training["max_steps"], training["optimizer"].get("learn_rate")
-    given = "training.max_steps" in wanted.overrides
+    config, rate = wanted.config, training["optimizer"].get("learn_rate")
+    limit, given = load_config(config)["training"]["max_steps"], "training.max_steps" in wanted.overrides
+    falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step, whichever that is
     if wanted.max_steps > limit > 0 and not given:
         raise InputError(
             f"{config}: {wanted.max_steps:,} steps are asked for, and [training] has max_steps = {limit}; write "
-            f"max_steps = {wanted.max_steps}"
-            + (", and total_steps likewise" if isinstance(rate, dict) and rate.get("total_steps") == limit else "")
+            f"max_steps = {wanted.max_steps}" + (" there, and total_steps likewise" if falls else "")
         )
-    steps = limit
+    steps = training["max_steps"]
     if wanted.max_steps and not given:
         steps = wanted.max_steps
     elif block.epochs and limit and not given:
-        steps = max(min(block.least_steps, limit), min(block.epochs * batches_of(wanted, training), limit))
+        steps = max(min(block.least_steps, limit), min(round(block.epochs * batches_of(wanted, training)), limit))
     training["max_steps"] = steps
-    if isinstance(rate, dict):
-        # A rate that falls until the last step falls until another last step, too.
-        if rate.get("total_steps") == limit:
-            rate["total_steps"] = steps
-        if 0 < steps <= rate.get("warmup_steps", 0):
-            raise InputError(
-                f"{config}: the learning rate rises for {rate['warmup_steps']:,} steps, and training ends after "
-                f"{steps:,}; give fewer warmup_steps, or a share: labelwise.warmup_linear.v1"
-            )
+    if falls:
+        rate["total_steps"] = steps
+    if isinstance(rate, dict) and 0 < steps <= rate.get("warmup_steps", 0):
+        raise InputError(
+            f"{config}: the learning rate rises for {rate['warmup_steps']:,} steps, and training ends after "
+            f"{steps:,}; give fewer warmup_steps, or a share: labelwise.warmup_linear.v1"
+        )
     # Of half of the steps, and of a quarter, it must be known how good they were; see `undertrained.expect_gain`.
     often = max(1, steps // 4)
     if steps and training["eval_frequency"] > often and "training.eval_frequency" not in wanted.overrides:
