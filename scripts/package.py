@@ -14,7 +14,7 @@ Option = typer.Option
 
 
 def package_cli(
-    pipeline: Annotated[typer.Argument(help="Name of a config, such as cpu: dist/cpu")],
+    pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: dist/cpu")],
     root: Annotated[Path, Option(help="Folder of the project, whose project.yml has a section `package`")] = Path(),
 ) -> None:
     """Put the best pipeline into an installable wheel, with scores by label and a model card."""

@@ -20,7 +20,7 @@ Option = typer.Option
 
 
 def report_cli(
-    pipeline: Annotated[typer.Argument(help="Name of a config, such as cpu: report/cpu.html")],
+    pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: report/cpu.html")],
     root: Annotated[
         Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
     ] = Path(),

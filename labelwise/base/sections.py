@@ -35,7 +35,7 @@ class VarsSection(msgspec.Struct, frozen=True):
 class DvcSection(msgspec.Struct, frozen=True):
     """The section `dvc` of project.yml: the pipelines that `dvc repro` trains."""
 
-    pipelines: list[str] = ["cpu"]
+    pipelines: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
 
 
 def check_pipeline(name: str, root: Path = Path()) -> None:
