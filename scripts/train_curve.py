@@ -45,12 +45,12 @@ def train_curve_cli(
             folder.mkdir(exist_ok=True)
             predicted = {share: folder / f"{share}.jsonl" for share in texts}
             for share, file in predicted.items():
-                pipeline = model if share == ALL else folder / share
+                trained = model if share == ALL else folder / share
                 if share != ALL:
                     msg.info(f"Training on {share} of train: {texts[share]:,} of {counted(every, 'text')}")
-                    train_pipeline(share_of(whole, texts[share]), pipeline, file.with_suffix(".tsv"), log=msg.info)
-                digest = digest_folder(pipeline)
-                parts = predict_split(pipeline, digest, corpus / "dev", file, workers=workers)
+                    train_pipeline(share_of(whole, texts[share]), trained, file.with_suffix(".tsv"), log=msg.info)
+                digest = digest_folder(trained)
+                parts = predict_split(trained, digest, corpus / "dev", file, workers=workers)
                 for _ in progress(parts, "predict", read_split(corpus / "dev").texts, Done.size):
                     pass
             curve = measure_curve(predicted, texts, read_manifest(corpus).labels, digest)
