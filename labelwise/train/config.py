@@ -34,6 +34,7 @@ MIN_LARGE_TRAIN = 200  # texts of train from which batches are large
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 NEEDS = {
     "spacy-per-label.Transformer.v1": ("spacy_transformers", f"use {GPU_ENVIRONMENT}"),
+    "spacy-transformers.TransformerModel.v3": ("spacy_transformers", f"use {GPU_ENVIRONMENT}"),
     "spacy-per-label.SmallTransformer.v1": ("tokenizers", "pip install tokenizers"),
 }
 UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
@@ -58,6 +59,8 @@ FITTED = PATHS | {
     "corpora.train.folds",
     "components.ner.model.tok2vec.mixed_precision",  # false on the CPU
     "components.ner.model.tok2vec.grad_scaler_config.enabled",
+    "components.transformer.model.mixed_precision",
+    "components.transformer.model.grad_scaler_config.enabled",
 }
 
 
@@ -116,9 +119,10 @@ def read_settings(wanted: TrainingConfig) -> Config:
         training["batcher"]["size"] = block.small_batch
     fit_steps(wanted, block, training)
     if wanted.gpu_id < 0:  # the CPU computes in fp32
-        tok2vec = settings["components"].get("ner", {}).get("model", {}).get("tok2vec", {})
-        if "grad_scaler_config" in tok2vec:
-            tok2vec["mixed_precision"] = tok2vec["grad_scaler_config"]["enabled"] = False
+        models = [block.get("model", {}) for block in settings["components"].values()]
+        for model in (*models, *(one.get("tok2vec", {}) for one in models)):
+            if "grad_scaler_config" in model:
+                model["mixed_precision"] = model["grad_scaler_config"]["enabled"] = False
     if not is_per_label(settings):
         check_complete(wanted.corpus)
     return settings
