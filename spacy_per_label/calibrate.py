@@ -138,11 +138,22 @@ def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float | N
     right spans, weighted by its number of spans (Guo et al., On Calibration of Modern Neural Networks, ICML 2017,
     equation 5).
     """
-    if not len(probabilities):
-        return None
+    return error_of_bins(sum_bins(probabilities, right))
+
+
+def sum_bins(probabilities: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Sum up the bins of `calibration_error`; those of several batches of spans can be added.
+
+    RETURNS (np.ndarray): of the shape (3, BINS): the sums of the probabilities, of the right spans, and of all spans.
+    """
     bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
-    sums = (np.bincount(bins, weights, BINS) for weights in (probabilities, right))
-    return float(np.abs(np.subtract(*sums)).sum() / len(probabilities))
+    return np.stack([np.bincount(bins, weights, BINS) for weights in (probabilities, right, np.ones(len(bins)))])
+
+
+def error_of_bins(sums: np.ndarray) -> float | None:
+    """Compute the expected calibration error from the sums of `sum_bins`; None without any span."""
+    expected, right, spans = sums
+    return float(np.abs(expected - right).sum() / spans.sum()) if spans.sum() else None
 
 
 def _logistic(design: np.ndarray, right: np.ndarray, prior: np.ndarray, strength: float) -> np.ndarray:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
 from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
-from spacy_per_label.calibrate import calibration_error
+from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
 RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
@@ -132,8 +132,11 @@ def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
 
 def measure_calibration(tables: Tables) -> float | None:
     """Compute the calibration error of all spans that were found and can be judged; those that are gold are right."""
-    rows = tables.read_pairs(["kind", "probability", "gold_probability"], pc.field("kind") != "unjudged").to_pylist()
-    found = [(row["probability"], row["kind"] == "right") for row in rows if row["probability"] is not None]
-    elsewhere = [row["gold_probability"] for row in rows if row["kind"] != "right"]
-    p, right = np.array([*found, *((p, True) for p in elsewhere if p is not None)], float).reshape(-1, 2).T
-    return calibration_error(p, right)
+    sums = np.zeros((3, BINS))
+    for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"]):
+        kinds = pairs["kind"].cast("string")
+        right, judged = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unjudged")))
+        found, gold = (np.asarray(pairs[name].cast("float64")) for name in ("probability", "gold_probability"))
+        of_found, of_gold = judged & ~np.isnan(found), judged & ~right & ~np.isnan(gold)
+        sums += sum_bins(found[of_found], right[of_found]) + sum_bins(gold[of_gold], np.ones(of_gold.sum()))
+    return error_of_bins(sums)
