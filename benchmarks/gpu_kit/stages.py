@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from benchmarks.gpu_kit.common import (
     CONFIG,
     CPU,
@@ -422,7 +424,12 @@ ALL: tuple[Callable[..., None], ...] = (
 STAGES = {stage.__name__: stage for stage in ALL}
 
 
-if __name__ == "__main__":
+def main(stage: str) -> None:
+    """Run a stage."""
     watch()
-    named, *parts = sys.argv[1].split("-")
-    STAGES[named](*parts)
+    name, *parts = stage.split("-")
+    STAGES[name](*parts)
+
+
+if __name__ == "__main__":
+    typer.run(main)
