@@ -96,10 +96,13 @@ def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.
     return corpus
 
 
-def find_commit() -> str:
-    """Name the commit of the code, and say if tracked files have changed since."""
+def find_commit() -> str | None:
+    """Name the commit of the code, and say if tracked files have changed since; None outside of a git repository."""
     describe = ["git", "describe", "--always", "--exclude=*", "--abbrev=7", "--dirty= with changes"]
-    return subprocess.check_output(describe, text=True).strip()
+    try:
+        return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):  # no git; an archive of the code
+        return None
 
 
 def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[Cell]], **more: Any) -> None:

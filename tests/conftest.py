@@ -125,8 +125,9 @@ def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], st
 
 
 def run_python(*command: object, cwd: Path = ROOT, **environment: str) -> str:
-    """Run Python in a process of its own, and return what it prints."""
-    return run_command([sys.executable, *command], cwd, {**os.environ, "PYTHONPATH": str(ROOT), **environment}).stdout
+    """Run Python in a process of its own, and return what it prints; PYTHONPATH begins with the repository."""
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return run_command([sys.executable, *command], cwd, {**os.environ, "PYTHONPATH": paths, **environment}).stdout
 
 
 @contextmanager
