@@ -15,7 +15,7 @@ import msgspec
 
 from labelwise.annotations import Task
 from labelwise.base.files import remove
-from labelwise.base.text import KEY_BYTES, text_key
+from labelwise.base.text import KEY_BYTES, bytes_key, text_key
 from labelwise.sources.normalize import Move
 
 # The key, the number of the task in its source, the size of the task, and that of the text.
@@ -114,7 +114,7 @@ class BucketWriter:
     def add_task(self, task: Task, number: int) -> bytes:
         """Add a task, with its number in its source; return the key of its text."""
         text = task.text.encode("utf8", "surrogatepass")
-        key, encoded = text_key(task.text), encode_task(msgspec.structs.replace(task, text=""))
+        key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
         self.add(key, HEAD.pack(key, number, len(encoded), len(text)) + encoded + text)
         return key
 
@@ -192,8 +192,9 @@ def read_bucket(folder: Path, skip: int, scratch: Path) -> Iterator[Text]:
         return
     found: dict[bytes, list[tuple[int, bytes]]] = {}
     for file in files:
+        source = source_of(file)
         for key, record in read_records(file):
-            found.setdefault(key, []).append((source_of(file), record))
+            found.setdefault(key, []).append((source, record))
     for key in sorted(found):
         records = sorted(found.pop(key), key=lambda one: (one[0], _number_of(one[1])))
         yield Text(key, _text_of(records[0][1]), records)

@@ -18,7 +18,7 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import staged
-from labelwise.base.jobs import MapJobs, map_apart
+from labelwise.base.jobs import MapJobs, map_in_place
 from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS
@@ -87,7 +87,7 @@ def merge_data(
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
             jobs = give_each(plan, groups, decided)
-            merged = list(progress(map_apart(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
+            merged = list(progress(map_in_place(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
         trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
@@ -127,7 +127,7 @@ def read_sources(
         ReadJob(source, stat, bits, settings.normalize, settings.split_by)
         for source, stat in zip(sources, stats, strict=True)
     ]
-    return list(progress(map_apart(map_jobs, read_source, jobs, work), "read", len(jobs))), bits
+    return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), bits
 
 
 def gather_decisions(decisions: Path | None, part: Path, work: Path, bits: int) -> dict[bytes, list[DecisionRow]]:
@@ -198,7 +198,7 @@ def compare_texts(
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
-    signed = list(progress(map_apart(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
+    signed = list(progress(map_in_place(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
     pairs = find_pairs(signed, settings.near_similarity)
     trim_heap()
     return pairs

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from labelwise.annotations import answer_digest
-from labelwise.base.jobs import MapJobs, map_apart
+from labelwise.base.jobs import MapJobs, map_apart, map_in_place
 from labelwise.base.parallel import Progress
 from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
 from labelwise.datasets.decisions import Decision, DecisionRow, Offsets
@@ -70,10 +70,11 @@ def join_texts(folder: Path, bits: int, map_jobs: MapJobs, progress: Progress) -
     folder, bits: see `SameJob`.
     """
     jobs = [SameJob(folder, number, bits) for number in range(1 << bits)]
-    for kind, work in (("forms", find_same), ("same", move_tasks)):
+    # A job that moves tasks rewrites files that others read.
+    for kind, map_files, work in (("forms", map_in_place, find_same), ("same", map_apart, move_tasks)):
         some = [job for job in jobs if job.files(kind)]
         if some:
-            list(progress(map_apart(map_jobs, work, some, folder), "join", len(some)))
+            list(progress(map_files(map_jobs, work, some, folder), "join", len(some)))
 
 
 def find_same(job: SameJob, folder: Path) -> None:
