@@ -1,9 +1,10 @@
 """Run the jobs of a stage on any Executor, and yield results in order, with bounded look-ahead; collect their files.
 
-A job may be done twice, where a worker was believed dead: what it writes goes to a folder of its own, and comes to its
-place when the process that sent it has its result.
+On a cluster, a job may be done twice, where a worker was believed dead: what it writes goes to a folder of its own, and
+comes to its place when the process that sent it has its result.
 """
 
+import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -79,6 +80,29 @@ def map_apart(
             file.replace(place)
         shutil.rmtree(folder)
         yield result
+
+
+def map_in_place(
+    map_jobs: MapJobs, function: Callable[[Job, Path], Result], jobs: Iterable[Job], out: Path
+) -> Iterator[Result]:
+    """Yield the results of jobs that write new files to `out`, in order; on a cluster as `map_apart` does.
+
+    function (Callable): is also given the folder to write to. No two jobs may write to one file.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    if scheduler_address():
+        return map_apart(map_jobs, function, jobs, out)
+    return map_jobs(partial(do_in_place, function, out), jobs)
+
+
+def scheduler_address() -> str:
+    """Return the address of the Dask scheduler that the environment names, by Dask's own variable; empty without."""
+    return os.environ.get("DASK_SCHEDULER_ADDRESS", "")
+
+
+def do_in_place(function: Callable[[Job, Path], Result], out: Path, job: Job) -> Result:
+    """Do a job that writes to a folder."""
+    return function(job, out)
 
 
 def do_apart(function: Callable[[Job, Path], Result], folders: Path, job: Job) -> tuple[Path, Result]:

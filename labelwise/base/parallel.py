@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from labelwise.base.errors import InputError
-from labelwise.base.jobs import MapJobs, map_in_order
+from labelwise.base.jobs import MapJobs, map_in_order, scheduler_address
 
 # Yields what is iterated over; takes a name for it, how many items there are, if that isn't their len, and what each
 # stands for.
@@ -82,11 +82,6 @@ def open_pool(workers: int) -> Iterator[Executor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def scheduler_address() -> str:
-    """Return the address of the Dask scheduler that the environment names, by Dask's own variable; empty without."""
-    return os.environ.get("DASK_SCHEDULER_ADDRESS", "")
 
 
 def begin_worker() -> None:

@@ -25,7 +25,12 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\n\s*\n\s*")
 
 def text_key(text: str) -> bytes:
     """Digest a text; 95 bits vary, so the chance that two of a million texts share a key is 1 in 10^17."""
-    digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=KEY_BYTES).digest()
+    return bytes_key(text.encode("utf8", "surrogatepass"))
+
+
+def bytes_key(text: bytes) -> bytes:
+    """Digest a text in UTF-8; see `text_key`."""
+    digest = hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
     return digest[:-1] + bytes([digest[-1] | 1])
 
 

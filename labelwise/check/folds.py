@@ -18,7 +18,8 @@ from spacy.language import Language
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import remove, sibling
-from labelwise.base.parallel import Progress, check_workers, open_workers, scheduler_address
+from labelwise.base.jobs import scheduler_address
+from labelwise.base.parallel import Progress, check_workers, open_workers
 from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of

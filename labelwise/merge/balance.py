@@ -8,16 +8,13 @@ import pyarrow.compute as pc
 
 from labelwise.corpus import queries
 from labelwise.corpus.tables import Group, read_groups
-from labelwise.merge.buckets import read_bucket
+from labelwise.merge.buckets import Buckets
 from labelwise.merge.read import ReadCounts, Source
 
 
-def check_balance(
-    corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Path, bits: int
-) -> None:
+def check_balance(corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets) -> None:
     """Compare the rows and spans that the readers counted with those of the tables, by source.
 
-    buckets, bits: the folder of all buckets, and how many bits of a key number one.
     RAISES (RuntimeError): they differ, which is a bug in this program.
     """
     rows: queries.Figures = Counter()
@@ -28,7 +25,7 @@ def check_balance(
     for source, seen in zip(sources, read, strict=True):
         name = (source.dataset.name, source.file.name)
         if (seen.rows, seen.spans) != (rows[name], spans[name]):
-            line = _first_missing(corpus, source, buckets, bits)
+            line = _first_missing(corpus, source, buckets)
             raise RuntimeError(
                 f"{source.file.path}{line}: {seen.rows} rows and {seen.spans} spans were read, and {rows[name]} and "
                 f"{spans[name]} have an outcome; please report this"
@@ -44,7 +41,7 @@ def count_spans(group: Group) -> queries.Figures:
     return queries.count(rows, "dataset", "file") + queries.count(alone, "dataset", "file")
 
 
-def _first_missing(corpus: Path, source: Source, buckets: Path, bits: int) -> str:
+def _first_missing(corpus: Path, source: Source, buckets: Buckets) -> str:
     """Name the first line of a source whose task has no row; empty if all have one."""
     name, file = source.dataset.name, source.file.name
     lines: set[int] = set()
@@ -53,8 +50,8 @@ def _first_missing(corpus: Path, source: Source, buckets: Path, bits: int) -> st
         lines.update(group.rows.filter(own)["line"].to_pylist())
     read = {
         task.line
-        for number in range(1 << bits)
-        for text in read_bucket(buckets / f"{number:03d}", bits, buckets.parent)
+        for number in range(1 << buckets.bits)
+        for text in buckets.texts(number, buckets.folder)
         for of, task in text.tasks()
         if of == source.number
     }

@@ -1,27 +1,35 @@
 """Store tasks on disk, in buckets by the keys of their texts, so that a merge holds the tasks of few texts at a time.
 
-A bucket is a folder with a file for each source that has tasks in it. A record is a HEAD, the task as MessagePack, and
-its text. Buckets are in the order of keys, and large ones are cut again; partitions don't depend on them. `same_texts`
-gives one key to texts that differ only in white space or Unicode composition.
+A writer, such as that of a source, has one file for all buckets, since to make a file takes as long as to read fifty
+tasks. It has blocks of records of one bucket. Each begins with the place of the block before it of the same bucket, and
+the file ends with the places of the last ones. A record is a HEAD, the task as MessagePack, and its text; as bytes,
+records are in the order of keys, sources and lines.
+
+Buckets are in the order of keys, and large ones are cut again; partitions don't depend on them. `same_texts` gives one
+key to texts that differ only in white space or Unicode composition.
 """
 
 import struct
+from array import array
 from collections.abc import Iterator
-from os import SEEK_CUR
+from itertools import chain, groupby
+from os import SEEK_END
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 import msgspec
 
 from labelwise.annotations import Task
 from labelwise.base.files import remove
-from labelwise.base.text import KEY_BYTES, text_key
+from labelwise.base.text import KEY_BYTES, bytes_key, text_key
 from labelwise.sources.normalize import Move
 
-# The key, the number of the task in its source, the size of the task, and that of the text.
-HEAD = struct.Struct(f"<{KEY_BYTES}sIII")
+# The key, the numbers of the source and of the task in it, the size of the task, and that of the text.
+HEAD = struct.Struct(f">{KEY_BYTES}sIIII")
+BLOCK = struct.Struct("<qq")  # the place of the block before, or -1, and the size of the records
+SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and that of the first one with its form
 SOURCE_BYTES = 2**25  # per bucket
-LEAST_BITS, MOST_BITS, MOST_FILES = 3, 8, 2**15
+LEAST_BITS, MOST_BITS, MOST_BLOCKS = 3, 8, 2**15
 WAITING_BYTES = 2**22  # that a writer holds
 LARGE = 2**25  # bytes from which a bucket is cut again, by CUT_BITS
 CUT_BITS = 4
@@ -35,18 +43,18 @@ class Text(NamedTuple):
     """A text with its tasks.
 
     text (str): that of the first task.
-    records (list): its tasks, each with the number of its source, in the order of sources and lines.
+    records (list): its tasks, in the order of sources and lines.
     """
 
     key: bytes
     text: str
-    records: list[tuple[int, bytes]]
+    records: list[bytes]
 
     def read(self) -> Iterator[tuple[int, str, Task]]:
         """Yield the number of the source, the text, and the task, without its text, of each record."""
         first = self.text.encode("utf8", "surrogatepass")
-        for source, record in self.records:
-            _, _, size, _ = HEAD.unpack_from(record)
+        for record in self.records:
+            _, source, _, size, _ = HEAD.unpack_from(record)
             task = decode_task(memoryview(record)[HEAD.size : HEAD.size + size])
             yield source, self.text if _has_text(record, first) else _text_of(record), task
 
@@ -63,22 +71,17 @@ class Text(NamedTuple):
     def variants(self) -> dict[bytes, str]:
         """Return the texts that differ from this one only in white space or Unicode composition, by their keys."""
         first = self.text.encode("utf8", "surrogatepass")
-        texts = {_text_of(record): None for _, record in self.records if not _has_text(record, first)}
+        texts = {_text_of(record): None for record in self.records if not _has_text(record, first)}
         return {text_key(text): text for text in texts}
 
 
-def _number_of(record: bytes) -> int:
-    _, number, _, _ = HEAD.unpack_from(record)
-    return int(number)
-
-
 def _text_of(record: bytes) -> str:
-    _, _, size, _ = HEAD.unpack_from(record)
+    _, _, _, size, _ = HEAD.unpack_from(record)
     return record[HEAD.size + size :].decode("utf8", "surrogatepass")
 
 
 def _has_text(record: bytes, text: bytes) -> bool:
-    _, _, _, size = HEAD.unpack_from(record)
+    _, _, _, _, size = HEAD.unpack_from(record)
     return bool(size == len(text)) and record.endswith(text)
 
 
@@ -88,7 +91,7 @@ def count_bits(size: int, sources: int) -> int:
     size (int): bytes of all sources.
     """
     bits = min(MOST_BITS, max(LEAST_BITS, (size // SOURCE_BYTES).bit_length()))
-    while bits and sources << bits > MOST_FILES:
+    while bits and sources << bits > MOST_BLOCKS:
         bits -= 1
     return bits
 
@@ -99,23 +102,35 @@ def range_of(key: bytes, bits: int) -> int:
 
 
 class BucketWriter:
-    """Appends records to their buckets, many at a time.
+    """Writes records to their buckets, many at a time; a context manager. Without records, there is no file.
 
-    name (str): that of the file in each bucket, which begins with the number of the source; see `file_of`.
     bits, skip (int): how many bits of a key number a bucket, and how many before them are equal in all keys.
     """
 
-    def __init__(self, folder: Path, name: str, bits: int, skip: int = 0) -> None:
-        """Take the folder of all buckets."""
-        self.folder, self.name, self.bits, self.skip = folder, name, bits, skip
+    def __init__(self, file: Path, bits: int, skip: int = 0) -> None:
+        """Take the path of a new file."""
+        self.path, self.bits, self.skip = file, bits, skip
+        self._last = array("q", [-1]) * (1 << bits)
         self._waiting: dict[int, list[bytes]] = {}
         self._size = 0
+        self._file: IO[bytes] | None = None
 
-    def add_task(self, task: Task, number: int) -> bytes:
-        """Add a task, with its number in its source; return the key of its text."""
+    def __enter__(self) -> Self:
+        """Begin to write."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Write the waiting records, and finish the file."""
+        self.flush()
+        if self._file:
+            self._file.write(self._last)
+            self._file.close()
+
+    def add_task(self, task: Task, source: int, number: int) -> bytes:
+        """Add a task, with the number of its source, and its own there; return the key of its text."""
         text = task.text.encode("utf8", "surrogatepass")
-        key, encoded = text_key(task.text), encode_task(msgspec.structs.replace(task, text=""))
-        self.add(key, HEAD.pack(key, number, len(encoded), len(text)) + encoded + text)
+        key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
+        self.add(key, HEAD.pack(key, source, number, len(encoded), len(text)) + encoded + text)
         return key
 
     def add(self, key: bytes, record: bytes) -> None:
@@ -128,82 +143,142 @@ class BucketWriter:
 
     def flush(self) -> None:
         """Write the waiting records."""
+        if not self._waiting:
+            return
+        if not self._file:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("wb")
         for number, records in self._waiting.items():
-            bucket = self.folder / f"{number:03d}"
-            bucket.mkdir(parents=True, exist_ok=True)
-            with (bucket / self.name).open("ab") as file:
-                file.writelines(records)
+            place, content = self._file.tell(), b"".join(records)
+            self._file.write(BLOCK.pack(self._last[number], len(content)))
+            self._file.write(content)
+            self._last[number] = place
         self._waiting, self._size = {}, 0
 
 
-def read_records(file: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the records of a file, each with its key."""
-    with file.open("rb", buffering=2**16) as records:
-        while head := records.read(HEAD.size):
-            key, _, task, text = HEAD.unpack(head)
-            yield key, head + records.read(task + text)
+class Buckets(msgspec.Struct, frozen=True):
+    """The buckets of a merge.
 
-
-def read_heads(file: Path) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the key of each record of a file, the number of its task in the source, and the size of its text."""
-    with file.open("rb", buffering=2**16) as records:
-        while head := records.read(HEAD.size):
-            key, number, task, text = HEAD.unpack(head)
-            records.seek(task + text, SEEK_CUR)
-            yield key, number, text
-
-
-def count_texts(folder: Path, bits: int, tasks: int) -> tuple[int, int]:
-    """Count the distinct texts in all buckets, and their bytes.
-
-    Above COUNTED tasks, they are estimated from a share of the keys, so that the estimate depends on the texts, and on
-    the number of tasks, alone.
-
-    tasks (int): the number of tasks in all buckets.
+    folder (Path): that of the writers' files, of each kind: "tasks", and those that `same_texts` writes: "forms", the
+        pairs of keys "same", and tasks that are "moved" to other buckets.
+    bits (int): how many bits of a key number a bucket.
     """
-    shift = 0
-    while tasks >> shift > COUNTED:
-        shift += 1
-    found: dict[bytes, int] = {}
-    for number in range(max(1, 1 << bits >> shift)):
-        bucket = folder / f"{number:03d}"
-        for file in bucket.iterdir() if bucket.is_dir() else ():
-            found.update((key, size) for key, _, size in read_heads(file) if not range_of(key, shift))
-    return len(found) << shift, sum(found.values()) << shift
+
+    folder: Path
+    bits: int
+
+    def files(self, kind: str) -> list[Path]:
+        """List the files of a kind."""
+        folder = self.folder / kind
+        return sorted(folder.iterdir()) if folder.is_dir() else []
+
+    def numbers(self, kind: str) -> list[int]:
+        """List the buckets that have records of a kind."""
+        found: set[int] = set()
+        for file in self.files(kind):
+            with file.open("rb") as blocks:
+                found.update(number for number, place in enumerate(_last_places(blocks, self.bits)) if place >= 0)
+        return sorted(found)
+
+    def read(self, kind: str, number: int, record: struct.Struct) -> Iterator[tuple[Any, ...]]:
+        """Yield the records of one size of a bucket."""
+        for file in self.files(kind):
+            for block in read_blocks(file, number, self.bits):
+                yield from record.iter_unpack(block)
+
+    def tasks(self, number: int, *, moved: bool = True) -> Iterator[bytes]:
+        """Yield the tasks of a bucket.
+
+        moved (bool): without those that are moved to others, and with those that others are moved from.
+        """
+        gone = {key for key, _ in self.read("same", number, SAME)} if moved else ()
+        for file in self.files("tasks"):
+            for record in split_tasks(read_blocks(file, number, self.bits)):
+                if not gone or record[:KEY_BYTES] not in gone:
+                    yield record
+        for file in self.files("moved") if moved else ():
+            yield from split_tasks(read_blocks(file, number, self.bits))
+
+    def count_texts(self, tasks: int) -> tuple[int, int]:
+        """Count the distinct texts, and their bytes.
+
+        Above COUNTED tasks, they are estimated from a share of the keys, so that the estimate depends on the texts, and
+        on the number of tasks, alone.
+
+        tasks (int): the number of all tasks.
+        """
+        shift = 0
+        while tasks >> shift > COUNTED:
+            shift += 1
+        found: dict[bytes, int] = {}
+        for number in range(max(1, 1 << self.bits >> shift)):
+            for record in self.tasks(number):
+                key, _, _, _, size = HEAD.unpack_from(record)
+                if not range_of(key, shift):
+                    found[key] = size
+        return len(found) << shift, sum(found.values()) << shift
+
+    def texts(self, number: int, scratch: Path) -> Iterator[Text]:
+        """Yield the texts of a bucket, in the order of their keys.
+
+        scratch (Path): a folder for the pieces of a large bucket.
+        """
+        yield from read_texts(self.tasks(number), self.bits, scratch / f"cut-{number}")
 
 
-def read_bucket(folder: Path, skip: int, scratch: Path) -> Iterator[Text]:
-    """Yield the texts of a bucket, in the order of their keys.
+def read_blocks(file: Path, number: int, bits: int) -> Iterator[bytes]:
+    """Yield the blocks of a bucket, the last first."""
+    with file.open("rb") as blocks:
+        place = _last_places(blocks, bits)[number]
+        while place >= 0:
+            blocks.seek(place)
+            place, size = BLOCK.unpack(blocks.read(BLOCK.size))
+            yield blocks.read(size)
 
-    skip (int): how many bits of its keys are equal.
-    scratch (Path): the folder for the pieces of a large bucket.
+
+def _last_places(blocks: IO[bytes], bits: int) -> "array[int]":
+    """Read the place of the last block of each bucket."""
+    found = array("q")
+    blocks.seek(-found.itemsize << bits, SEEK_END)
+    found.frombytes(blocks.read())
+    return found
+
+
+def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the records of tasks in blocks."""
+    for block in blocks:
+        place = 0
+        while place < len(block):
+            _, _, _, task, text = HEAD.unpack_from(block, place)
+            end = place + HEAD.size + task + text
+            yield block[place:end]
+            place = end
+
+
+def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
+    """Yield the texts of tasks, in the order of their keys.
+
+    skip (int): how many bits of the keys are equal.
+    cut (Path): a file for the pieces, if they are large.
     """
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    if sum(file.stat().st_size for file in files) > LARGE and skip + CUT_BITS <= 64:
-        cut = scratch / f"{folder.name}-cut"
-        for file in files:
-            writer = BucketWriter(cut, file.name, CUT_BITS, skip)
-            for key, record in read_records(file):
-                writer.add(key, record)
-            writer.flush()
-        for part in sorted(cut.iterdir()):
-            yield from read_bucket(part, skip + CUT_BITS, cut)
-        remove(cut)
+    some: list[bytes] = []
+    size = 0
+    for record in tasks:
+        some.append(record)
+        size += len(record)
+        if size > LARGE and skip + CUT_BITS <= 64:
+            break
+    else:
+        some.sort()
+        for key, records in groupby(some, lambda record: record[:KEY_BYTES]):
+            own = [*records]
+            yield Text(key, _text_of(own[0]), own)
         return
-    found: dict[bytes, list[tuple[int, bytes]]] = {}
-    for file in files:
-        for key, record in read_records(file):
-            found.setdefault(key, []).append((source_of(file), record))
-    for key in sorted(found):
-        records = sorted(found.pop(key), key=lambda one: (one[0], _number_of(one[1])))
-        yield Text(key, _text_of(records[0][1]), records)
-
-
-def file_of(source: int) -> str:
-    """Name the file of a source in each bucket, by its number."""
-    return f"{source:06d}"
-
-
-def source_of(file: Path) -> int:
-    """Return the number of the source that the records of a file are from."""
-    return int(file.name.partition("-")[0])
+    with BucketWriter(cut, CUT_BITS, skip) as writer:
+        for record in chain(some, tasks):
+            writer.add(record[:KEY_BYTES], record)
+    del some
+    for part in range(1 << CUT_BITS):
+        own_cut = cut.with_name(f"{cut.name}-{part}")
+        yield from read_texts(split_tasks(read_blocks(cut, part, CUT_BITS)), skip + CUT_BITS, own_cut)
+    remove(cut)

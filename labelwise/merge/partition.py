@@ -14,7 +14,7 @@ from labelwise.corpus.pipeline import bounded_vocab
 from labelwise.corpus.tokenizer import LearningTokenizer
 from labelwise.datasets.decisions import DecisionRow
 from labelwise.merge.account import AccountWriter, TextResult, add_decision, add_text
-from labelwise.merge.buckets import Text, range_of, read_bucket
+from labelwise.merge.buckets import Buckets, Text, range_of
 from labelwise.merge.read import Source
 from labelwise.merge.readings import Trials, try_readings
 from labelwise.merge.rules.answers import Answer, left_out, make_answer
@@ -31,7 +31,7 @@ class MergeJob(msgspec.Struct, frozen=True):
     """A range of keys to be merged: some partitions in a bucket, or some buckets in a partition.
 
     number, bits (int): the number of the range, of 2**bits.
-    bucket_bits, partition_bits (int): how many bits of a key number its bucket, and its partition.
+    partition_bits (int): how many bits of a key number its partition.
     folder (Path): that of the results, when the job is done.
     groups (Mapping[bytes, SplitGroup]): those of texts that stay in one split with others, by key.
     decisions (Mapping[bytes, list[DecisionRow]]): those about each text, by key, in order.
@@ -39,8 +39,7 @@ class MergeJob(msgspec.Struct, frozen=True):
 
     number: int
     bits: int
-    buckets: Path
-    bucket_bits: int
+    buckets: Buckets
     partition_bits: int
     sources: Sequence[Source]
     labels: list[str]
@@ -54,10 +53,10 @@ class MergeJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
     def texts(self, scratch: Path) -> Iterator[Text]:
-        """Yield the texts, in the order of their keys; see `read_bucket`."""
-        each = self.bucket_bits - self.bits
+        """Yield the texts, in the order of their keys; see `Buckets.texts`."""
+        each = self.buckets.bits - self.bits
         for number in range(self.number << each, (self.number + 1) << each):
-            yield from read_bucket(self.buckets / f"{number:03d}", self.bucket_bits, scratch)
+            yield from self.buckets.texts(number, scratch)
 
     def answers(self, text: Text) -> list[Answer]:
         """Make the answers about a text."""

@@ -11,7 +11,7 @@ from labelwise.base.parallel import trim_heap
 from labelwise.corpus.tasks import DOCUMENT
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
-from labelwise.merge.buckets import BucketWriter, file_of
+from labelwise.merge.buckets import BucketWriter
 from labelwise.merge.same_texts import FormWriter
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, SourceFile, stat_of
@@ -65,31 +65,31 @@ class ReadCounts(msgspec.Struct):
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     """Read a source: tasks go to buckets, and problems to the account.
 
-    folder (Path): that for "buckets", "forms", and the source's part of the account, "read-" and its number.
+    folder (Path): that for "tasks", "forms", and the source's part of the account, "read-" and its number.
     RAISES (InputError): the source has changed meanwhile, or can't be read.
     """
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
-    name = file_of(job.source.number)
-    writer = BucketWriter(folder / "buckets", name, job.bits)
-    forms = FormWriter(folder / "forms", name, job.bits)
-    with AccountWriter(folder / f"read-{job.source.number}") as account:
+    number, name = job.source.number, f"{job.source.number:06d}"
+    with (
+        BucketWriter(folder / "tasks" / name, job.bits) as writer,
+        FormWriter(folder / "forms" / name, job.bits) as forms,
+        AccountWriter(folder / f"read-{number}") as account,
+    ):
         for item in map(check_length, read_items(file.path, dataset.database, dataset.key, dataset.offsets)):
             if isinstance(item, Task):
                 task = give_label(rename_labels(item, dataset.rename), dataset, file)
                 task = normalize_task(task) if job.normalize else task
                 value = (task.doc or None) if job.split_by == DOCUMENT else task.meta.get(job.split_by)
                 task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
-                key = writer.add_task(task, counts["tasks"])
-                forms.add_text(key, task.text, counts["tasks"])
+                key = writer.add_task(task, number, counts["tasks"])
+                forms.add_text(key, task.text, number, counts["tasks"])
                 counts["tasks"] += 1
                 counts["spans"] += len(task.all_spans)
             else:
                 add_problem(account, item, dataset.name, file.name)
                 counts["spans" if item.reason in SPAN_REASONS else "rows"] += 1
             account.end_text()
-    writer.flush()
-    forms.flush()
     # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")

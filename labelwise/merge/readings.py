@@ -33,27 +33,29 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
         if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
             continue
         spans = [(span.start, span.end) for span in answer.task.spans if answer.verdict(span) == "accept"]
-        lost = {span: span[0] not in starts or span[1] not in ends for span in spans}
+        lost = {span for span in spans if span[0] not in starts or span[1] not in ends}
         for name, first in moved.items():
-            before = after = 0
-            moving = [span for span in spans if span[1] > first]
-            for span in moving if any(lost.values()) else ():
+            moving = [span for span in spans if span[1] > first] if first else spans
+            if not lost:
+                trials[answer.dataset.name, name, AFTER] += len(moving)
+                continue
+            for span in moving:
                 read = [READINGS[name](text, one) for one in _untrimmed(text, *span)]
                 if read[0] != span:
-                    before += lost[span]
-                    after += not any(one and one[0] in starts and one[1] in ends for one in read)
-            trials[answer.dataset.name, name, BEFORE] += before
-            trials[answer.dataset.name, name, AFTER] += after if any(lost.values()) else len(moving)
+                    fits = any(one and one[0] in starts and one[1] in ends for one in read)
+                    trials[answer.dataset.name, name, BEFORE] += span in lost
+                    trials[answer.dataset.name, name, AFTER] += not fits
 
 
 def first_moved(text: str) -> dict[str, int]:
     """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
     found = {}
+    others = [] if text.isascii() else [char for char in {*text} if char > "\x7f"]
     for name in READINGS:
         moves = MOVING.get(name)
         if moves is None:
             found[name] = 0
-        elif not text.isascii() and (places := [text.index(char) for char in {*text} if moves(char)]):
+        elif places := [text.index(char) for char in others if moves(char)]:
             found[name] = min(places)
     return found
 

@@ -18,14 +18,14 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import staged
-from labelwise.base.jobs import MapJobs, map_apart
+from labelwise.base.jobs import MapJobs, map_in_place
 from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.decisions import DecisionRow, find_decisions
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.merge.account import AccountWriter, add_problem
-from labelwise.merge.buckets import count_bits, count_texts, range_of
+from labelwise.merge.buckets import Buckets, count_bits, range_of
 from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, sign_range
 from labelwise.merge.outputs import OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
@@ -80,14 +80,14 @@ def merge_data(
         check_out(out, sources)
         work = staging.folder / "work"
         with open_workers(workers or count_cores(), staging.folder) as map_jobs:
-            read, bits = read_sources(sources, work, settings, map_jobs, progress)
-            join_texts(work, bits, map_jobs, progress)
-            decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", work, bits)
-            plan = plan_merging(sources, read, bits, labels, settings, work)
+            read, buckets = read_sources(sources, work, settings, map_jobs, progress)
+            join_texts(buckets, map_jobs, progress)
+            decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
+            plan = plan_merging(sources, read, buckets, labels, settings, work)
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
             jobs = give_each(plan, groups, decided)
-            merged = list(progress(map_apart(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
+            merged = list(progress(map_in_place(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
         trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
@@ -99,7 +99,7 @@ def merge_data(
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
         parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
         ledger, keys = write_account(parts, staging.folder, datasets, settings)
-        check_balance(staging.folder, sources, read, work / "buckets", bits)
+        check_balance(staging.folder, sources, read, buckets)
         ledger.offsets = {
             source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
         }
@@ -115,11 +115,11 @@ def merge_data(
 
 def read_sources(
     sources: Sequence[Source], work: Path, settings: Settings, map_jobs: MapJobs, progress: Progress
-) -> tuple[list[ReadCounts], int]:
+) -> tuple[list[ReadCounts], Buckets]:
     """Read all sources into buckets.
 
     work (Path): the temporary folder.
-    RETURNS (tuple): the counts of each source, and how many bits of a key number a bucket.
+    RETURNS (tuple): the counts of each source, and the buckets.
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
@@ -127,10 +127,10 @@ def read_sources(
         ReadJob(source, stat, bits, settings.normalize, settings.split_by)
         for source, stat in zip(sources, stats, strict=True)
     ]
-    return list(progress(map_apart(map_jobs, read_source, jobs, work), "read", len(jobs))), bits
+    return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
 
 
-def gather_decisions(decisions: Path | None, part: Path, work: Path, bits: int) -> dict[bytes, list[DecisionRow]]:
+def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> dict[bytes, list[DecisionRow]]:
     """Read the decisions, in order, by the key of their text: of texts that are the same, by that of the first one.
 
     part (Path): the part of the account for those that can't be used.
@@ -142,7 +142,7 @@ def gather_decisions(decisions: Path | None, part: Path, work: Path, bits: int) 
                 rows.append((bytes.fromhex(row.decision.text), row))
             elif row.problem:
                 add_problem(account, row.problem, "", row.file, "decision")
-    same = read_same(work, bits, {key for key, _ in rows})
+    same = read_same(buckets, {key for key, _ in rows})
     found: dict[bytes, list[DecisionRow]] = {}
     for key, row in rows:
         found.setdefault(same.get(key, key), []).append(row)
@@ -152,22 +152,21 @@ def gather_decisions(decisions: Path | None, part: Path, work: Path, bits: int) 
 def plan_merging(
     sources: Sequence[Source],
     read: Sequence[ReadCounts],
-    bucket_bits: int,
+    buckets: Buckets,
     labels: list[str],
     settings: Settings,
     work: Path,
 ) -> list[MergeJob]:
     """Plan the jobs. The number of partitions is a power of two, so that a few more texts don't change it."""
-    texts, text_bytes = count_texts(work / "buckets", bucket_bits, sum(one.tasks for one in read))
+    texts, text_bytes = buckets.count_texts(sum(one.tasks for one in read))
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     partition_bits = (least - 1).bit_length()
-    bits = min(partition_bits, bucket_bits)
+    bits = min(partition_bits, buckets.bits)
     return [
         MergeJob(
             number=number,
             bits=bits,
-            buckets=work / "buckets",
-            bucket_bits=bucket_bits,
+            buckets=buckets,
             partition_bits=partition_bits,
             sources=sources,
             labels=labels,
@@ -198,7 +197,7 @@ def compare_texts(
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
-    signed = list(progress(map_apart(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
+    signed = list(progress(map_in_place(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
     pairs = find_pairs(signed, settings.near_similarity)
     trim_heap()
     return pairs

@@ -111,7 +111,7 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
     for answer in timed if len(times) < len(timed) else ():
         task = answer.task
         if (time := task.when) is not None:
-            spans = sorted(str((span.start, span.end, span.label, span.verdict)) for span in task.all_spans)
+            spans = sorted((span.start, span.end, span.label, span.verdict or "") for span in task.all_spans)
             known.setdefault((answer.kind, task.answer, time, task.who, *spans), []).append(answer)
             latest[answer.dataset.name] = max(time, latest.get(answer.dataset.name, time))
     repeated = {}
