@@ -51,7 +51,7 @@ def test_the_commands_of_stages_have_options_that_are_there(cpu, monkeypatch, tm
     monkeypatch.setattr(stages, "CPU", cpu)
     (tmp_path / "peer.cfg").touch()
     started = {
-        "scripts.train": (train_cli, stages.resume_command(tmp_path)),
+        "scripts.train": (train_cli, stages.resume_command()),
         "spacy": (spacy_train, stages.peer_command(tmp_path)),
         "benchmarks.gpu": (import_module("benchmarks.gpu").main, stages.benchmarks_command()),
     }

@@ -108,10 +108,18 @@ def wanted(kind: str, precision: str, steps: int, **overrides: Any) -> Any:
         WLP,
         max_steps=steps,
         gpu_id=GPU_ID,
-        transformer_name=str(transformer(kind)),
-        precision=precision,  # type: ignore[arg-type]
-        overrides=overridden(steps, **overrides),
+        overrides=overridden(steps, **overrides) | transformer_overrides(kind, precision),
     )
+
+
+def transformer_overrides(kind: str, precision: str) -> dict[str, Any]:
+    """Return the overrides of configs/gpu.cfg for a transformer, in fp16 (with a scaler), bf16 or fp32."""
+    block = "components.ner.model.tok2vec"
+    return {
+        f"{block}.name": str(transformer(kind)),
+        f"{block}.mixed_precision": precision != "fp32",
+        f"{block}.grad_scaler_config.enabled": precision == "fp16",
+    }
 
 
 class Steps:

@@ -36,6 +36,7 @@ from benchmarks.gpu_kit.common import (
     stream,
     tell,
     transformer,
+    transformer_overrides,
     wanted,
     watch,
     watched,
@@ -157,12 +158,10 @@ def peer(kind: str) -> None:
     tell(dev_f=told["scores"].get("ents_f"), ended=ended)
 
 
-def resume_command(folder: Path) -> list[str]:
-    """Return the command of a training that is killed."""
+def resume_command() -> list[str]:
+    """Return the command of a training that is killed, in the folder that has its config."""
     steps = 8 if CPU else 40
-    options = ["--curve", folder / "curve.tsv", "--gpu-id", GPU_ID, "--max-steps", steps, "--precision", "bf16"]
-    options += ["--transformer-name", transformer("roberta")]
-    return watched("scripts.train", folder / "gpu.cfg", WLP, folder / "model", *options)
+    return watched("scripts.train", "gpu", "--corpus", WLP, "--gpu-id", GPU_ID, "--max-steps", steps)
 
 
 def resume() -> None:
@@ -171,15 +170,15 @@ def resume() -> None:
     from spacy.util import load_config
 
     folder = WORK / "resume"
-    folder.mkdir(exist_ok=True)
-    changes = {"training.eval_frequency": 10} | SMALL
+    (folder / "configs").mkdir(parents=True, exist_ok=True)
+    changes = {"training.eval_frequency": 10} | SMALL | transformer_overrides("roberta", "bf16")
     if CPU:
         changes["training.eval_frequency"] = 2
-    load_config(CONFIG, changes, interpolate=False).to_disk(folder / "gpu.cfg")
-    shutil.rmtree(folder / "model.checkpoint", ignore_errors=True)
-    command = resume_command(folder)
-    state, begun = folder / "model.checkpoint" / "state.json", time.perf_counter()
-    process = start(command)
+    load_config(CONFIG, changes, interpolate=False).to_disk(folder / "configs" / "gpu.cfg")
+    shutil.rmtree(folder / "training", ignore_errors=True)
+    command, checkpoint = resume_command(), folder / "training" / "gpu" / "model-best.checkpoint"
+    state, begun = checkpoint / "state.json", time.perf_counter()
+    process = start(command, cwd=folder)
     while not state.is_file() and process.poll() is None:
         time.sleep(0.02)
     if process.poll() is not None:
@@ -194,11 +193,11 @@ def resume() -> None:
     tell(killed_after_s=round(time.perf_counter() - begun, 1), children=len(children), alive_after_kill=len(alive))
     tell(step=json.loads(state.read_text())["step"])
     begun = time.perf_counter()
-    *said, ended = stream([*command, "--resume"])
+    *said, ended = stream([*command, "--resume"], cwd=folder)
     found = re.search(r"Resuming from step \d+", "\n".join(said))
     tell(resumed=found and found[0], ended=ended, seconds_resumed=round(time.perf_counter() - begun, 1))
     if ended == "exit 0":
-        tell(last=last_row(folder / "curve.tsv"))
+        tell(last=last_row(folder / "plots" / "gpu.tsv"))
     sys.exit(not found or ended != "exit 0")
 
 
@@ -314,7 +313,7 @@ def overflow() -> None:
 
         scale: Any = lambda self, tensor, *given: tensor.mul_(self._scale)  # noqa: E731
         PyTorchGradScaler._scale_tensor = scale  # type: ignore[method-assign]
-        options["components__per_label__model__tok2vec__grad_scaler_config"] = {"enabled": True}
+        options["components__ner__model__tok2vec__grad_scaler_config"] = {"enabled": True}
     too_much = 2.0 ** (126 if CPU else 40)
     kept: dict[str, list[Any]] = {}
 
