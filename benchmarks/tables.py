@@ -7,21 +7,71 @@ them. A number in a sentence is a link to its file, whose title names the first 
 `[2.3](benchmarks/results/training_speed.json "litbank / 2,221 / per-label, 1 process / of spacy train")`. It keeps
 its decimals.
 
-Between `<!-- section: NAME -->` and `<!-- end -->` a page has the keys of a section of project.yml, with comments.
+Between `<!-- section: NAME -->` and `<!-- end -->` a page has the settings of a section of project.yml: those that the
+file has, with its comments, and the others that the section's Struct reads, with the meanings of `OTHERS`.
 """
 
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import typer
 
 from benchmarks.measure import RESULTS, Result, as_table, as_text
+from labelwise.base.sections import CheckSection, DvcSection, PackageName, ReportSection, VarsSection
+from labelwise.merge.rules.settings import Settings
+from labelwise.sources.brat import BratOptions
 
 PAGES = (Path("README.md"), *sorted(Path("docs").glob("*.md")), Path("benchmarks/README.md"))
 BLOCK = re.compile(r"(<!-- result: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SECTION = re.compile(r"(<!-- section: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-KEY = re.compile(r"(?m)^  (\w+): (.*?)(?: +# (.*))?$")
+KEY = re.compile(r"(?m)^  (\w+):(?: (.*?))?(?: +# (.*))?$((?:\n  - .*)*)")
+# The Struct of each section, and the meaning of each key that project.yml hasn't.
+OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
+    "vars": (VarsSection, {}),
+    "dvc": (DvcSection, {}),
+    "brat": (
+        BratOptions,
+        {
+            "split": "folders named train, dev and test are those splits, or a hash splits all texts: folder | auto",
+            "missing_ann": "a text without an annotation file: skip | empty",
+            "discontinuous": "a span in several pieces: drop | first | cover",
+            "shifted": "a mention that isn't at its offsets: drop | nearest",
+            "encoding": "the encoding of texts and annotations",
+            "duplicates": "for brat's texts, if not as in the section merge: latest | union | error",
+            "expect_losses": "true goes on, though the corpus seems to be misread",
+        },
+    ),
+    "merge": (
+        Settings,
+        {
+            "duplicates": "one person answered a text twice: latest | union | error",
+            "overlap": "spans overlap: longest | first | error",
+            "split_salt": "another word gives another random split",
+            "normalize": "true changes texts: characters composed, a run of white space one space",
+            "near_duplicates": "nearly equal texts in two splits are listed, or kept in one: report | group | off",
+            "near_similarity": "the similarity of nearly equal texts, 0.5 to 1: the share of word triples in common",
+            "docs_per_partition": "texts in a .spacy file, on average, at most",
+        },
+    ),
+    "check": (
+        CheckSection,
+        {
+            "folds": "the number of pipelines that check-folds trains, each without a different part of train",
+            "steps": "training steps of each; 0 takes the number in the config",
+        },
+    ),
+    "report": (
+        ReportSection,
+        {
+            "base": "the git revision to compare with, such as main; empty for the last commit with other scores",
+            "annotators": "true names the annotators on the page, how far each agrees, and who gave an answer",
+        },
+    ),
+    "package": (PackageName, {"description": "what the pipeline is for, on the model card"}),
+}
+ELSEWHERE = {"tokenizer"}  # fields that aren't keys of the section
 NUMBER = re.compile(r'\[([^\]]+)(\]\(\S*results/(\w+)\.json "([^"]+)"\))')
 
 
@@ -49,13 +99,44 @@ def update(page: str) -> str:
 
 
 def write_section(found: re.Match[str]) -> str:
-    """Write the keys of a section of project.yml as a table: name, value, and the comment behind it."""
+    """Write the settings of a section of project.yml: a table of those in the file, and one of the others.
+
+    RAISES (NotInStep): the file and OTHERS don't have the keys that the section's Struct reads, once each.
+    """
     begin, name, end = found.groups()
-    section = Path("project.yml").read_text(encoding="utf8").partition(f"\n{name}:\n")[2]
+    struct, others = OTHERS[name]
+    text = Path("project.yml").read_text(encoding="utf8")
+    _, title, section = (
+        re.split(rf"(?m)^{name}:(?: +# (.*))?\n", text, maxsplit=1) if f"\n{name}:" in text else ("",) * 3
+    )
     section = re.split(r"(?m)^(?=\S)", section, maxsplit=1)[0]
-    rows = [(key, value, said.replace("|", "\\|")) for key, value, said in KEY.findall(section)]
-    lines = [f"| `{key}` | `{value}` | {said} |" for key, value, said in rows]
-    return "\n".join([f"{begin}| key | in the project | meaning |", "|---|---|---|", *lines, end])
+    rows = {key: (value or f"[{_join(items)}]", said or title) for key, value, said, items in KEY.findall(section)}
+    defaults = {
+        field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        for field in msgspec.structs.fields(struct)
+        if field.name not in ELSEWHERE
+    }
+    if [*rows, *others] != list(dict.fromkeys([*rows, *others])) or {*rows, *others} != {*defaults}:
+        raise NotInStep(f"section {name}: {sorted({*rows, *others} ^ {*defaults})} or a key that stands twice")
+    lines = _table("in the file", rows) if rows else []
+    if others:
+        lines += ["", "Not in the file; add a line to change one:", ""] if rows else []
+        lines += _table("default", {key: (_as_yaml(defaults[key]), said) for key, said in others.items()})
+    return "\n".join([begin.rstrip("\n"), *lines, end])
+
+
+def _join(items: str) -> str:
+    return ", ".join(re.findall(r"- (.*)", items))
+
+
+def _as_yaml(value: Any) -> str:
+    return "''" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _table(title: str, rows: dict[str, tuple[str, str]]) -> list[str]:
+    escaped = {key: (value, said.replace("|", "\\|")) for key, (value, said) in rows.items()}
+    lines = [f"| `{key}` | `{value}` | {said} |" for key, (value, said) in escaped.items()]
+    return [f"| key | {title} | meaning |", "|---|---|---|", *lines]
 
 
 def write_block(found: re.Match[str]) -> str:

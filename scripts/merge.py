@@ -12,7 +12,7 @@ from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.declarations import list_sources
 from labelwise.datasets.declare import declare, print_undeclared
-from labelwise.datasets.untracked import check_tracked
+from labelwise.datasets.untracked import check_kept, check_tracked
 from labelwise.merge.advice import warnings, warnings_about_files
 from labelwise.merge.rules.settings import read_settings
 from labelwise.merge.run import merge_data
@@ -37,6 +37,8 @@ def merge_cli(
         with user_errors("Nothing was merged"):
             settings = read_settings(project)
             for folder in filter(Path.is_dir, datasets):
+                if project:  # convert-brat checks it, too, but DVC may have had its tasks
+                    check_kept(folder, project.parent)
                 last.callback(print_undeclared, folder, declare(folder))
             if project:
                 check_tracked(list_sources(datasets), out / MANIFEST, project)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, run, user_errors
+from labelwise.base.device import check_gpu
 from labelwise.base.text import counted, describe_seconds
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.train.ranks import is_launched, launch
@@ -32,6 +33,8 @@ def train_cli(
     with user_errors("Nothing was trained"):
         if gpu_id is None:
             gpu_id = 0 if wants_gpu(config) else -1
+            if gpu_id >= 0:
+                check_gpu(config)
         if gpu_id >= 0 and gpus > 1 and not is_launched():
             launch(gpus)
         if gpu_id >= 0 and is_launched():

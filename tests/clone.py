@@ -2,16 +2,20 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from copy import copy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import yaml
 
 from tests.conftest import ROOT, make_narrow, run_command
 
 DEMO = "scripts.make_demo assets/demo"
-SMALL = {"docs_per_partition": "8", "dev_ratio": "0.2", "test_ratio": "0.2", "cpu_steps": "10"}
+OWN = ("--format", "both", "--docs", "24", "--labels", "3")
+SMALL = {"dev_ratio": "0.2", "test_ratio": "0.2", "steps": "10"}
 IDENTITY = {f"GIT_{who}_{key}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
 # The commands of `weasel run all` that a second run skips: all but the report, which may show what others have found.
 SKIPPED = len(yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))["workflows"]["all"]) - 1
@@ -46,10 +50,10 @@ class Clone:
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes((ROOT / name).read_bytes())
         make_narrow(ROOT / "configs/cpu.cfg", root / "configs/cpu.cfg", 10)
-        for name in ("project.yml", "dvc.yaml"):
-            replace_once(root / name, DEMO, f"{DEMO} --docs 24 --labels 3")
+        replace_once(root / "project.yml", DEMO, f"{DEMO} --docs 24 --labels 3")
         for name, value in SMALL.items():
             self.set(name, value)
+        replace_once(root / "project.yml", "\nmerge:  ", "\nmerge:\n  docs_per_partition: 8\n ")
         self.run("git", "init", "-q", "-b", "main")
         self.commit("start")
 
@@ -61,9 +65,23 @@ class Clone:
 
     def stop_after_merge(self) -> None:
         """Leave training and what follows out of the workflow `all`."""
-        replace_once(
-            self.root / "project.yml", "  - vectors\n  - train-cpu\n  - evaluate-cpu\n  - check\n  - report\n", ""
-        )
+        replace_once(self.root / "project.yml", "  - train-cpu\n  - evaluate-cpu\n  - check\n  - report-cpu\n", "")
+
+    def use_own_data(self) -> None:
+        """Set `data: assets`, with the demo's texts as one's own: brat's in a folder, and Prodigy's, a file a label."""
+        self.set("data", "assets")
+        with TemporaryDirectory() as made:
+            self.run("python", "-m", "scripts.make_demo", f"{made}/demo", *OWN)
+            shutil.move(f"{made}/demo/brat", self.root / "assets/brat/mine")
+            for file in Path(made, "demo/prodigy").glob("*.jsonl"):
+                shutil.move(file, self.root / "assets/prodigy")
+
+    def clone(self, root: Path) -> "Clone":
+        """Clone its repository by git."""
+        other = copy(self)
+        other.root = root
+        self.run("git", "clone", "-q", ".", str(root))
+        return other
 
     def commit(self, message: str) -> None:
         self.run("git", "add", "-A")

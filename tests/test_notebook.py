@@ -36,11 +36,11 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     (settings,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ()))
-    values = {"transformer_name": str(tiny_bert), "gpu_steps": 2}
     for name, value in (
         ("REPOSITORY", str(copy.root)),
         ("DATA", "data.zip"),
-        ("SETTINGS", values),
+        ("TRANSFORMER", str(tiny_bert)),
+        ("STEPS", 2),
         ("ENVIRONMENT", str(environment)),
     ):
         settings.source, found = re.subn(rf"(?m)^{name} = \S.*?(?=  #|$)", f"{name} = {value!r}", settings.source)
@@ -58,8 +58,8 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path):
     assert (project / "assets/brat").is_dir()
     (shown,) = next(cell for cell in notebook.cells if cell.id == "report").outputs
     assert "GPU pipeline" in shown["data"]["text/html"]
-    assert (project / "dist-gpu/en_ner-0.1.0-py3-none-any.whl").is_file()
-    assert str(project / "dist-gpu/en_ner-0.1.0-py3-none-any.whl") in printed["package"]
+    assert (project / "dist/gpu/en_ner-0.1.0-py3-none-any.whl").is_file()
+    assert str(project / "dist/gpu/en_ner-0.1.0-py3-none-any.whl") in printed["package"]
 
 
 def test_it_is_committed_without_output():
@@ -70,8 +70,8 @@ def test_it_is_committed_without_output():
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        ("", {"gpu_id": -1, "precision": "fp32"}),
-        ("Tesla T4, 15360 MiB, 580.82.07, 7.5\n", {"gpu_id": 0, "precision": "fp16"}),
+        ("", {"has_gpu": False, "precision": "fp32"}),
+        ("Tesla T4, 15360 MiB, 580.82.07, 7.5\n", {"has_gpu": True, "precision": "fp16"}),
         ("NVIDIA A100-SXM4-40GB, 40960 MiB, 590.1, 8.0\nNVIDIA A100, 40960 MiB, 590.1, 8.0", {"precision": "bf16"}),
         ("Tesla T4, 15360 MiB, 550.54.15, 7.5\n", "Driver 550.54.15, compute capability 7.5: CUDA 13 needs driver 580"),
         ("Tesla P100-PCIE-16GB, 16384 MiB, 580.1, 6.0\n", "capability 6.0: CUDA 13 needs"),
@@ -81,7 +81,7 @@ def test_the_notebook_names_a_runtime_that_is_too_old_before_it_installs(told, e
     monkeypatch.setattr("shutil.which", lambda name: told and f"/usr/bin/{name}")
     monkeypatch.setattr("subprocess.run", lambda *given, **options: SimpleNamespace(stdout=told))
     (source,) = (cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if "nvidia-smi" in cell.source)
-    given = {"SETTINGS": {}}
+    given = {"USE_GPU": True}
     with pytest.raises(RuntimeError, match=expected) if isinstance(expected, str) else nullcontext():
         exec(source, given)
-        assert given["SETTINGS"].items() >= expected.items()
+        assert given.items() >= expected.items()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -57,20 +58,33 @@ def use_gpu(gpu_id: int) -> None:
         return
     if sys.platform == "darwin":  # thinc would take Apple's
         raise InputError(
-            f"GPU {gpu_id}: macOS has no CUDA, which labelwise needs; use the CPU: --gpu-id -1, or the CPU stages"
+            f"GPU {gpu_id}: macOS has no CUDA, which labelwise needs; use the CPU: --gpu-id -1, or the config cpu"
         )
     try:
         thinc.api.require_gpu(gpu_id)
     except Exception as error:  # ValueError from thinc, others from CUDA's libraries
         raise InputError(
-            f"GPU {gpu_id} can't be used: {why_not(error)}. The CPU does the same, slowly: --gpu-id -1, or gpu_id: -1 "
-            "in project.yml"
+            f"GPU {gpu_id} can't be used: {why_not(error)}. The CPU does the same, slowly: --gpu-id -1"
         ) from error
     if find_spec("torch"):
         import torch
 
         # Products in TF32, where the GPU has it: of what isn't computed in half precision.
         torch.set_float32_matmul_precision("high")
+
+
+def check_gpu(config: Path) -> None:
+    """Check that there is a GPU for a config that asks for one, without opening it.
+
+    RAISES (InputError): there is none that can be used; what runs here is named.
+    """
+    if not thinc.compat.has_cupy_gpu:
+        macos = "macOS has no CUDA, which labelwise needs"
+        reason = macos if sys.platform == "darwin" else why_not(ValueError("No GPU was found"))
+        raise InputError(
+            f"{config} is for a GPU, and none can be used here: {reason}. What this machine can run is "
+            "`dvc repro report@cpu`, or `weasel run all`; the CPU does the same as a GPU, slowly: --gpu-id -1"
+        )
 
 
 def compute_alone() -> None:

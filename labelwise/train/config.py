@@ -118,7 +118,7 @@ def read_settings(wanted: TrainingConfig) -> Config:
     if block.small_batch and is_small(wanted) and "training.batcher.size" not in wanted.overrides:
         training["batcher"]["size"] = block.small_batch
     fit_steps(wanted, block, training)
-    if wanted.gpu_id < 0:  # the CPU computes in fp32
+    if wanted.gpu_id < 0 and "grad_scaler_config" not in str(wanted.overrides.keys()):  # the CPU computes in fp32
         models = [block.get("model", {}) for block in settings["components"].values()]
         for model in (*models, *(one.get("tok2vec", {}) for one in models)):
             if "grad_scaler_config" in model:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import labelwise
 from tests.clone import IDENTITY, tracked
-from tests.project.installed import build, run_build
+from tests.package.building import build, run_build
 
 
 def code_in(wheel: Path) -> dict[str, bytes]:

@@ -32,7 +32,7 @@ from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY
-from tests.project.installed import build
+from tests.package.building import build
 from tests.report.report_inputs import make_docs, write_results
 from tests.train.training import with_bert
 

@@ -115,7 +115,7 @@ def test_parts_of_a_batch_teach_what_it_does_as_a_whole_where_a_scaler_unscales_
     """After each part; thinc's scaler is for GPUs, but for the check it works on the CPU as well."""
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
     options = {"dropout": 0.0, "max_steps": 8, "optimizer.learn_rate.initial_rate": 0.002}
-    scaled = {"components.per_label.model.tok2vec.grad_scaler_config": {"enabled": True}}
+    scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True}}
     learnt = []
     for parts in (1, 3):
         overrides = with_bert(tiny_bert, accumulate_gradient=parts, **options) | scaled

@@ -357,6 +357,6 @@ def test_ranks_of_torchrun_sum_the_gradients_that_one_process_computes(demo_corp
 def test_an_overflow_in_one_rank_of_torchrun_skips_the_transformers_update_in_all(demo_corpus, tiny_bert, tmp_path):
     """With thinc's scaler, which for this check works on the CPU as well."""
     overrides = with_bert(tiny_bert, dropout=0.0, max_steps=5)
-    overrides["components.per_label.model.tok2vec.grad_scaler_config.enabled"] = True
+    overrides["components.ner.model.tok2vec.grad_scaler_config.enabled"] = True
     done = launch(tmp_path, demo_corpus, "overflow", overrides)
     assert done.returncode == 0, done.stderr[-3000:]

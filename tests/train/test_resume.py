@@ -131,7 +131,7 @@ def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(r
 def test_all_that_is_saved_is_restored(demo_corpus, tiny_bert, tmp_path, monkeypatch):
     """Of a gradient scaler, too: thinc's is for GPUs, but for the check it works on the CPU as well."""
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
-    scaled = {"components.per_label.model.tok2vec.grad_scaler_config": {"enabled": True, "init_scale": 64.0}}
+    scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True, "init_scale": 64.0}}
     wanted = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert) | scaled)
     one, other = (
         Training(make_pipeline(wanted, read_settings(wanted)), -1, State(""), SingleProcess()) for _ in range(2)

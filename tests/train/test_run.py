@@ -204,7 +204,7 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
         (199, 0, {}, 700),
         (200, 0, {}, 2000),
         (200, 199, {}, 700),
-        (199, 0, {"system.small_batch": 0}, 2000),
+        (199, 0, {"labelwise.small_batch": 0}, 2000),
         (199, 0, {"training.batcher.size": 900}, 900),
     ],
 )
@@ -306,9 +306,9 @@ READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/
         (
             (
                 ("[components.per_label]", "[components.own]"),
-                ("[components.per_label.model]", "[components.own.model]"),
-                ("[components.per_label.model.tok2vec]", "[components.own.model.tok2vec]"),
-                ("[components.per_label.embed]", "[components.own.embed]"),
+                ("[components.ner.model]", "[components.own.model]"),
+                ("[components.ner.model.tok2vec]", "[components.own.model.tok2vec]"),
+                ("[components.ner.embed]", "[components.own.embed]"),
             ),
             r"recognizer per-label: the config has no \[components\.per_label\]",
         ),

@@ -24,7 +24,7 @@ TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 @pytest.fixture(scope="module")
 def given(tiny_bert) -> dict[str, Any]:
     # It is randomly initialized, and so has all to learn.
-    overrides = {"training.eval_frequency": 40, "components.per_label.model.tok2vec.rate": 1.0, "training.dropout": 0.0}
+    overrides = {"training.eval_frequency": 40, "components.ner.model.tok2vec.rate": 1.0, "training.dropout": 0.0}
     return {"config": SMALL, "transformer_name": str(tiny_bert), "max_steps": 80, "overrides": overrides}
 
 
@@ -59,7 +59,7 @@ def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(traine
 
 
 def test_half_weights_take_half_the_space(trained, given, demo_corpus, tmp_path):
-    overrides = given["overrides"] | {"system.half_weights": True}
+    overrides = given["overrides"] | {"labelwise.half_weights": True}
     train_in(tmp_path, demo_corpus, **given | {"overrides": overrides})
     whole, half = (folder / "model" / "ner" / "model" for folder in (trained, tmp_path))
     [layer] = [

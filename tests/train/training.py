@@ -10,17 +10,16 @@ from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY
 from tests.spacy_per_label.bert import NO_DROPOUT
 
-CPU, SMALL, GPU = (ROOT / "configs" / f"{name}.cfg" for name in ("cpu", "small", "gpu"))
+CPU, SMALL, GPU, NER = (ROOT / "configs" / f"{name}.cfg" for name in ("cpu", "small", "gpu", "ner"))
 STEPS = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
 
 
 def with_bert(bert: Path, **steps: Any) -> dict[str, Any]:
     """Overrides of configs/gpu.cfg, whose transformer is tiny and has no dropout of its own."""
     own = {"max_steps": 4, "eval_frequency": 2, "batcher.size": 900, "optimizer.learn_rate.warmup": 0.25, **steps}
-    blocks = ("ner", "per_label")
-    config = {f"components.{block}.model.tok2vec.transformer_config": NO_DROPOUT for block in blocks}
-    system = {"system.transformer": str(bert), "system.small_batch": 0}
-    return {**system, **config, **{f"training.{name}": value for name, value in own.items()}}
+    block = "components.ner.model.tok2vec"
+    config = {f"{block}.name": str(bert), f"{block}.transformer_config": NO_DROPOUT, "labelwise.small_batch": 0}
+    return {**config, **{f"training.{name}": value for name, value in own.items()}}
 
 
 def train_in(
