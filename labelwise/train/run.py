@@ -20,7 +20,7 @@ from thinc.api import Config
 
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic_together, check_replaceable, remove, sibling
-from labelwise.base.parallel import start_method, tree_memory
+from labelwise.base.parallel import frozen, start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
@@ -99,7 +99,7 @@ def train_pipeline(
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
-    with open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
+    with frozen(), open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
         if launched and launched.rank:
             launched.background = background
             checkpoint, state = launched.all_gather_object(None)[0]
