@@ -20,12 +20,15 @@ from typing import Annotated, Any
 import typer
 from spacy.util import load_config
 
+from benchmarks.gpu_kit.common import free_memory
 from benchmarks.gpu_work import COLUMNS as WORK_COLUMNS
 from benchmarks.gpu_work import STEPS, measure_steps
 from benchmarks.measure import Cell, make_corpus, write_result
 from labelwise.base.device import device_name, use_gpu
 from labelwise.base.files import remove
 from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig
 
 OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")
@@ -112,6 +115,26 @@ def resume(*given: Any, **changed: Any) -> str:
     return found[0]
 
 
+def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
+    """Train in 60 % of the memory that a batch of short texts takes, besides what the process keeps.
+
+    RAISES (RuntimeError): the batch wasn't divided.
+    """
+    import torch
+
+    overrides = {"training.eval_frequency": 2, "corpora.train.max_words": 200, "system.small_batch": 0}
+    given: dict[str, Any] = {"max_steps": 2, "gpu_id": int(gpu_id), "transformer_name": transformer}
+    wanted = TrainingConfig(CONFIG, Path(corpus), overrides=overrides, precision="fp32", **given)
+    train_pipeline(wanted, OUT / "fits", OUT / "fits.tsv")
+    taken, left = torch.cuda.max_memory_reserved(), free_memory()
+    limit = left + 0.6 * (taken - left)
+    torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.get_device_properties(int(gpu_id)).total_memory)
+    trained = train_pipeline(wanted, OUT / "halve", OUT / "halve.tsv")
+    if not trained or not trained.state.sub_batch:
+        raise RuntimeError(f"{taken / 2**20:,.0f} MB were needed, {limit / 2**20:,.0f} MB allowed: nothing was divided")
+    print(f"{trained.state.sub_batch:,} words at a time in {limit / 2**20:,.0f} of {taken / 2**20:,.0f} MB")
+
+
 def losses(name: str) -> str:
     """Read the losses that a training has logged last."""
     header, *_, last = [line.split("\t") for line in (OUT / f"{name}.tsv").read_text().splitlines()]
@@ -173,8 +196,8 @@ def main(
         step(f"{steps} steps in {precision}", train, precision, made, transformer, steps, gpu_id, precision=precision)
     step("a training that is killed", resume, "killed", made, transformer, steps, gpu_id)
     if on_gpu:
-        huge: dict[str, Any] = {"training__batcher__size": 20_000_000, "training__batcher__buffer": 1_000_000}
-        step("a batch that doesn't fit", train, "halve", made, transformer, 2, gpu_id, **huge)
+        limited = "import sys; from benchmarks.gpu import train_in_less; train_in_less(*sys.argv[1:])"
+        step("a batch that doesn't fit", run, "-c", limited, made, transformer, gpu_id)
     for texts in (16, 256):
         step(f"evaluation, {texts} texts", evaluate, OUT / "fp32", made / "dev", gpu_id, texts)
     for precision in ("fp16", "bf16"):

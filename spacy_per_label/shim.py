@@ -42,9 +42,10 @@ class TransformerShim(HFShim):
         """
         super().__init__(*given, **options)
         self.half_weights, self.rate, self.decay = half_weights, rate, decay
+        self._listed: tuple[Any, list[tuple[str, Any]], dict[str, float]] | None = None
         self._states: dict[str, tuple[tuple[Any, Any], tuple[torch.Tensor, ...]]] = {}
 
-    def _autocast(self) -> torch.autocast:
+    def autocast(self) -> torch.autocast:
         """Make a block that computes in the shim's precision."""
         dtype = torch.float16 if self._grad_scaler._enabled else torch.bfloat16
         device = self.device.type
@@ -53,7 +54,7 @@ class TransformerShim(HFShim):
     def predict(self, inputs: Any) -> Any:
         """Compute the module's output."""
         self._model.eval()
-        with torch.no_grad(), self._autocast():
+        with torch.no_grad(), self.autocast():
             output = self._model(*inputs.args, **inputs.kwargs)
         self._model.train()
         return output
@@ -61,7 +62,7 @@ class TransformerShim(HFShim):
     def begin_update(self, inputs: Any) -> tuple[Any, Callable[[Any], Any]]:
         """Compute the module's output, and return it with what adds up gradients, which has nothing to give back."""
         self._model.train()
-        with self._autocast():
+        with self.autocast():
             output = self._model(*inputs.args, **inputs.kwargs)
 
         def backprop(gradients: Any) -> Any:
@@ -85,13 +86,20 @@ class TransformerShim(HFShim):
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters, unless a scaled gradient has overflowed; clear the gradients, adjust the scale."""
-        trained = [(name, one) for name, one in self._model.named_parameters() if one.grad is not None]
-        rates = layer_rates(dict(self._model.named_parameters()), self.rate, self.decay)
+        named, rates = self._parameters()
+        trained = [(name, one) for name, one in named if one.grad is not None]
         if not self._grad_scaler.unscale([one.grad for _, one in trained]):
             (self._adamw if is_adamw(optimizer) else self._thincs)(optimizer, trained, rates)
-        for _, one in trained:
-            one.grad.zero_()
+        if trained:
+            torch._foreach_zero_([one.grad for _, one in trained])
         self._grad_scaler.update()
+
+    def _parameters(self) -> tuple[list[tuple[str, Any]], dict[str, float]]:
+        """List the module's parameters and their shares of the learning rate, once for each module."""
+        if self._listed is None or self._listed[0] is not self._model:
+            named = list(self._model.named_parameters())
+            self._listed = (self._model, named, layer_rates(dict(named), self.rate, self.decay))
+        return self._listed[1:]
 
     def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rates: dict[str, float]) -> None:
         """Update parameters as the optimizer does."""

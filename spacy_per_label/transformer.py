@@ -16,7 +16,7 @@ from spacy.attrs import LENGTH, SPACY
 from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
-from thinc.types import Floats2d
+from thinc.types import ArgsKwargs, Floats2d
 
 TABLES = 4  # for a batch, at most; each launches all kernels of the transformer
 PADDING = 0.1  # the share of a batch's cells below which no further table is worth it
@@ -109,7 +109,12 @@ def _forward(model: Model, texts: Any, is_train: bool) -> tuple[list[Any], Calla
     if not len(pieces.of_tokens):  # white space alone
         return ops.unflatten(ops.alloc_f((len(lengths), model.get_dim("nO"))), sizes), lambda gradients: []
     batches, cell_of_piece = make_tables(pieces, transformer.tokenizer)
-    outputs, backprops = zip(*(transformer.layers[0](batch, is_train) for batch in batches), strict=True)
+    wrapper = transformer.layers[0]
+    shim, convert = wrapper.shims[0], wrapper.attrs["convert_inputs"]
+    # A copy to a GPU waits for all that it computes: so each table is copied before the first one is computed.
+    inputs = [convert(wrapper, batch, is_train)[0] for batch in batches]
+    with shim.autocast():  # weights are cast to half precision once for all tables
+        outputs, backprops = zip(*(shim(table, is_train) for table in inputs), strict=True)
     hidden = [output.last_hidden_state for output in outputs]
     # The kernels of thinc know single precision alone.
     X: Any = torch2xp(torch.cat([table.detach().float().flatten(0, 1) for table in hidden]), ops=ops)
@@ -124,7 +129,8 @@ def _forward(model: Model, texts: Any, is_train: bool) -> tuple[list[Any], Calla
         ops.scatter_add(dX, cells, (ops.flatten(gradients) / divisors)[tokens])
         parts = xp2torch(dX).split([len(table.flatten(0, 1)) for table in hidden])
         for table, part, backprop_table in zip(hidden, parts, backprops, strict=True):
-            backprop_table({"last_hidden_state": part.reshape(table.shape).to(table.dtype)})
+            gradient = part.reshape(table.shape).to(table.dtype)
+            backprop_table(ArgsKwargs((table,), {"grad_tensors": [gradient]}))
         return []
 
     return ops.unflatten(vectors, sizes), backprop

@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import thinc.backends
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from thinc.api import NumpyOps
-from thinc.backends import context_ops
+from thinc.backends import context_ops, context_pools
 from thinc.backends.cupy_ops import CupyOps
 
 import spacy_per_label.transformer
@@ -209,6 +210,9 @@ def pretended() -> Iterator[None]:
     before, ops = [(module, name, getattr(module, name)) for module, name, _ in fakes], context_ops.get()
     for module, name, fake in fakes:
         setattr(module, name, fake)
+    # PyTorchShim asks cupy, where it is installed, for a pool, unless there is one; without a driver that fails.
+    pools, pretended_pools = context_pools.get(), {**context_pools.get(), "pytorch": MagicMock()}
+    context_pools.set(pretended_pools)
     thinc.backends.set_current_ops(DeviceOps())
     try:
         yield
@@ -216,3 +220,4 @@ def pretended() -> Iterator[None]:
         for module, name, own in before:
             setattr(module, name, own)
         context_ops.set(ops)
+        context_pools.set(pools)

@@ -46,6 +46,21 @@ def start_method() -> str:
 
 
 @contextmanager
+def frozen() -> Iterator[None]:
+    """Collect garbage, and exclude all that is left from collection, so that forked processes share its memory.
+
+    Without it, a forked process could collect an earlier training's cycles, and so free memory of a GPU. At the end,
+    everything is collected again: what was frozen during a training would never be freed.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
 def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
     """Open processes for the jobs of a stage, and close them; after an error without waiting for jobs.
 

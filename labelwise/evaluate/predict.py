@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
+from thinc.api import get_current_ops
 
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
@@ -64,13 +65,18 @@ class Done(NamedTuple):
 
 
 @lru_cache(maxsize=1)
+def _hold(model: Path, digest: str, device: tuple[str, int]) -> Language:
+    return load_pipeline(model)
+
+
 def hold_pipeline(model: Path, digest: str) -> Language:
-    """Load a pipeline once; workers that are forked afterwards share it.
+    """Load a pipeline once for the current device; workers that are forked afterwards share it.
 
     digest (str): of its files, because a worker may have loaded an earlier pipeline from the same folder.
     RAISES (InputError): there is no pipeline.
     """
-    return load_pipeline(model)
+    ops = get_current_ops()
+    return _hold(model, digest, (ops.device_type, ops.device_id))
 
 
 def predict_split(

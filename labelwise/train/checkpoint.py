@@ -92,19 +92,27 @@ class CheckpointSaver:
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._saving: Future[None] | None = None
 
-    def save(self, state: State, nlp: Language, optimizer: Optimizer, kept: Mapping[str, Path]) -> None:
+    def save(
+        self,
+        state: State,
+        nlp: Language,
+        optimizer: Optimizer,
+        kept: Mapping[str, Path],
+        files: Mapping[Path, bytes] = {},
+    ) -> None:
         """Begin to save a state, with what it needs of the pipeline and the optimizer as it is now.
 
         Until it is saved, there is a second copy of all parameters and moments in memory.
 
         kept (Mapping[str, Path]): a pipeline and a curve, by their names in the checkpoint; they mustn't change until
             `wait` returns.
+        files (Mapping[Path, bytes]): files of theirs that are still to be written.
         RAISES: what `wait` raises of the one before.
         """
         self.wait()
         state.updates = [optimizer.nr_update.get(parameter.key, 0) for parameter in find_parameters(nlp)]
         arrays = take_arrays(nlp, optimizer)
-        self._saving = self._thread.submit(self._write, msgspec.json.encode(state), arrays, kept)
+        self._saving = self._thread.submit(self._write, msgspec.json.encode(state), arrays, kept, files)
 
     def wait(self) -> None:
         """Wait until the last checkpoint is saved.
@@ -115,7 +123,11 @@ class CheckpointSaver:
         if saving:
             saving.result()
 
-    def _write(self, state: bytes, arrays: Mapping[str, np.ndarray], kept: Mapping[str, Path]) -> None:
+    def _write(
+        self, state: bytes, arrays: Mapping[str, np.ndarray], kept: Mapping[str, Path], files: Mapping[Path, bytes]
+    ) -> None:
+        for path, content in files.items():
+            path.write_bytes(content)
         with atomic(self.checkpoint, folder=True) as folder:
             folder.mkdir()
             for name, path in kept.items():

@@ -16,11 +16,11 @@ import numpy as np
 import srsly
 from spacy.language import Language
 from spacy.training.loop import update_meta
-from thinc.api import Config
+from thinc.api import Config, Model
 
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic_together, check_replaceable, remove, sibling
-from labelwise.base.parallel import start_method, tree_memory
+from labelwise.base.parallel import frozen, start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
@@ -99,7 +99,7 @@ def train_pipeline(
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
-    with open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
+    with frozen(), open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
         if launched and launched.rank:
             launched.background = background
             checkpoint, state = launched.all_gather_object(None)[0]
@@ -187,12 +187,14 @@ def train(
                 tell(info)
                 if info["score"] is None:
                     continue
+                models: dict[Path, bytes] = {}
                 if state.scores[-1] == max(state.scores):
                     update_meta(training.settings, nlp, info)
                     with nlp.use_params(training.optimizer.averages):
-                        save_pipeline(nlp, prepared.folder, prepared.final_curve, strings)
+                        models = save_pipeline(nlp, prepared.folder, prepared.final_curve, strings)
                 kept = {BEST: prepared.folder, CURVE: prepared.curve}
-                saver.save(state, nlp, training.optimizer, kept)
+                saver.save(state, nlp, training.optimizer, kept, models)
+                del models  # once it is written, its memory is free
         finally:
             close()
             saver.wait()
@@ -268,17 +270,29 @@ def describe_resources(state: State, spent: Mapping[str, float]) -> dict[str, An
     }
 
 
-def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) -> None:
+def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) -> dict[Path, bytes]:
     """Save a pipeline in a new folder, whose files a checkpoint may share, so that it holds nothing of its training.
+
+    Models are only serialized: writing a transformer takes seconds, and a thread does it while training goes on.
 
     Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. And it
     would save the words of the texts with the vocabulary, which may be nobody else's business; the model knows hashes.
 
     strings (list[str]): those that the pipeline needs.
+    RETURNS (dict[Path, bytes]): the models' files, which are to be written.
     """
     shutil.rmtree(folder, ignore_errors=True)
     nlp.meta["performance"] = json.loads(json.dumps(nlp.meta["performance"], sort_keys=True))
     nlp.config["paths"] |= {"curve": str(curve), "resources": None}
-    nlp.to_disk(folder)
+    pipes: dict[str, Any] = {name: pipe for name, pipe in nlp.components if has_model(pipe)}
+    nlp.to_disk(folder, exclude=[*pipes])
+    for name, pipe in pipes.items():
+        pipe.to_disk(folder / name, exclude=["vocab", "model"])
     if not nlp.vocab.vectors.size:
         (folder / "vocab" / "strings.json").write_text(json.dumps(strings, ensure_ascii=False), encoding="utf8")
+    return {folder / name / "model": pipe.model.to_bytes() for name, pipe in pipes.items()}
+
+
+def has_model(pipe: Any) -> bool:
+    """Return whether a component saves a model of thinc's."""
+    return isinstance(getattr(pipe, "model", None), Model) and hasattr(pipe, "to_disk")

@@ -20,15 +20,19 @@ MOST_SKIPPED = 20  # steps in a row
 def update_within_memory(training: Training, texts: Sequence[Any], drop: float) -> dict[str, float] | None:
     """Compute the gradients of this rank's texts; if memory runs out in a rank, all begin anew with half the words.
 
+    The first time in a step, memory that pools hold is freed, and the same words are tried once more: cupy frees its
+    pools only if its own allocations fail, not if PyTorch's do.
+
     RETURNS (dict[str, float] | None): the losses; None in all ranks if one's isn't finite, as after an overflow in
         fp16: gradients are cleared, and the step is to be skipped.
     RAISES (InputError): a single text was too much, or too many steps in a row were skipped.
     """
     state, ranks, step = training.state, training.ranks, training.state.step + 1
+    last = False
     while True:
         fix_random_seed(zlib.crc32(f"{training.settings['seed']}/{step}/{ranks.rank}".encode()))
         losses: dict[str, float] = {}
-        words = accumulate(training, step, texts, drop, losses)
+        words = accumulate(training, step, texts, drop, losses, last)
         told = ranks.all_gather_object((words, all(map(math.isfinite, losses.values()))))
         too_many = [words for words, _ in told if words]
         if not too_many and all(finite for _, finite in told):
@@ -38,6 +42,9 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
         if not too_many:
             count_skipped(training, step)
             return None
+        if not last:
+            last = True
+            continue
         state.sub_batch = min(too_many) // 2
         training.log(
             f"Step {step}: out of memory at {min(too_many):,} words at a time; going on with {state.sub_batch:,}"
@@ -60,9 +67,12 @@ def count_skipped(training: Training, step: int) -> None:
         training.log(f"Step {step}: the loss isn't a finite number; the step is skipped, {state.skipped:,} so far")
 
 
-def accumulate(training: Training, step: int, texts: Sequence[Any], drop: float, losses: dict[str, float]) -> int:
+def accumulate(
+    training: Training, step: int, texts: Sequence[Any], drop: float, losses: dict[str, float], last: bool
+) -> int:
     """Compute the gradients of texts, some at a time.
 
+    last (bool): a single text that is too much is an error; else it is tried once more.
     RETURNS (int): words of the sub-batch that ran out of memory; 0 if none did.
     RAISES (InputError): a single text was too much.
     """
@@ -80,7 +90,7 @@ def accumulate(training: Training, step: int, texts: Sequence[Any], drop: float,
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            if len(part) > 1:
+            if len(part) > 1 or not last:
                 return sum(map(len, part))
             raise InputError(
                 f"Step {step}: out of memory at one text of {len(part[0]):,} words, {part[0].text[:40]!r}. Remedy: "

@@ -14,10 +14,11 @@ from labelwise.base.files import digest_folder
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate import predict as module
-from labelwise.evaluate.predict import Done, predict_split, predict_texts
+from labelwise.evaluate.predict import Done, hold_pipeline, predict_split, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 from scripts.predict import predict_cli
 from tests.conftest import call, read_docs, run_python, save_ruler, task
+from tests.pretend_gpu import pretended
 from tests.spacy_per_label.bert import make_bert
 from tests.train.training import GPU, train_in, with_bert
 
@@ -161,3 +162,12 @@ def test_a_transformer_predicts_in_processes(demo_corpus, tmp_path):
         run_python("-m", "scripts.evaluate", *arguments, "--predictions", tmp_path / f"{workers}.jsonl")
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
+
+
+def test_a_pipeline_is_held_for_its_device(ruler):
+    """One that was loaded on a GPU isn't used on the CPU."""
+    digest = digest_folder(ruler)
+    on_cpu = hold_pipeline(ruler, digest)
+    assert hold_pipeline(ruler, digest) is on_cpu
+    with pretended():
+        assert hold_pipeline(ruler, digest) is not on_cpu

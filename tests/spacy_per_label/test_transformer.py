@@ -1,6 +1,7 @@
 """The layer that a transformer is, against spacy-transformers' own, which aligns text by text."""
 
 import pickle
+from collections import Counter
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,34 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(tiny_bert):
     assert all(np.array_equal(one, other) for one, other in zip(*learnt, strict=True))
     assert [len(text) for text in given] == [len(eg.reference) for eg in examples]
     assert spacy.blank("en").add_pipe("per_label").preparer() is None
+
+
+def test_tables_are_copied_before_they_are_computed_and_weights_are_cast_once(tiny_bert, monkeypatch):
+    """A copy to a GPU would wait for the table before it; as if the CPU were one."""
+    torch = pytest.importorskip("torch")
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    model = ours(tiny_bert, mixed_precision=True)
+    wrapper = model.layers[0].layers[0]
+    weights = {one.data_ptr() for one in wrapper.shims[0]._model.parameters()}
+    order: list[str] = []
+    convert, compute = wrapper.attrs["convert_inputs"], type(wrapper.shims[0]).begin_update
+    wrapper.attrs["convert_inputs"] = lambda *given: (order.append("copy"), convert(*given))[1]
+    monkeypatch.setattr(
+        type(wrapper.shims[0]), "begin_update", lambda *given: (order.append("compute"), compute(*given))[1]
+    )
+    monkeypatch.setattr("spacy_per_label.shim.HALF", ("cpu",))
+    cast: Counter[int] = Counter()
+
+    class Count(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if function is torch.ops.aten._to_copy.default and args[0].data_ptr() in weights:
+                cast[args[0].data_ptr()] += 1
+            return function(*args, **(kwargs or {}))
+
+    with Count():
+        model.begin_update([NLP.make_doc("abcde " * words) for words in (1, 2, 24, 3, 20, 1, 1, 25, 2)])
+    tables = order.count("copy")
+    assert tables > 1
+    assert order == ["copy"] * tables + ["compute"] * tables
+    assert set(cast.values()) == {1}

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thinc.backends import context_pools
 
 from labelwise.base.parallel import open_pool
 from labelwise.train.checkpoint import State, restore, take_arrays
@@ -32,6 +33,14 @@ def add_texts(merging) -> None:
             for text, answer in zip(texts, ("accept", "reject", "reject") * 8, strict=False)
         ]
         merging.add(f"judged-{split}", ["C"], judged, kind="binary", split=split)
+
+
+def test_a_pool_of_cupys_is_not_asked_for():
+    """Where cupy is installed without a driver, thinc's shim would fail at that."""
+    before = context_pools.get()
+    with pretended():
+        assert "pytorch" in context_pools.get()
+    assert context_pools.get() is before
 
 
 @pytest.mark.parametrize("kind", ["tok2vec", "transformer", "prepared"])

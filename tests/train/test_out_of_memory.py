@@ -2,16 +2,18 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from spacy.language import Language
+from thinc.backends import context_pools
 from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
 from labelwise.base.errors import InputError
 from labelwise.train.parameters import is_out_of_memory
 from tests.conftest import run_python
-from tests.train.training import CPU, GPU, STEPS, curve, losses, train_in, with_bert
+from tests.train.training import CPU, GPU, STEPS, curve, files, losses, train_in, with_bert
 
 UPDATE = Language.update
 
@@ -62,6 +64,29 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
     assert told[-1].endswith(f"going on with {trained.state.sub_batch:,}")
     one, other = (np.array(curve(tmp_path / name, "loss_ner", "score")).astype(float) for name in ("whole", "halved"))
     np.testing.assert_allclose(other, one, rtol=1e-3, atol=0.02)
+
+
+@pytest.mark.parametrize("accumulate", [1, 1000], ids=["several texts", "one text"])
+def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, demo_corpus, tmp_path, monkeypatch):
+    """A pool's free blocks may have been all that was missing; what is learnt is the same, to the bit."""
+    overrides = {**STEPS, "training.accumulate_gradient": accumulate}
+    train_in(tmp_path / "whole", demo_corpus, overrides)
+    freed, tries = [], []
+
+    def update(self, examples, **options):
+        UPDATE(self, examples, **options)
+        tries.append(sum(map(len, examples)))
+        if not freed:
+            raise MemoryError
+
+    monkeypatch.setattr(Language, "update", update)
+    pool = SimpleNamespace(free_all_blocks=lambda: freed.append(1))
+    monkeypatch.setitem(context_pools.get(), "a pool", pool)
+    told: list[str] = []
+    trained = train_in(tmp_path / "again", demo_corpus, overrides, log=told.append)
+    assert (trained.state.sub_batch, told, freed) == (0, [], [1])
+    assert tries[0] == tries[1]
+    assert files(tmp_path / "again" / "model") == files(tmp_path / "whole" / "model")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

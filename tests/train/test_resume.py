@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from spacy.language import Language
 from spacy.util import load_config
+from thinc.api import Model
 from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
 from labelwise.base.errors import InputError
@@ -126,6 +127,25 @@ def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(r
     resumed = train_in(tmp_path / "killed", demo_corpus, overrides, GPU if transformer else CPU, resume=True)
     assert resumed.resumed == 2
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+def test_the_best_pipeline_is_serialized_once_and_written_while_training_goes_on(demo_corpus, tmp_path, monkeypatch):
+    write, to_bytes, serialized, seen = CheckpointSaver._write, Model.to_bytes, [], []
+
+    def late(self, state, arrays, kept, files):
+        missing = [path for path in files if not path.exists()]
+        write(self, state, arrays, kept, files)
+        here = threading.current_thread() is threading.main_thread()
+        seen.append((here, missing == [*files], [path.parts[-2:] for path in files]))
+        assert all(path.read_bytes() == content for path, content in files.items())
+
+    monkeypatch.setattr(CheckpointSaver, "_write", late)
+    monkeypatch.setattr(Model, "to_bytes", lambda self: (serialized.append(1), to_bytes(self))[1])
+    train_in(tmp_path, demo_corpus)
+    better = [one for one in seen if one[2]]
+    assert better
+    assert all(one == (False, True, [("tok2vec", "model"), ("ner", "model")]) for one in better)
+    assert len(serialized) == 2 * len(better)
 
 
 def test_all_that_is_saved_is_restored(demo_corpus, tiny_bert, tmp_path, monkeypatch):

@@ -1,8 +1,10 @@
 """Training for real, on a tiny corpus; what it reads, refuses, leaves alone, and saves."""
 
+import gc
 import json
 import re
 import shutil
+import weakref
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -342,3 +344,26 @@ def test_a_package_that_a_config_needs_is_named(config, said, demo_corpus, monke
 def test_a_pipeline_of_another_language_is_refused(demo_corpus):
     with pytest.raises(InputError, match=r"the corpus is 'en', the pipeline 'de'; set nlp\.lang"):
         make_corpus_tokenizer(str(demo_corpus / "tokenizer.json"))(spacy.blank("de"))
+
+
+def test_a_training_leaves_no_garbage_to_others(demo_corpus, tiny_bert, tmp_path, monkeypatch):
+    """The process that prepares batches is forked without the cycles that a training has left, which may have memory
+    of a GPU; and after a training, collection finds its own."""
+    shims, frozen = [], []
+    make, open_background = run.make_pipeline, run.open_background
+
+    def noted(*given):
+        nlp = make(*given)
+        shims.append(weakref.ref(nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0].layers[0].shims[0]))
+        return nlp
+
+    def forked(*given):
+        frozen.append((gc.get_freeze_count() > 0, [shim() for shim in shims]))
+        return open_background(*given)
+
+    monkeypatch.setattr(run, "make_pipeline", noted)
+    monkeypatch.setattr(run, "open_background", forked)
+    for _ in range(2):
+        train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU)
+    assert frozen == [(True, []), (True, [None])]
+    assert gc.get_freeze_count() == 0
