@@ -1,6 +1,5 @@
 """The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
 
-import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import MARK, make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from scripts.make_demo import make_demo_cli
-from tests.conftest import call, run_python
+from tests.conftest import run_python
 
 
 @pytest.fixture(scope="module")

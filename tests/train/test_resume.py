@@ -8,7 +8,6 @@ import signal
 import threading
 from itertools import islice
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -78,7 +77,8 @@ def test_killed_twice_training_ends_with_the_same_bytes(config, demo_corpus, tmp
 
 
 def test_killed_training_of_a_small_transformer_ends_with_the_same_bytes(demo_corpus, tiny_bert, tmp_path):
-    overrides = {"components.ner.model.tok2vec.name": str(tiny_bert), "training.max_steps": 6, "training.eval_frequency": 2}
+    overrides = {"training.max_steps": 6, "training.eval_frequency": 2}
+    overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
     train_in(tmp_path / "whole", demo_corpus, overrides, SMALL)
     kill_in(tmp_path / "killed", demo_corpus, overrides, SMALL, at=4)
     assert train_in(tmp_path / "killed", demo_corpus, overrides, SMALL, resume=True).resumed == 2

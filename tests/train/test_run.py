@@ -292,7 +292,7 @@ READER = '[corpora.dev]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/de
         ),
         ((("[corpora.dev]\n@readers", READER),), r"corpora\.dev: its reader must be labelwise\.PartitionedCorpus"),
         ((("small_batch = 700", "small_batch = few"),), r"\[labelwise\] Expected `int`, got `str`.*small_batch"),
-        ((("small_batch = 700", "small_bach = 700"),), r"\[labelwise\] .*unknown field `small_bach`; its keys are epochs,"),
+        ((("small_batch = 700", "small_bach = 700"),), r"\[labelwise\] .*unknown field `small_bach`; its keys are"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):
