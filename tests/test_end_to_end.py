@@ -237,7 +237,7 @@ def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel
         values = json.dumps(written)
         command = json.loads(re.sub(r"\$\{vars\.(\w+)\}", lambda at: str(project["vars"][at[1]]), values))
         known = [*command["deps"], *command.get("outputs", ()), *command.get("outputs_no_cache", ())]
-        # spaCy loads the entry points of spacy_per_label wherever it is installed, and loggers to name the ones there are.
+        # spaCy loads the entry points of spacy_per_label wherever it is installed, and loggers to list them.
         known += [*EXPLAINED.get(name, ()), "spacy_per_label", "labelwise/train/logger.py"]
         known += BY_MANIFEST if "corpus/manifest.json" in command["deps"] else ()
         with opened(clone.root) as all_files:

@@ -11,7 +11,7 @@ from tests.clone import Clone, replace_once
 from tests.conftest import ROOT
 
 BEFORE = "ed21dc53"  # 0.3.0
-SETTINGS = {"alignment": ("drop", "expand"), "test_ratio": ("0.1", "0.3")}
+SETTINGS = {"alignment": ("drop", "expand"), "conflicts": ("accept-wins", "reject-wins")}
 ADDED = '{"text": "Ann Lee saw a cat", "spans": [{"start": 14, "end": 17, "label": "ANIMAL"}]}\n'
 
 
