@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.measure import Cell, make_corpus, measure, write_result
+from benchmarks.measure import Cell, make_corpus, measure, train_cpu, write_result
 
 OUT = Path("benchmarks/out/cluster")
 STEPS, FILES, WORDS = 100, 20, 10
@@ -74,11 +74,7 @@ def main(
     """Measure; fail if the bytes differ."""
     OUT.mkdir(parents=True, exist_ok=True)
     write_texts(OUT / f"raw-{texts}", texts)
-    model, tasks = OUT / "model", OUT / f"tasks-{docs}"
-    if not model.exists():
-        corpus = make_corpus(600, OUT, words=100)
-        files = ["configs/cpu.cfg", str(corpus), str(model), "--curve", str(OUT / "curve.tsv")]
-        measure("scripts.train", *files, "--max-steps", str(STEPS))
+    model, tasks = train_cpu(make_corpus(600, OUT, words=100), OUT, STEPS), OUT / f"tasks-{docs}"
     if not tasks.exists():
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words 300".split())
     predict = ["scripts.predict", str(model), str(OUT / f"raw-{texts}"), "--out", str(OUT / "predicted")]

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.measure import Cell, make_corpus, measure, write_result
+from benchmarks.measure import Cell, make_corpus, measure, train_cpu, write_result
 
 OUT = Path("benchmarks/out/evaluate")
 FLAT_LIMIT = 1.1  # ten times the texts may take this many times the memory
@@ -23,17 +23,14 @@ def main(
     """Measure; fail if the memory isn't flat."""
     OUT.mkdir(parents=True, exist_ok=True)
     small, large = (make_corpus(number, OUT, words=300, dev_ratio=0.02, test_ratio=0.9) for number in (docs, 10 * docs))
-    model = OUT / "model"
-    if not model.exists():
-        files = ["configs/cpu.cfg", str(small), str(model), "--curve", str(OUT / "curve.tsv")]
-        measure("scripts.train", *files, "--max-steps", str(STEPS))
+    train_cpu(small, OUT, STEPS)
     rows: list[list[Cell]] = []
     failed = []
     for workers in (1, 2):
         peaks: list[float] = []
         for number, corpus in ((docs, small), (10 * docs, large)):
-            given = [str(model), str(corpus / "test"), str(OUT / "metrics.json"), "--tables", str(OUT)]
-            taken = measure("scripts.evaluate", *given, "--workers", str(workers))
+            given = ["cpu", "--split", str((corpus / "test").absolute()), "--workers", str(workers)]
+            taken = measure("scripts.evaluate", *given, cwd=OUT)
             peaks.append(taken.megabytes)
             growth = peaks[-1] / peaks[0] if len(peaks) > 1 else None
             rows.append([number, str(workers), taken.seconds, peaks[-1], growth])

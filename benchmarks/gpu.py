@@ -8,6 +8,7 @@ trained here. So speed and memory are a real one's, and scores aren't. `--gpu-id
 writes nothing there.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -32,6 +33,9 @@ from labelwise.train.training_config import TrainingConfig
 
 OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+# Commands run in OUT, which has the configs; the code is here.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(Path.cwd()), os.environ.get("PYTHONPATH", "")))}
 COLUMNS = {"step": "", "seconds": ",.0f", "found": ""}
 
 
@@ -62,7 +66,8 @@ def run(*command: object) -> str:
 
     RAISES (RuntimeError): it failed; with the end of what it has said.
     """
-    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
+    given: dict[str, Any] = {"cwd": OUT, "env": ENVIRONMENT, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, *map(str, command)], **given, check=False)
     if done.returncode:
         raise RuntimeError((done.stderr or done.stdout).strip()[-300:])
     return done.stdout.strip()
@@ -72,16 +77,20 @@ def command(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int,
     """Write the config of a training, whose keys have two underscores for a dot; return its command."""
     config = load_config(CONFIG, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": steps}
-    options = ["--transformer-name", transformer, "--curve", OUT / f"{name}.tsv", "--gpu-id", gpu_id]
-    options += [f"--{key}={changed.pop(key)}" for key in ("precision", "gpus") if key in changed]
+    options = ["--corpus", corpus.absolute(), "--gpu-id", gpu_id]
+    options += [f"--gpus={changed.pop('gpus')}"] if "gpus" in changed else []
+    encoder = config["components"]["ner"]["model"]["tok2vec"]
+    encoder["name"], precision = str(transformer.absolute()), changed.pop("precision", "fp16")
+    encoder["mixed_precision"], encoder["grad_scaler_config"]["enabled"] = precision != "fp32", precision == "fp16"
     for key, value in changed.items():
         block: Any = config
         *path, last = key.split("__")
         for part in path:
             block = block[part]
         block[last] = value
-    config.to_disk(OUT / f"{name}.cfg")
-    return [str(each) for each in ("-m", "scripts.train", OUT / f"{name}.cfg", corpus, OUT / name, *options)]
+    (OUT / "configs").mkdir(exist_ok=True)
+    config.to_disk(OUT / "configs" / f"{name}.cfg")
+    return [str(each) for each in ("-m", "scripts.train", name, *options)]
 
 
 def train(*given: Any, **changed: Any) -> str:
@@ -90,7 +99,8 @@ def train(*given: Any, **changed: Any) -> str:
     told = re.search(r"[\d,]+ words? in .*? per second", said)
     halved = said.count("out of memory at")
     parts = [told[0] if told else said[-200:], f"memory ran out {halved} times" if halved else ""]
-    header, *_, last = [line.split("\t") for line in (OUT / "resources.tsv").read_text().splitlines()]
+    resources = OUT / f"training/{given[0]}/resources.tsv"
+    header, *_, last = [line.split("\t") for line in resources.read_text().splitlines()]
     parts += [f"{name} {value}" for name, value in zip(header, last, strict=True) if name.startswith("gpu_")]
     return "; ".join(filter(None, parts))
 
@@ -100,9 +110,9 @@ def resume(*given: Any, **changed: Any) -> str:
 
     RAISES (RuntimeError): it ended before, or it starts over.
     """
-    arguments, checkpoint = command(*given, **changed), OUT / f"{given[0]}.checkpoint"
+    arguments, checkpoint = command(*given, **changed), OUT / f"training/{given[0]}/model-best.checkpoint"
     remove(checkpoint)
-    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, *arguments], cwd=OUT, env=ENVIRONMENT, **QUIET)
     while not (checkpoint / "state.json").is_file():
         if process.poll() is not None:
             raise RuntimeError("the training ended before it was killed")
@@ -137,16 +147,17 @@ def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
 
 def losses(name: str) -> str:
     """Read the losses that a training has logged last."""
-    header, *_, last = [line.split("\t") for line in (OUT / f"{name}.tsv").read_text().splitlines()]
+    header, *_, last = [line.split("\t") for line in (OUT / f"plots/{name}.tsv").read_text().splitlines()]
     return ", ".join(f"{key} {value}" for key, value in zip(header, last, strict=True) if key.startswith("loss"))
 
 
-def evaluate(model: Path, split: Path, gpu_id: int, texts: int) -> str:
+def evaluate(name: str, split: Path, gpu_id: int, texts: int) -> str:
     """Evaluate a pipeline that is given so many texts at a time, and say how fast it was."""
+    model = OUT / "training" / name / "model-best"
     config = load_config(model / "config.cfg", interpolate=False)
     config["nlp"]["batch_size"] = texts
     config.to_disk(model / "config.cfg")
-    printed = run("-m", "scripts.evaluate", model, split, OUT / "scores.json", "--gpu-id", gpu_id)
+    printed = run("-m", "scripts.evaluate", name, "--split", split.absolute(), "--gpu-id", gpu_id)
     found = re.search(r"[\d,]+ words? (?:a|per) second", " ".join(printed.split()))
     return found[0] if found else printed[-200:]
 
@@ -199,11 +210,11 @@ def main(
         limited = "import sys; from benchmarks.gpu import train_in_less; train_in_less(*sys.argv[1:])"
         step("a batch that doesn't fit", run, "-c", limited, made, transformer, gpu_id)
     for texts in (16, 256):
-        step(f"evaluation, {texts} texts", evaluate, OUT / "fp32", made / "dev", gpu_id, texts)
+        step(f"evaluation, {texts} texts", evaluate, "fp32", made / "dev", gpu_id, texts)
     for precision in ("fp16", "bf16"):
-        step(f"evaluation in {precision}", evaluate, OUT / precision, made / "dev", gpu_id, 256)
+        step(f"evaluation in {precision}", evaluate, precision, made / "dev", gpu_id, 256)
     if on_gpu:
-        step("evaluation on the CPU", evaluate, OUT / "bf16", made / "dev", -1, 256)
+        step("evaluation on the CPU", evaluate, "bf16", made / "dev", -1, 256)
     if on_gpu and int(run("-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())")) > 1:
         step("losses on one GPU", losses, "fp32")
         step("two GPUs", train, "two", made, transformer, steps, gpu_id, precision="fp32", gpus=2)

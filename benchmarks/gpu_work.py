@@ -57,7 +57,8 @@ def measure_steps(path: Path) -> list[Cell]:
         bert = make_minilm(Path(folder) / "bert")
         (Path(folder) / "data").mkdir()
         corpus = merge(path, "all", Path(folder) / "data")
-        wanted = TrainingConfig(Path("configs/gpu.cfg"), corpus, transformer_name=str(bert))
+        named = {"components.ner.model.tok2vec.name": str(bert)}
+        wanted = TrainingConfig(Path("configs/gpu.cfg"), corpus, overrides=named)
         alone, prepared = take_steps(wanted), take_steps(wanted, background)
     found = prepared | {"ms alone": alone["ms prepared"]}
     return [path.stem, *(found[name] for name in NUMBERS)]

@@ -59,15 +59,18 @@ class Result(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     printed: list[str] = []
 
 
-def measure(*arguments: str) -> Measured:
+def measure(*arguments: str, cwd: Path | None = None) -> Measured:
     """Run `python -m arguments`, its output going where ours goes.
+
+    cwd (Path | None): the folder that it runs in, with the code of this one.
 
     RAISES (subprocess.CalledProcessError): it failed.
     """
     command = [sys.executable, "-m", *arguments]
     peak = 0
     start = time.perf_counter()
-    process = subprocess.Popen(command)
+    code = os.pathsep.join((str(Path.cwd()), os.environ.get("PYTHONPATH", "")))
+    process = subprocess.Popen(command, cwd=cwd, env={**os.environ, "PYTHONPATH": code})
     while process.poll() is None:
         peak = max(peak, tree_memory(process.pid)[0])
         time.sleep(INTERVAL)
@@ -75,6 +78,16 @@ def measure(*arguments: str) -> Measured:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return Measured(seconds, peak / 2**20)
+
+
+def train_cpu(corpus: Path, out: Path, steps: int) -> Path:
+    """Train configs/cpu.cfg in a folder, unless that is done; return the pipeline's folder."""
+    model = out / "training/cpu/model-best"
+    if not model.exists():
+        (out / "configs").mkdir(exist_ok=True)
+        shutil.copy("configs/cpu.cfg", out / "configs")
+        measure("scripts.train", "cpu", "--corpus", str(corpus.absolute()), "--max-steps", str(steps), cwd=out)
+    return model
 
 
 def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.0, test_ratio: float = 0.0) -> Path:

@@ -1,4 +1,6 @@
-"""Public corpora, as `weasel assets --extra` fetches them, merged for a benchmark with all or a part of the annotation.
+"""Public corpora, merged for a benchmark with all or a part of the annotation.
+
+`weasel assets benchmarks --extra` fetches them.
 
 A corpus is a folder of brat documents, or a file of Prodigy tasks. Test is its folder dev, if it has one, and a quarter
 of the other texts, by hash; dev is a tenth of the rest.

@@ -27,7 +27,7 @@ from benchmarks.public import merge
 from labelwise.corpus.manifest import read_manifest
 
 OUT = Path("benchmarks/out/training_speed")
-CONFIG = Path("configs/cpu.cfg")
+CONFIGS = Path("configs")
 STOCK = "spacy train, ner"
 WARM_UP = 10  # steps that aren't counted
 
@@ -39,20 +39,21 @@ class Trained(NamedTuple):
     megabytes: float
 
 
-def train(corpus: Path, steps: int, *options: str, reader: str = "") -> Trained:
+def train(corpus: Path, steps: int, *options: str, pipeline: str = "cpu", reader: str = "") -> Trained:
     """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up.
 
     reader (str): a registered one of `benchmarks.loaders`, in place of the config's.
     """
-    OUT.mkdir(parents=True, exist_ok=True)
-    config = load_config(CONFIG, interpolate=False)
-    config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 2)}
+    (OUT / "configs").mkdir(parents=True, exist_ok=True)
+    config = load_config(CONFIGS / f"{pipeline}.cfg", interpolate=False)
+    config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 4)}
+    config["labelwise"]["epochs"] = 0
     if reader:
         config["corpora"]["train"]["@readers"] = reader
-    config.to_disk(OUT / "config.cfg")
-    files = [str(OUT / "config.cfg"), str(corpus), str(OUT / "model"), "--curve", str(OUT / "curve.tsv")]
-    taken = measure("benchmarks.loaded_train" if reader else "scripts.train", *files, *options)
-    with (OUT / "resources.tsv").open() as file:
+    config.to_disk(OUT / "configs" / f"{pipeline}.cfg")
+    given = [pipeline, "--corpus", str(corpus.absolute()), *options]
+    taken = measure("benchmarks.loaded_train" if reader else "scripts.train", *given, cwd=OUT)
+    with (OUT / "training" / pipeline / "resources.tsv").open() as file:
         *_, last = csv.DictReader(file, delimiter="\t")
     return Trained(float(last["words_per_second"]), taken.megabytes)
 
@@ -60,7 +61,7 @@ def train(corpus: Path, steps: int, *options: str, reader: str = "") -> Trained:
 def train_stock(corpus: Path, steps: int) -> Trained:
     """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
     OUT.mkdir(parents=True, exist_ok=True)
-    config = load_config(CONFIG, interpolate=False)
+    config = load_config(CONFIGS / "ner.cfg", interpolate=False)
     for split in ("train", "dev"):
         config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
     size, times = config["training"]["batcher"]["size"], OUT / "steps.tsv"
@@ -119,10 +120,10 @@ def compare(name: str, corpus: Path, steps: int, rounds: int) -> Iterator[tuple[
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
         runs[STOCK].append(train_stock(corpus, steps))
-        for recognizer in ("ner", "per-label"):
+        for pipeline, recognizer in (("ner", "ner"), ("cpu", "per-label")):
             for workers in (1, 2):
                 kind = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
-                found = train(corpus, steps, "--recognizer", recognizer, "--workers", str(workers))
+                found = train(corpus, steps, "--workers", str(workers), pipeline=pipeline)
                 runs.setdefault(kind, []).append(found)
     split = read_manifest(corpus).splits["train"]
     for kind, trained in runs.items():

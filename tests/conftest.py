@@ -51,11 +51,11 @@ def make_narrow(config: Path, target: Path, eval_frequency: int) -> None:
 
 
 def real_corpus(name: str) -> Path:
-    """Find a public corpus as `weasel assets --extra` fetches it, or beside the repository; else skip the test."""
+    """Find a public corpus as `weasel assets benchmarks --extra` fetches it, or beside the repository, or skip."""
     folders = [root / name for root in (ROOT / "assets", ROOT.parent / "shared" / "corpora")]
     # Weasel makes folders before it has anything for them.
     found = [folder for folder in folders if folder.is_dir() and any(folder.iterdir())]
-    return found[0] if found else pytest.skip(f"{name} isn't here; `weasel assets --extra` fetches the brat corpora")
+    return found[0] if found else pytest.skip(f"{name} isn't here; `weasel assets benchmarks --extra` fetches it")
 
 
 def write_jsonl(path: Path, rows: list[Any]) -> None:

@@ -117,11 +117,12 @@ def test_a_second_run_does_nothing_but_the_report_which_leaves_its_file(by_wease
 
 
 @pytest.mark.long
-def test_a_second_repro_does_nothing_but_the_report_which_leaves_its_file(by_dvc):
+def test_a_second_repro_does_nothing_but_the_report_which_leaves_its_bytes(by_dvc):
+    """Not its time, as DVC links each output anew to its cache."""
     page = by_dvc.root / "report/cpu.html"
-    before = page.read_bytes(), page.stat().st_mtime_ns
+    before = page.read_bytes()
     assert re.findall(STAGE_RUN, by_dvc.run("dvc", "repro")) == ["report@cpu"]
-    assert (page.read_bytes(), page.stat().st_mtime_ns) == before
+    assert page.read_bytes() == before
 
 
 def append(file: Path, text: str) -> None:
@@ -187,22 +188,6 @@ def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_pat
 
 
 @pytest.mark.long
-def test_seeds_are_experiments(by_dvc):
-    clone = by_dvc
-    clone.commit("before the experiments")
-    clone.run("dvc", "exp", "run", "--queue", "-S", "project.yml:vars.seed=choice(3,4)", "evaluate@cpu")
-    printed = clone.run("dvc", "exp", "run", "--run-all")
-    assert printed.count("Texts of an epoch") == 2
-    keep = ("--drop", ".*", "--keep", "Experiment|vars.seed|all_gold.f$")
-    shown = clone.run("dvc", "exp", "show", "--no-pager", "--md", *keep)
-    header, _, *rows = [line.split("|") for line in shown.splitlines() if line.startswith("|")]
-    seed, f = ([cell.strip() for cell in header].index(name) for name in ("vars.seed", "all_gold.f"))
-    assert {row[seed].strip() for row in rows} == {"0", "3", "4"}
-    assert all(0 <= float(row[f]) <= 1 for row in rows)
-    assert clone.run("git", "status", "--porcelain", "project.yml") == ""
-
-
-@pytest.mark.long
 def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     clone = by_dvc
     clone.run("git", "checkout", "-qb", "longer")
@@ -252,8 +237,8 @@ def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel
         values = json.dumps(written)
         command = json.loads(re.sub(r"\$\{vars\.(\w+)\}", lambda at: str(project["vars"][at[1]]), values))
         known = [*command["deps"], *command.get("outputs", ()), *command.get("outputs_no_cache", ())]
-        # spaCy loads the entry points of spacy_per_label wherever it is installed.
-        known += [*EXPLAINED.get(name, ()), "spacy_per_label"]
+        # spaCy loads the entry points of spacy_per_label wherever it is installed, and loggers to list them.
+        known += [*EXPLAINED.get(name, ()), "spacy_per_label", "labelwise/train/logger.py"]
         known += BY_MANIFEST if "corpus/manifest.json" in command["deps"] else ()
         with opened(clone.root) as all_files:
             for line in command["script"]:

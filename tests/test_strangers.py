@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 import pytest
 import spacy
-from labelwise.project.stages import dvc_yaml
 from spacy.tokens import DocBin
 
 import spacy_per_label  # noqa: F401  registers its component
@@ -22,6 +21,7 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tasks import file_names
 from labelwise.corpus.tokenizer import read_rules, read_tokenizer
 from labelwise.datasets.declarations import load_datasets
+from labelwise.datasets.own_data import check_project
 from labelwise.datasets.untracked import check_tracked
 from labelwise.sources.spacy_docs import read_spacy
 from labelwise.train.checkpoint import State, restore
@@ -99,7 +99,7 @@ def test_no_yaml_runs_anything(tmp_path, mark, tag):
         ("datasets.yml", lambda path: load_datasets([path])),
         ("project.yml", read_rules),
         ("project.yml", lambda path: check_tracked([], tmp_path, path)),
-        ("project.yml", dvc_yaml),
+        ("project.yml", check_project),
         ("tokenizer.json", read_tokenizer),
     ):
         (tmp_path / name).write_text(f"a: {tag} ['touch {mark}']\ncommands: []\nassets: []\ntokenizer: {{}}\n")

@@ -20,10 +20,6 @@ import pytest
 import spacy
 import srsly
 import typer
-from labelwise.project import new
-from labelwise.project.stages import SECTIONS as READ_BY
-from labelwise.project.stages import DvcSection
-from labelwise.train.vectors import make_vectors
 from msgspec.structs import replace
 from spacy.language import Language
 from spacy.training import Example
@@ -33,7 +29,7 @@ from typer.testing import CliRunner
 
 from labelwise.annotations import answer_digest
 from labelwise.base import console
-from labelwise.base.sections import CheckSection, PackageName, ReportSection
+from labelwise.base.sections import CheckSection, DvcSection, PackageName, ReportSection, VarsSection
 from labelwise.base.text import text_key
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
 from labelwise.evaluate.run import evaluate_pipeline
@@ -47,7 +43,6 @@ from spacy_per_label.component import make_per_label
 from tests.compare.test_revisions import Repository
 from tests.conftest import ROOT, TINY, Merging, read_docs, save_ruler, task, write_jsonl
 from tests.report.report_inputs import make_docs, write_json, write_results
-from tests.train.test_vectors import WORDPIECE, write_transformer
 from tests.train.training import CPU, GPU
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
@@ -59,6 +54,16 @@ STRUCTS = {
     "report": ReportSection,
     "package": PackageName,
     "dvc": DvcSection,
+    "vars": VarsSection,
+}
+# By command, the sections of project.yml that it reads.
+READ_BY = {
+    "convert_brat": {"brat", "dvc", "vars"},
+    "merge": {"merge", "tokenizer"},
+    "export": {"merge", "tokenizer"},
+    "check_labels": {"check"},
+    "report": {"report", "vars"},
+    "package": {"package", "report"},
 }
 
 
@@ -110,7 +115,9 @@ def printed(pattern: str) -> Seen:
 
 def page(pattern: str) -> Seen:
     """What a pattern finds on the page."""
-    return lambda made: re.findall(pattern, made.files["page.html"].decode())
+    return lambda made: [
+        re.findall(pattern, content.decode()) for path, content in made.files.items() if path.endswith(".html")
+    ]
 
 
 def field(file: str, *keys: str) -> Seen:
@@ -131,28 +138,26 @@ def metadata(made: Made) -> Any:
 
 
 DECLARED = files(r"datasets\.yml$")
-CORPUS, MODEL, DATA = files(r"^corpus/(train|dev|test|labels)/"), files("^out/model/(ner|tok2vec)/"), files(r"\.jsonl$")
+CORPUS, DATA = files(r"^corpus/(train|dev|test|labels)/"), files(r"\.jsonl$")
+MODEL = files("model-best/(ner|tok2vec)/")
 # What a command is given unless a row says otherwise; `@` is the folder of inputs.
 GIVEN: dict[str, dict[str, Any]] = {
     "check_labels": {"corpus": "@/corpus", "out": "out"},
     "compare": {"revisions": ["of-main"]},
     "convert_brat": {"brat_dir": "@/brat", "out": "tasks"},
     "decide": {"file": "@/decisions/decisions.jsonl"},
-    "evaluate": {"model": "@/ruler", "split": "@/corpus/test", "metrics": "metrics.json"},
+    "evaluate": {"pipeline": "cpu", "model": "@/ruler", "split": "@/corpus/test"},
     "export": {"source": "@/corpus", "out": "out"},
-    "init": {"out": "one"},
     "make_demo": {"out": "demo", "docs": 6, "labels": 3, "words": 40},
     "merge": {"datasets": ["@/tasks/datasets.yml"], "out": "corpus", "workers": 1},
-    "package": {"out": "dist", "pipeline": "cpu", "root": "@/project"},
-    "predict": {"model": "@/ruler", "inputs": ["@/raw"], "out": "out.jsonl"},
-    "report": {"out": "page.html", "pipeline": "cpu", "root": "@/new"},
-    "train": {"config": "@/tiny.cfg", "corpus": "@/corpus", "out": "out/model", "curve": "curve.tsv"},
-    "train_curve": {"config": "@/tiny.cfg", "corpus": "@/corpus", "model": "@/ruler", "out": "curve.json"},
-    "update_dvc": {"project": "project.yml", "dvc": "dvc.yaml"},
-    "vectors": {"name": "@/transformer", "out": "table.npz"},
+    "package": {"pipeline": "cpu", "root": "project"},
+    "predict": {"pipeline": "@/ruler", "inputs": ["@/raw"], "out": "out.jsonl"},
+    "report": {"pipeline": "cpu", "root": "new"},
+    "train": {"pipeline": "tiny", "corpus": "@/corpus"},
+    "train_curve": {"pipeline": "tiny", "corpus": "@/corpus"},
     "why": {"corpus": "@/animals/corpus", "asked": ["toad"], "datasets": "@/animals/tasks"},
 }
-ON_GPU = {"config": "@/gpu.cfg", "gpu_id": 0}  # pretended
+ON_GPU = {"pipeline": "gpu", "gpu_id": 0}  # pretended
 CONVERTED = {"source": "@/converted", "format": "prodigy"}
 FOLDS = {"config": "@/tiny.cfg", "project": "@/check.yml"}
 # By command and parameter: two values, what differs, and what else is given.
@@ -175,8 +180,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
     "convert_brat": {
         "brat_dir": ("@/brat", "@/other_brat", DATA),
         "out": ("tasks", "else", names),
-        "fallback": ("@/brat", "@/other_brat", DATA, {"brat_dir": "@/nothing"}),
-        "project": (None, "@/brat.yml", DATA),
+        "project": (None, "brat.yml", DATA),
         "prefix": ("", "x", files("datasets.yml")),
         "strict": (False, True, status),
     },
@@ -185,10 +189,9 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "project_root": (".", "below", names),
     },
     "evaluate": {
-        "model": ("@/ruler", "@/blank", field("metrics.json", "all_gold", "f")),
-        "split": ("@/corpus/test", "@/corpus/dev", field("metrics.json", "texts")),
-        "metrics": ("metrics.json", "else.json", names),
-        "tables": (None, "tables", names),
+        "pipeline": ("cpu", "gpu", names),
+        "model": ("@/ruler", "@/blank", field("metrics/cpu.json", "all_gold", "f")),
+        "split": ("@/corpus/test", "@/corpus/dev", field("metrics/cpu.json", "texts")),
         "predictions": (None, "predictions.jsonl", names),
         "gpu_id": (-1, 0, files("device")),
         "workers": (1, 2, forks),
@@ -203,7 +206,6 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "disagreements": (False, True, names, {"format": "prodigy"}),
         "project": (None, "@/tokens.yml", DATA, CONVERTED),
     },
-    "init": {"out": ("one", "two", names)},
     "make_demo": {
         "out": ("demo", "else", names),
         "format": ("brat", "prodigy", names),
@@ -212,8 +214,6 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "words": (40, 80, files(r"\.txt$")),
         "noise": (0, 0.5, files(r"\.ann$")),
         "seed": (0, 1, files(r"\.txt$")),
-        "unless_brat": ("@/nothing", "@/brat", names),
-        "unless_prodigy": ("@/nothing", "@/tasks", names),
     },
     "merge": {
         "datasets": (["@/tasks/datasets.yml"], ["@/tasks/datasets.yml", "@/more/tasks/datasets.yml"], CORPUS),
@@ -225,60 +225,36 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "strict": (False, True, status),
     },
     "package": {
-        "out": ("dist", "else", names),
         "pipeline": ("cpu", "gpu", files("patterns.jsonl")),
-        "root": ("@/project", "@/named", metadata),
+        "root": ("project", "named", metadata),
     },
     "predict": {
-        "model": ("@/ruler", "@/blank", DATA),
+        "pipeline": ("@/ruler", "@/blank", DATA),
         "inputs": (["@/raw"], ["@/raw", "@/raw.txt"], DATA),
         "out": ("out.jsonl", "else.jsonl", names),
         "gpu_id": (-1, 0, files("device")),
         "workers": (1, 2, forks),
     },
     "report": {
-        "out": ("page.html", "else.html", names),
-        "pipeline": ("cpu", "gpu", page(r"\w+ pipeline <code>\w+")),
-        "root": ("@/new", "@/project", page("<h1>.*")),
+        "pipeline": ("cpu", "gpu", names),
+        "root": ("new", "project", page("<h1>.*")),
     },
     "train": {
-        "config": ("@/tiny.cfg", "@/wide.cfg", MODEL),
+        "pipeline": ("tiny", "wide", MODEL),
         "corpus": ("@/corpus", "@/other", MODEL),
-        "out": ("out/model", "else/model", names),
-        "curve": ("curve.tsv", "else.tsv", names),
-        "gpu_id": (-1, 0, files("device"), {"config": "@/gpu.cfg"}),
+        "gpu_id": (-1, 0, files("device"), {"pipeline": "gpu"}),
         "gpus": (1, 2, files("launched"), ON_GPU),
         "seed": (0, 1, MODEL),
-        "max_steps": (0, 4, files("curve.tsv")),
-        "limit": (0, 5, printed(r"texts? +\d+|\d+ texts?")),
-        "transformer_name": ("one/bert", "other/bert", files("settings"), ON_GPU),
-        "precision": ("fp16", "fp32", files("settings"), ON_GPU),
-        "recognizer": ("per-label", "ner", files("ner/moves")),
-        "vectors": (None, "@/vectors.npz", lambda made: len(made.files["out/model/tok2vec/model"])),
+        "max_steps": (0, 4, files("tiny.tsv")),
         "workers": (1, 2, forks),
         "resume": (False, True, printed("Resuming from step 6")),
     },
     "train_curve": {
-        "config": ("@/tiny.cfg", "@/wide.cfg", files("trained")),
-        "corpus": ("@/corpus", "@/other", files("curve.json")),
-        "model": ("@/ruler", "@/blank", files("curve.json")),
-        "out": ("curve.json", "else.json", names),
+        "pipeline": ("tiny", "wide", files("trained")),
+        "corpus": ("@/corpus", "@/other", files("train_curve.json")),
         "seed": (0, 1, files("trained")),
         "max_steps": (0, 4, files("trained")),
-        "limit": (0, 5, names),
-        "recognizer": ("per-label", "ner", files("trained")),
-        "vectors": (None, "@/vectors.npz", files("trained")),
         "workers": (1, 2, files("trained")),
-    },
-    "update_dvc": {
-        "project": ("project.yml", "else.yml", files("dvc.yaml")),
-        "dvc": ("dvc.yaml", "new.yaml", names),
-        "check": (False, True, status),
-    },
-    "vectors": {
-        "name": ("@/transformer", "@/other_transformer", files("table")),
-        "out": ("table.npz", "else.npz", names),
-        "width": (96, 2, files("table")),
     },
     "why": {
         "corpus": ("@/corpus", "@/other", printed("in (train|dev|test)"), {"asked": ["auto.jsonl"]}),
@@ -329,10 +305,13 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
         "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
+    ("convert_brat", "dvc"): {"pipelines": (["cpu"], [], status)},
+    ("convert_brat", "vars"): {"data": ("assets/demo", "assets/else", status)},
+    ("report", "vars"): {"data": ("assets", "assets/demo", status, {}, {"root": "own"})},
     ("report", "report"): {
-        "base": ("of-main", "of-better", page(r"at ([\w-]+) and is"), {}, {"root": "@/start/compare"}),
+        "base": ("of-main", "of-better", page(r"at ([\w-]+) and is"), {}, {"root": "compare"}),
         "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
-        "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "@/new"}),
+        "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "new"}),
     },
     ("package", "package"): {
         "name": ("ner", "lab", names),
@@ -341,7 +320,6 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "description": ("", "Finds.", metadata),
     },
     ("package", "report"): {"ship_at": (0.8, 0.1, metadata)},
-    ("update_dvc", "dvc"): {"stages": ("all", "all package", files("dvc.yaml"))},
 }
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
@@ -352,7 +330,6 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         FOLDS | {"seed": 0, "workers": 1},
         {},
     ),
-    ("check_labels", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
     (
         "convert_brat",
         [
@@ -371,37 +348,34 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     (
         "evaluate",
         [
-            r"Scores on \d+ texts of \d+ words are in metrics.json; \d.* words per second",
+            r"Scores on \d+ texts of \d+ words are in metrics/cpu.json; \d.* words per second",
             "bar predict 5",
             "bar write tables 5",
         ],
         {},
         {},
     ),
-    ("evaluate", ["run the command by itself"], {"model": "@/portable"}, {}),
     ("export", [r"\d+ texts with \d+ spans: out"], {}, {}),
     ("export", ["Order: the most spans first"], {"source": "@/predicted.jsonl"}, {}),
-    ("init", ["one is a project: put your data into one/assets", "cd one && weasel run all"], {}, {}),
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
-    ("make_demo", ["brat has data of your own: demo is left empty"], {"unless_brat": "@/brat"}, {}),
     ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
     ("package", ["No license is named", "README.md is its model card", "MB; install it with: pip install"], {}, {}),
     ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar predict 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
-    ("predict", ["run the command by itself"], {"model": "@/portable"}, {}),
-    ("train", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
+    ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),
     ("train", [r"Texts of an epoch: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
-    ("train", [r"error on dev: 0\.\d+ \(0", "The best pipeline is in out/model, its curve in curve.tsv"], {}, {}),
-    ("train_curve", ["run the command by itself"], {"config": "@/portable/config.cfg"}, {}),
+    (
+        "train",
+        [r"error on dev: 0\.\d+ \(0", "The best pipeline is in training/tiny/model-best, its curve in plots/tiny.tsv"],
+        {},
+        {},
+    ),
     (
         "train_curve",
         [r"Training on half of train: \d+ of \d+ texts", r"all +\d+ +0\.\d+", "add isn't known", "bar predict 4"],
         {},
         {},
     ),
-    ("update_dvc", ["dvc.yaml matches project.yml"], {}, {}),
-    ("vectors", [r"table.npz has 4 words and pieces of words; it makes a pipeline 0\.0 MB"], {}, {}),
-    ("vectors", ["No vectors are used; to use some, set `vectors`"], {"name": ""}, {}),
     ("why", ["There are more than 20 texts"], {"corpus": "@/corpus", "asked": ["the"], "datasets": "@/converted"}, {}),
 ]
 # Settings of the recognizer in a config: two values, and what differs of a pipeline that has learnt a text.
@@ -411,28 +385,20 @@ RECOGNIZER: dict[str, tuple] = {
     "scorer": ({"@scorers": "spacy.ner_scorer.v1"}, None, lambda nlp: "ents_f" in nlp.evaluate([example(nlp)])),
 }
 # Where the variables of project.yml arrive: the commands of project.yml, and their parameters.
+TRAININGS = ("train-cpu", "train-small", "train-gpu", "train-curve")
 VARIABLES = {
-    "brat_dir": {"make-demo unless_brat", "convert-brat brat_dir"},
-    "datasets": {"merge datasets"},
-    "seed": {f"{name} seed" for name in ("train-cpu", "train-curve", "check-folds", "train-small", "train-gpu")},
-    "cpu_steps": {"train-cpu max_steps", "train-curve max_steps"},
-    "small_steps": {"train-small max_steps"},
-    "gpu_steps": {"train-gpu max_steps"},
-    "limit": {f"{name} limit" for name in ("train-cpu", "train-curve", "train-small", "train-gpu")},
-    "gpu_id": {"train-gpu gpu_id", "evaluate-gpu gpu_id"},
+    "data": {"convert-brat brat_dir", "merge datasets"},
+    "pipeline": {f"{name} pipeline" for name in ("train-curve", "compare", "predict", "package")},
+    "seed": {f"{name} seed" for name in (*TRAININGS, "check-folds")},
+    "steps": {f"{name} max_steps" for name in TRAININGS},
     "gpus": {"train-gpu gpus"},
-    "transformer_name": {"train-gpu transformer_name"},
-    "small_transformer": {"train-small transformer_name"},
-    "precision": {"train-gpu precision"},
-    "vectors": {"vectors name"},
-    "recognizer": {f"{name} recognizer" for name in ("train-cpu", "train-curve", "train-small", "train-gpu")},
     "workers": {
         f"{name} workers"
         for name in (
             "train-cpu",
+            "train-small",
             "train-curve",
             "evaluate-cpu",
-            "train-small",
             "evaluate-small",
             "check-folds",
             "predict",
@@ -446,12 +412,8 @@ def test_no_option_no_setting_and_no_variable_is_left_out():
     assert {name: rows.keys() for name, rows in OPTIONS.items()} == options
     fields = {(kind, name) for kind, struct in STRUCTS.items() for name in struct.__struct_fields__}
     rows = {(kind, name) for (_, kind), own in SETTINGS.items() for name in own}
-    assert rows == fields - {("merge", "tokenizer")}
-    read = {
-        (name.removesuffix("-gpu").removesuffix("-small"), kind) for name, kinds in READ_BY.items() for kind in kinds
-    }
-    commands = {"convert_brat": "convert-brat", "check_labels": "check-folds", "export": "export-prodigy"}
-    assert {(commands.get(name, name), kind) for name, kind in SETTINGS} == read | {("update_dvc", "dvc")}
+    assert rows | {("vars", name) for name in VARIABLES} == fields - {("merge", "tokenizer")}
+    assert SETTINGS.keys() == {(name, kind) for name, kinds in READ_BY.items() for kind in kinds}
     assert VARIABLES.keys() == PROJECT["vars"].keys()
 
 
@@ -477,8 +439,7 @@ def test_a_setting_of_the_recognizer_changes_what_it_is_for(name, row):
 def test_a_variable_arrives_where_it_is_used(variable):
     """Each command of project.yml is parsed twice, with the variable's value and with another."""
     value, arrived = PROJECT["vars"][variable], set()
-    choices = {"recognizer": "ner", "precision": "bf16"}
-    other = value + 3 if isinstance(value, int) else choices.get(variable, "else")
+    other = value + 3 if isinstance(value, int) else "else"
     for command in PROJECT["commands"]:
         parsed = []
         for one in (value, other):
@@ -556,6 +517,37 @@ def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, b
     write_yaml(root / "project.yml", {})
 
 
+def add_starts(root: Path, ruler: Path) -> None:
+    """What is in the folder of a command before it runs."""
+    start = root / "start"
+    for command in ("train", "train_curve"):
+        folder = start / command
+        (folder / "configs").mkdir(parents=True)
+        for name in ("tiny", "wide"):
+            shutil.copy(root / f"{name}.cfg", folder / "configs")
+            if command == "train_curve":
+                shutil.copytree(ruler, folder / f"training/{name}/model-best")
+    shutil.copy(GPU, start / "train/configs/gpu.cfg")
+    write_yaml(start / "convert_brat/brat.yml", {"brat": {"labels": ["A"]}})
+    write_text(start / "convert_brat/configs/cpu.cfg", "")
+    for path in ("convert_brat/assets/demo/brat/a", "report/own/assets/brat/a"):
+        write_text(start / f"{path}.txt", "Eve left")
+        write_text(start / f"{path}.ann", "")
+    for path in ("decide/project.yml", "decide/below/project.yml"):
+        write_yaml(start / path, {})
+    for path in ("package/project", "package/named", "report/project", "report/new"):
+        shutil.copytree(root / Path(path).name, start / path, symlinks=True)
+    shutil.copytree(root / "new", start / "report/own", dirs_exist_ok=True)
+    (start / "compare").mkdir()
+    repository = Repository(start / "compare")
+    for right, message in ((4, "main"), (16, "better")):
+        repository.evaluate(right)
+        repository.commit(message)
+        repository.run("git", "tag", f"of-{message}")
+    repository.evaluate(12)
+    shutil.copytree(start / "compare", start / "report/compare", symlinks=True)
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory, demo_corpus) -> Path:
     """All that rows name by `@`; `start` has what is in the folder of a command before it runs."""
@@ -569,7 +561,6 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for path, text in (
         ("other_brat/c.txt", "Eve left"),
         ("other_brat/c.ann", "T1\tA 0 3\tEve\n"),
-        ("portable/config.cfg", "[system]\nportable = true\n"),
     ):
         write_text(root / path, text)
     (root / "nothing").mkdir()
@@ -600,7 +591,6 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for name, sections in (
         ("check", {"check": {"folds": 2, "steps": 2}}),
         ("bad", {"check": {"folds": 1}}),
-        ("brat", {"brat": {"labels": ["A"]}}),
         ("tokens", {"tokenizer": {"infixes": ["(?<=[a-z])(?=e)"]}}),
     ):
         write_yaml(root / f"{name}.yml", sections)
@@ -608,25 +598,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for name, width in (("tiny", 32), ("wide", 40)):
         overrides = steps | {"components.tok2vec.model.encode.width": width}
         load_config(CPU, overrides=overrides, interpolate=False).to_disk(root / f"{name}.cfg")
-    shutil.copy(GPU, root / "gpu.cfg")
-    for name, words in (("transformer", 4), ("other_transformer", 3)):
-        write_transformer(root / name, WORDPIECE | {"vocab": dict(list(WORDPIECE["vocab"].items())[:words])})
-    make_vectors(str(root / "transformer"), root / "vectors.npz")
-    start = root / "start"
-    for path in ("decide/project.yml", "decide/below/project.yml"):
-        write_yaml(start / path, {})
-    project = (ROOT / "project.yml").read_text(encoding="utf8")
-    write_text(start / "update_dvc/project.yml", project)
-    write_text(start / "update_dvc/else.yml", project.replace("--noise 0.03", "--noise 0.04"))
-    write_yaml(start / "update_dvc/dvc.yaml", {"stages": {}})
-    write_text(root / "clones/project.yml", project)
-    (start / "compare").mkdir()
-    repository = Repository(start / "compare")
-    for right, message in ((4, "main"), (16, "better")):
-        repository.evaluate(right)
-        repository.commit(message)
-        repository.run("git", "tag", f"of-{message}")
-    repository.evaluate(12)
+    add_starts(root, ruler)
     return root
 
 
@@ -673,8 +645,8 @@ class Runner:
             patched.setattr(training_run, "write_seen", lambda *given: 1 / 0)
             with pytest.raises(AssertionError):
                 self.run("train", GIVEN["train"])
-        [stopped] = folder.glob("*/out/model.checkpoint")
-        shutil.copytree(stopped, inputs / "start/train/out/model.checkpoint")
+        [stopped] = folder.glob("*/training/tiny/model-best.checkpoint")
+        shutil.copytree(stopped, inputs / "start/train/training/tiny/model-best.checkpoint")
 
     def count(self) -> None:
         self.forks += 1
@@ -709,7 +681,7 @@ class Runner:
             start = self.inputs / "start" / command
             shutil.copytree(start, here, symlinks=True) if start.is_dir() else here.mkdir()
             if section and "root" in given:
-                shutil.copytree(self.resolve(given["root"]), here / "root", symlinks=True)
+                shutil.copytree(here / given["root"], here / "root", symlinks=True)
                 write_yaml(here / "root/project.yml", section)
                 given["root"] = "root"
             elif section:
@@ -721,8 +693,6 @@ class Runner:
             forks = self.forks
             with pytest.MonkeyPatch.context() as patched:
                 patched.chdir(here)
-                patched.setattr(new, "CLONES", self.inputs / "clones")
-                patched.setattr(new, "version", lambda name: "1.0")
                 patched.setattr(console, "Bar", ShownBar)
                 if "gpu_id" in given:
                     pretend_gpu(patched)

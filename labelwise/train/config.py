@@ -247,10 +247,12 @@ def check_complete(corpus: Path) -> None:
 def check_supported(settings: Config, config: Path) -> None:
     """Check that a config asks for nothing that only `spacy train` does.
 
-    RAISES (InputError): a component comes from another pipeline, whose texts may be those of test; it is scored in
-        another way than by entities, where they are known; or a block has a key that nobody knows, or asks for what
-        the loop hasn't.
+    RAISES (InputError): there is no recognizer; a component comes from another pipeline, whose texts may be those of
+        test; it is scored in another way than by entities, where they are known; or a block has a key that nobody
+        knows, or asks for what the loop hasn't.
     """
+    if "ner" not in settings["components"]:
+        raise InputError(f"{config}: the recognizer is the component ner, and there is no [components.ner]")
     for name, block in settings["components"].items():
         for key, default in (("source", None), ("scorer", SCORER)):
             if block.get(key, default) != default:

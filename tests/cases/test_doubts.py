@@ -1,6 +1,7 @@
 """Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_the_page_shows_what_the_merge_prints(tmp_path):
     assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", said(made))
 
 
-def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path) -> None:
+def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
     """The corpus that was there is gone, so that nobody takes it for the new one."""
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).status == 0
     assert read_manifest(tmp_path / "corpus").doubts == []
@@ -93,9 +94,12 @@ def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     with pytest.raises(InputError, match="wasn't read as intended: Data set 'all': 180 spans"):
         read_manifest(corpus)
-    status, printed = run(train_cli, CPU, corpus, tmp_path / "model", "--curve", tmp_path / "curve.tsv")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    shutil.copy(CPU, "configs")
+    status, printed = run(train_cli, "cpu", "--corpus", corpus)
     assert (status, "wasn't read as intended" in " ".join(printed.split())) == (1, True)
-    assert not (tmp_path / "model").exists()
+    assert not (tmp_path / "training").exists()
     status, printed = run(why_cli, corpus, "all.jsonl:1")
     assert status == 0
     assert "no token boundary; inside" in printed

@@ -20,11 +20,10 @@ def write_rows(root: Path, early: int) -> None:
 def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
     clone = Clone(tmp_path / "clone")
     write_rows(clone.root, early=1)
-    for command in (("weasel", "run", "all"), ("dvc", "repro", "train-cpu")):
+    for command in (("weasel", "run", "all"), ("dvc", "repro", "train@cpu")):
         printed = clone.run(*command, status=1 if command[0] == "weasel" else 255)
         assert "offsets: inclusive" in printed, printed
         assert not (clone.root / "training/cpu").exists()
-    clone.run("weasel", "run", "vectors")
     assert "wasn't read as intended" in " ".join(clone.run("weasel", "run", "train-cpu", status=1).split())
     clone.run("python", "-m", "scripts.why", "corpus", "all.jsonl:1")
     declared = clone.root / "assets/prodigy/datasets.yml"
@@ -34,5 +33,5 @@ def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
     write_rows(clone.root, early=2)
     assert "Correct `offsets: inclusive`" in clone.run("weasel", "run", "all", status=1)
     assert (clone.root / "training/cpu/model-best/meta.json").read_bytes() == model
-    for name in ("evaluate-cpu", "check", "report", "package"):
+    for name in ("evaluate-cpu", "check", "report-cpu", "package"):
         assert "wasn't read as intended" in " ".join(clone.run("weasel", "run", name, status=1).split()), name

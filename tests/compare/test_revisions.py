@@ -199,9 +199,9 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     assert "HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
     assert "`dvc metrics diff HEAD`" in printed
     (tmp_path / "project.yml").write_text("report:\n  base: HEAD\n")
-    printed = " ".join(call(report_cli, tmp_path / "page.html", "--pipeline", "cpu", "--root", tmp_path).split())
+    printed = " ".join(call(report_cli, "cpu", "--root", tmp_path).split())
     assert "What was won and lost since isn't listed: HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
-    assert b" at HEAD and is " in (tmp_path / "page.html").read_bytes()
+    assert b" at HEAD and is " in (tmp_path / "report/cpu.html").read_bytes()
 
 
 @pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])
@@ -217,8 +217,8 @@ def test_a_report_compares_with_the_last_other_scores_whatever_else_is_committed
     made, pages = Repository(tmp_path, below="models"), []
 
     def report():
-        call(report_cli, tmp_path / "page.html", "--pipeline", "cpu", "--root", made.root)
-        pages.append((tmp_path / "page.html").read_bytes())
+        call(report_cli, "cpu", "--root", made.root)
+        pages.append((made.root / "report/cpu.html").read_bytes())
 
     made.evaluate(4, dvc=False)
     report()

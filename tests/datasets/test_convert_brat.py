@@ -51,15 +51,17 @@ def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_p
 
 
 def test_a_linked_folder_into_which_weasel_and_dvc_do_not_look_is_refused(brat, tmp_path):
-    command = {"name": "convert-brat", "deps": ["${vars.brat_dir}"], "outputs": ["tasks"]}
-    write(tmp_path / "project.yml", yaml.safe_dump({"vars": {"brat_dir": "assets"}, "commands": [command]}))
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/link").symlink_to(brat / "sub")
+    command = {"name": "convert-brat", "deps": ["${vars.data}/brat"], "outputs": ["tasks"]}
+    write(tmp_path / "project.yml", yaml.safe_dump({"vars": {"data": "assets"}, "commands": [command]}))
+    write(tmp_path / "configs/cpu.cfg", "")
+    mine = tmp_path / "assets/brat"
+    mine.mkdir(parents=True)
+    (mine / "link").symlink_to(brat / "sub")
     project = ["--project", tmp_path / "project.yml"]
-    printed = call(convert_brat_cli, tmp_path / "mine", tmp_path / "tasks", *project, status=1)
+    printed = call(convert_brat_cli, mine, tmp_path / "tasks", *project, status=1)
     assert "\n  - brat/sub\n" in printed
-    call(convert_brat_cli, tmp_path / "mine", tmp_path / "elsewhere", *project)
-    call(convert_brat_cli, brat, tmp_path / "tasks", *project)  # as `weasel run --vars.brat_dir=brat` does
+    call(convert_brat_cli, mine, tmp_path / "elsewhere", *project)
+    call(convert_brat_cli, brat, tmp_path / "tasks", *project)
     assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 3
 
 
@@ -120,20 +122,16 @@ def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkey
     assert not (tmp_path / "tasks").exists()
 
 
-def test_the_fallback_is_for_a_folder_without_documents(brat, tmp_path):
-    """A demo corpus that was left empty, beside data sets of one's own, gives no document either."""
+def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_path):
+    """As beside Prodigy's data sets."""
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match=r"none: no .* put a brat corpus there$"):
         convert_brat(tmp_path / "none", tmp_path / "tasks")
-    with pytest.raises(InputError, match=r"none: no .* put a brat corpus there, or run make-demo"):
-        convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=tmp_path / "nowhere")
     with pytest.raises(InputError, match="no such folder"):
-        convert_brat(tmp_path / "typo", tmp_path / "tasks", fallback=brat)
-    for fallback, converted in ((brat, 3), (tmp_path / "none", None)):
-        report = convert_brat(tmp_path / "none", tmp_path / "tasks", fallback=fallback)
-        assert report.documents.get("converted") == converted
+        convert_brat(tmp_path / "typo", tmp_path / "tasks", may_be_empty=True)
+    assert not convert_brat(tmp_path / "none", tmp_path / "tasks", may_be_empty=True).documents.get("converted")
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
-    assert convert_brat(brat, tmp_path / "tasks", fallback=tmp_path / "none").documents["converted"] == 3
+    assert convert_brat(brat, tmp_path / "tasks", may_be_empty=True).documents["converted"] == 3
     for file in (*brat.rglob("*.ann"), *brat.rglob("*.[aA]?")):
         file.write_text("")
     with pytest.raises(InputError, match=r"no annotation in any \.ann"):

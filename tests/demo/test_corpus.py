@@ -1,6 +1,5 @@
 """The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
 
-import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import MARK, make_demo
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from scripts.make_demo import make_demo_cli
-from tests.conftest import call, run_python
+from tests.conftest import run_python
 
 
 @pytest.fixture(scope="module")
@@ -94,37 +92,3 @@ def test_noise_is_a_share_of_wrong_tags_and_nothing_else(docs):
     spans = sum(len(doc.spans) for doc in docs)
     assert 0.09 * spans < len(lost) < 0.11 * spans
     assert 0.08 * spans < len(added) < 0.11 * spans
-
-
-OWN = ["--unless-brat", "brat", "--unless-prodigy", "prodigy", "--docs", "2"]
-
-
-def test_beside_data_of_ones_own_the_demo_corpus_is_empty(tmp_path: Path, monkeypatch) -> None:
-    """It is emptied where they come, and made again where they are gone."""
-    monkeypatch.chdir(tmp_path)
-    for folder in ("brat/deep", "prodigy"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "datasets.yml.example").touch()
-    for own in ("", "brat/deep/a.ann", "", "prodigy/a.jsonl", ""):
-        if own:
-            (tmp_path / own).write_text('{"text": "a b", "spans": []}')
-        printed = call(make_demo_cli, "demo", *OWN)
-        assert len(read_tree(tmp_path / "demo")) == (0 if own else 4)
-        assert ("has data of your own: demo is left empty" in printed) == bool(own)
-        if own:
-            (tmp_path / own).unlink()
-
-
-def test_the_demo_corpus_does_not_take_the_place_of_data_that_an_experiment_lacks(tmp_path: Path, monkeypatch) -> None:
-    """DVC runs experiments in folders that have only what git and DVC track; a clone lacks the rest, too."""
-    monkeypatch.chdir(tmp_path)
-    for folder in ("brat", "prodigy"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / ".gitkeep").touch()
-    lock = {"stages": {"a": {"deps": [{"path": "brat", "nfiles": 3}, {"path": "x.py"}]}, "b": {"cmd": "b"}}}
-    (tmp_path / "dvc.lock").write_text(json.dumps(lock))
-    printed = " ".join(call(make_demo_cli, "demo", *OWN, status=1).split())
-    assert "brat: dvc.lock knows 3 files in it, and 1 is here" in printed
-    assert "dvc add brat/NAME" in printed
-    (tmp_path / "dvc.lock").write_text(json.dumps(lock).replace("3", "1"))
-    call(make_demo_cli, "demo", *OWN)

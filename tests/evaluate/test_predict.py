@@ -158,10 +158,11 @@ def test_a_transformer_predicts_in_processes(demo_corpus, tmp_path):
     make_bert(tmp_path / "bert", hidden_size=256, intermediate_size=256)
     train_in(tmp_path, demo_corpus, with_bert(tmp_path / "bert", max_steps=1, eval_frequency=1), GPU)
     for workers in (1, 2):
-        arguments = [tmp_path / "model", demo_corpus / "train", tmp_path / f"{workers}.json", "--workers", workers]
-        run_python("-m", "scripts.evaluate", *arguments, "--predictions", tmp_path / f"{workers}.jsonl")
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
-    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
+        (out := tmp_path / str(workers)).mkdir()
+        arguments = ["--model", tmp_path / "model", "--split", demo_corpus / "train", "--workers", workers]
+        run_python("-m", "scripts.evaluate", "gpu", *arguments, "--predictions", out / "predicted.jsonl", cwd=out)
+    for name in ("predicted.jsonl", "metrics/gpu.json"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
 def test_a_pipeline_is_held_for_its_device(ruler):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -21,34 +22,33 @@ from tests.conftest import another_process, call
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-FILES = ("metrics.json", "predictions.jsonl", "texts.parquet", "pairs.parquet")
+FILES = ("metrics/own.json", "predictions.jsonl", "training/own/texts.parquet", "training/own/pairs.parquet")
+TABLES = Path("training/own")
 
 
-def evaluate(*arguments: object, status: int = 0) -> str:
-    """Run the command; give what it prints, white space folded."""
-    return " ".join(call(evaluate_cli, *arguments, status=status).split())
-
-
-def outputs(folder: Path) -> list:
-    """The arguments that have all files written into a folder."""
-    return [folder / "metrics.json", "--tables", folder, "--predictions", folder / "predictions.jsonl"]
+def evaluate(folder: Path, model: Path, split: Path, *options: object, status: int = 0) -> str:
+    """Run the command, which writes into a folder; give what it prints, white space folded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given = ("own", "--model", model, "--split", split, "--predictions", "predictions.jsonl", *options)
+    with chdir(folder):
+        return " ".join(call(evaluate_cli, *given, status=status).split())
 
 
 def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
     out = tmp_path / "new" / "folder"
-    printed = evaluate(ruler, demo_corpus / "test", *outputs(out))
+    printed = evaluate(out, ruler, demo_corpus / "test")
     assert set(files_of(out)) == set(FILES)
     assert {path.name for path in tmp_path.iterdir()} == {"new"}
-    metrics = json.loads((out / "metrics.json").read_text())
+    metrics = json.loads((out / "metrics/own.json").read_text())
     manifest, docs = read_manifest(demo_corpus), list(read_predictions(out / "predictions.jsonl"))
     assert metrics["texts"] == manifest.splits["test"].texts
-    words = read_table(out / "texts.parquet")["words"].to_pylist()
+    words = read_table(out / TABLES / "texts.parquet")["words"].to_pylist()
     assert sum(words) == manifest.splits["test"].words, "its tokens are the corpus's"
     assert metrics["texts_digest"] == manifest.splits["test"].digest
-    assert metrics["predictions_digest"] == Tables.of(out).digest()
+    assert metrics["predictions_digest"] == Tables.of(out / TABLES).digest()
     assert list(metrics["all_gold"]["labels"]) == list(metrics["mistakes"]) == manifest.labels
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)
     causes = [row["causes"] for row in metrics["mistakes"].values()]
@@ -65,25 +65,25 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
         assert f"{label} {figures} {between}{row.get('support', '')}" in printed
     assert f"nobody judged them: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
-    assert (out / "metrics.json").read_bytes().endswith(b"}\n")
-    again = [*outputs(tmp_path / "two"), "--workers", 2]
-    assert evaluate(ruler, demo_corpus / "test", *again).split("Scores on")[0] == printed.split("Scores on")[0]
+    assert (out / "metrics/own.json").read_bytes().endswith(b"}\n")
+    again = evaluate(tmp_path / "two", ruler, demo_corpus / "test", "--workers", 2)
+    assert again.split("Scores on")[0] == printed.split("Scores on")[0]
     assert files_of(tmp_path / "two") == files_of(out)
 
 
 def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(ruler, demo_corpus, tmp_path):
     split = demo_corpus / "train"
-    assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate(ruler, split, *outputs(tmp_path))
-    before = json.loads((tmp_path / "metrics.json").read_text())
+    assert "ℹ Unknown whether the pipeline was trained on some of the" in evaluate(tmp_path, ruler, split)
+    before = json.loads((tmp_path / "metrics/own.json").read_text())
     assert before["seen"] is None
     docs = list(read_predictions(tmp_path / "predictions.jsonl"))
     trained = Path(shutil.copytree(ruler, tmp_path / "model"))
     for seen in (0, 9):
         digests = np.array(sorted(int(doc.key[:16], 16) for doc in docs[:seen]), np.uint64)
         write_seen(trained, digests)
-        printed = evaluate(trained, split, *outputs(tmp_path))
-        metrics = json.loads((tmp_path / "metrics.json").read_text())
-        tables, labels = Tables.of(tmp_path), read_manifest(demo_corpus).labels
+        printed = evaluate(tmp_path, trained, split)
+        metrics = json.loads((tmp_path / "metrics/own.json").read_text())
+        tables, labels = Tables.of(tmp_path / TABLES), read_manifest(demo_corpus).labels
         f, kept = metrics["all_gold"]["f"], Tables.of(tmp_path / "model")
         write_rows(((doc, {}) for doc in docs[seen:]), "train", labels, kept)
         without = measure(kept, labels).all_gold.f
@@ -105,15 +105,15 @@ def test_an_edited_pipeline_is_told_of_and_its_files_are_read_once(ruler, demo_c
     for module in ("labelwise.evaluate.run", "labelwise.base.files"):
         monkeypatch.setattr(f"{module}.list_digests", lambda folder: listed.append(folder) or list_digests(folder))
     said = f"⚠ {model} isn't as its training left it:"
-    assert said not in evaluate(model, demo_corpus / "test", *outputs(tmp_path))
+    assert said not in evaluate(tmp_path, model, demo_corpus / "test")
     assert listed == [model]
     meta = json.loads((model / "meta.json").read_text())
     (model / "meta.json").write_text(json.dumps(meta | {"version": "9"}))
     (model / "more.txt").touch()
-    printed = evaluate(model, demo_corpus / "test", *outputs(tmp_path))
+    printed = evaluate(tmp_path, model, demo_corpus / "test")
     assert f"{said} meta.json, more.txt The scores are of the pipeline as it is now" in printed
     (model / RECORD).write_text("[]")
-    assert f"{said} {RECORD} The" in evaluate(model, demo_corpus / "test", *outputs(tmp_path))
+    assert f"{said} {RECORD} The" in evaluate(tmp_path, model, demo_corpus / "test")
 
 
 def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, tmp_path):
@@ -123,9 +123,8 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
         (ruler, tmp_path / "corpus" / "test", (), f"{MANIFEST}: there is no such file; run the merge to completion"),
         (ruler, demo_corpus / "none", (), "none: not a split of that corpus; give train or dev or test"),
         (ruler, test, ("--workers", 0), "--workers 0: give 1 or more"),
-        (ruler, test, ("--workers", 2, "--gpu-id", 0), "--workers 2: give 1 or more, and 1 on a GPU"),
     ):
-        printed = evaluate(pipeline, split, tmp_path / "metrics.json", *options, status=1)
+        printed = evaluate(tmp_path, pipeline, split, *options, status=1)
         assert message in printed
         assert "Nothing was evaluated" in printed
     assert list(tmp_path.iterdir()) == []
@@ -135,6 +134,6 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
 def test_files_that_another_process_is_writing_are_refused_at_once(ruler, demo_corpus, tmp_path, monkeypatch, file):
     monkeypatch.setattr(predict, "predict_part", lambda job: pytest.fail("it was begun"))
     with another_process(locked(tmp_path / file)):
-        printed = evaluate(ruler, demo_corpus / "test", *outputs(tmp_path), status=1)
-    assert f"{file}: another process is writing this; wait until it ends" in printed
+        printed = evaluate(tmp_path, ruler, demo_corpus / "test", status=1)
+    assert f"{Path(file).name}: another process is writing this; wait until it ends" in printed
     assert list(tmp_path.iterdir()) == []

@@ -77,18 +77,18 @@ ALL = (
     Command("export", 8, export_cli, "corpus exported --format brat", ("exported",)),
     Command(
         *("train", 8, train_cli),
-        "small.cfg corpus training/cpu/model-best --curve plots/cpu.tsv --max-steps 4 --resume",
+        "cpu --max-steps 4 --resume",
         ("training/cpu/model-best", "plots/cpu.tsv"),
         (lambda root: load_pipeline(root / "training/cpu/model-best"),),
     ),
     Command(
         *("evaluate", 8, evaluate_cli),
-        "training/cpu/model-best corpus/test metrics/cpu.json --tables training/cpu",
+        "cpu",
         ("metrics/cpu.json", "training/cpu/texts.parquet", "training/cpu/pairs.parquet"),
         (lambda root: read_revision("workspace", "cpu", root / "read", root),),
     ),
-    Command("package", 4, package_cli, "dist --pipeline cpu", ("dist",)),
-    Command("report", 8, report_cli, "report/cpu.html --pipeline cpu", ("report/cpu.html",)),
+    Command("package", 4, package_cli, "cpu", ("dist/cpu",)),
+    Command("report", 8, report_cli, "cpu", ("report/cpu.html",)),
 )
 NAMES = [command.name for command in ALL]
 
@@ -147,7 +147,8 @@ class Projects:
         self.ran = 0
         for docs, folder in self.states.items():
             folder.mkdir(parents=True)
-            make_narrow(ROOT / "configs/cpu.cfg", folder / "small.cfg", 2)
+            (folder / "configs").mkdir()
+            make_narrow(ROOT / "configs/cpu.cfg", folder / "configs/cpu.cfg", 2)
             (folder / "more.jsonl").write_text("".join(MORE % year for year in range(docs)), encoding="utf8")
             (folder / "project.yml").write_text(PROJECT % docs, encoding="utf8")
             (folder / "more.yml").write_text(DECLARED % "CHEMICAL", encoding="utf8")

@@ -53,26 +53,27 @@ print(json.dumps(found))
 """
 
 
-def project(root: Path, corpus: Path, pipeline: str, **options: Any) -> Path:
+def project(root: Path, corpus: Path, pipeline: str, config: Path | None = None, **options: Any) -> Path:
     """A project's folder, with a trained and evaluated pipeline."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "corpus").symlink_to(corpus)
     (root / "metrics").mkdir()
     shutil.copy(corpus.parent / "merge.json", root / "metrics")
     model = root / "training" / pipeline / "model-best"
-    train_pipeline(TrainingConfig(ROOT / "configs" / f"{pipeline}.cfg", corpus, **options), model, root / "curve.tsv")
+    config = config or ROOT / "configs" / f"{pipeline}.cfg"
+    train_pipeline(TrainingConfig(config, corpus, **options), model, root / "curve.tsv")
     tables, predictions = model.parent, root / "predictions.jsonl"
     evaluation = evaluate_pipeline(model, corpus / "test", tables=tables, predictions=predictions)
     (root / "metrics" / f"{pipeline}.json").write_bytes(msgspec.json.encode(evaluation.metrics))
     return root
 
 
-@pytest.fixture(scope="module", params=["per-label", pytest.param("ner", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["cpu", pytest.param("ner", marks=pytest.mark.long)])
 def trained(request, demo_corpus, tmp_path_factory) -> Path:
     use_gpu(-1)  # as a command does
     steps = {"training.max_steps": 80, "training.eval_frequency": 80, "training.optimizer.learn_rate": 0.01}
     folder = tmp_path_factory.mktemp("project") / request.param
-    return project(folder, demo_corpus, "cpu", recognizer=request.param, overrides=TINY | steps)
+    return project(folder, demo_corpus, "cpu", ROOT / f"configs/{request.param}.cfg", overrides=TINY | steps)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,8 @@ def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_
 
 @pytest.mark.long
 def test_a_small_transformer_needs_tokenizers_and_no_torch(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
-    overrides = {"system.transformer": str(tiny_bert), "training.max_steps": 20, "training.eval_frequency": 20}
+    overrides = {"training.max_steps": 20, "training.eval_frequency": 20}
+    overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
     root = project(tmp_path / "project", demo_corpus, "small", overrides=overrides)
     made = make_package(root, "small", tmp_path / "dist", PackageName("small", "0.1.0"))
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html import unescape
 from html.parser import HTMLParser
 from itertools import islice, pairwise
@@ -278,8 +279,9 @@ def test_causes_are_told_apart_in_grey(scheme):
 
 
 def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path):
-    out = tmp_path / "new" / "report.html"
-    printed = call(report_cli, out, "--pipeline", "cpu", "--root", results)
+    root = Path(shutil.copytree(results, tmp_path / "new"))
+    out = root / "report/cpu.html"
+    printed = call(report_cli, "cpu", "--root", root)
     assert out.read_text(encoding="utf8") == render(results, "cpu")
     *_, first, where = printed.splitlines()
     assert first == f"First: {HOSTILE}: label more texts: weasel run predict"
@@ -296,9 +298,9 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     page = Page(render(tmp_path, pipeline))
     why = "training stopped too early: F1 on dev still rises, and twice the steps should add about 2.5 points."
     assert page.text().startswith(f"Not yet: {why}")
-    printed = call(report_cli, tmp_path / "page.html", "--pipeline", pipeline, "--root", tmp_path)
+    printed = call(report_cli, pipeline, "--root", tmp_path)
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
-    assert printed.splitlines()[-2] == f"First: set {pipeline}_steps: 2600 in project.yml: {command}"
+    assert printed.splitlines()[-2] == f"First: set steps: 2600 in project.yml: {command}"
     assert page.text("labels").count("train longer") == 5
     said = "More texts are no label’s next step, though train hardly has the words of 67 missed spans."
     assert said in page.text("label")

@@ -17,7 +17,10 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
 def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpus, tiny_bert, tmp_path, precision):
     resources, overrides = tmp_path / "resources.tsv", with_bert(tiny_bert, max_steps=20, eval_frequency=10)
-    train_in(tmp_path, demo_corpus, overrides, GPU, resources=resources, gpu_id=0, precision=precision)
+    block = "components.ner.model.tok2vec"
+    overrides |= {f"{block}.mixed_precision": precision != "fp32"}
+    overrides |= {f"{block}.grad_scaler_config.enabled": precision == "fp16"}
+    train_in(tmp_path, demo_corpus, overrides, GPU, resources=resources, gpu_id=0)
     assert losses(tmp_path)[-1] < losses(tmp_path)[0]
     header, *rows = [line.split("\t") for line in resources.read_text().splitlines()]
     assert header[-2:] == ["gpu_percent", "gpu_memory_mb"]

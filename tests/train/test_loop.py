@@ -22,7 +22,7 @@ from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import PartitionedCorpus, read_batches, sub_batches
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
-from tests.train.training import CPU, STEPS, curve, files, train_in
+from tests.train.training import CPU, NER, STEPS, curve, files, train_in
 
 JUMPING = {"training.optimizer.learn_rate": 0.03, "training.optimizer.use_averages": False}
 UNSCORED = {"training.score_weights.ents_f": 0.0, "training.score_weights.ents_macro_f": 0.0}
@@ -83,21 +83,21 @@ def capture(nlp: spacy.Language, scores: list) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recognizer", "overrides"),
+    ("config", "overrides"),
     [
-        ("per-label", {}),
-        ("ner", {}),
-        ("per-label", {"training.patience": 8, "training.eval_frequency": 2, "training.score_weights.ents_f": 0.0}),
-        ("per-label", {"training.optimizer.use_averages": False}),
+        (CPU, {}),
+        (NER, {}),
+        (CPU, {"training.patience": 8, "training.eval_frequency": 2, "training.score_weights.ents_f": 0.0}),
+        (CPU, {"training.optimizer.use_averages": False}),
     ],
     ids=["per-label", "ner", "patience", "without averages"],
 )
-def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, demo_corpus, tmp_path):
+def test_the_steps_are_those_of_spacys_loop_to_the_bit(config, overrides, demo_corpus, tmp_path):
     """`ents_macro_f`, which spaCy doesn't compute, is left out of its weights; ours doesn't evaluate step 0."""
     steps = {"training.max_steps": 20, "training.eval_frequency": 5, "training.score_weights.ents_macro_f": None}
     parameters, scores = [], []
     for name in ("spacys", "ours"):
-        recipe = TrainingConfig(CPU, demo_corpus, recognizer=recognizer, overrides=STEPS | steps | overrides)
+        recipe = TrainingConfig(config, demo_corpus, overrides=STEPS | steps | overrides)
         out = tmp_path / name
         nlp = make_pipeline(recipe, read_settings(recipe))
         capture(nlp, found := [])
@@ -113,8 +113,8 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(recognizer, overrides, de
     assert scores[0] == scores[1]
     assert len(scores[0]) > 1
     assert all(np.array_equal(*pair) for pair in zip(*parameters, strict=True))
-    if recognizer == "ner":  # whose loss and scores are spaCy's own, too
-        train_in(tmp_path, demo_corpus, recipe.overrides, recognizer=recognizer)
+    if config == NER:  # whose loss and scores are spaCy's own, too
+        train_in(tmp_path, demo_corpus, recipe.overrides, config)
         best = [find_parameters(spacy.load(tmp_path / folder)) for folder in ("spacys/model-best", "model")]
         assert all(np.array_equal(one.get(), other.get()) for one, other in zip(*best, strict=True))
 

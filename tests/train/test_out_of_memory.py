@@ -127,7 +127,7 @@ def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_p
     """A child process may have some MB more than it begins training with, and has a batch that needs far more."""
     overrides = {"training.max_steps": 1, "training.batcher.size": 10**6}
     wide = {"components.tok2vec.model.encode.width": 384}
-    overrides |= wide if kind == "tok2vec" else {"system.transformer": str(tiny_bert)}
+    overrides |= wide if kind == "tok2vec" else {"components.ner.model.tok2vec.name": str(tiny_bert)}
     config, extra = (CPU, 20) if kind == "tok2vec" else (GPU, 40)
     given = json.dumps([str(config), str(demo_corpus), overrides, extra])
     printed = run_python("-c", LIMITED, given, cwd=tmp_path, OMP_NUM_THREADS="1")

@@ -8,7 +8,6 @@ import signal
 import threading
 from itertools import islice
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -30,7 +29,7 @@ from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, run_python
-from tests.train.training import CPU, GPU, SMALL, STEPS, files, train_in, with_bert
+from tests.train.training import CPU, GPU, NER, SMALL, STEPS, files, train_in, with_bert
 
 OVER = "Starting over, because the config, the corpus, the device, code or packages have changed"
 
@@ -43,7 +42,7 @@ def wait_for_checkpoint() -> None:
         saver.wait()
 
 
-def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int, recognizer: Any = "per-label") -> None:
+def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int) -> None:
     """Train in another process, which SIGKILL ends before its update number `at`."""
     if child := os.fork():
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
@@ -59,27 +58,28 @@ def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int, 
 
     try:
         Language.update = killed
-        train_in(folder, corpus, overrides, config, resume=True, recognizer=recognizer)
+        train_in(folder, corpus, overrides, config, resume=True)
     finally:
         os._exit(1)
 
 
-@pytest.mark.parametrize("recognizer", ["per-label", pytest.param("ner", marks=pytest.mark.long)])
-def test_killed_twice_training_ends_with_the_same_bytes(recognizer, demo_corpus, tmp_path):
+@pytest.mark.parametrize("config", [CPU, pytest.param(NER, marks=pytest.mark.long)])
+def test_killed_twice_training_ends_with_the_same_bytes(config, demo_corpus, tmp_path):
     """Update 4 is of step 3; the second process begins with step 3, and its update 3 is of step 5."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    train_in(whole, demo_corpus, recognizer=recognizer)
+    train_in(whole, demo_corpus, config=config)
     assert sorted(path.name for path in whole.iterdir()) == ["curve.tsv", "model"]
     for at, step in ((4, 2), (3, 4)):
-        kill_in(killed, demo_corpus, STEPS, CPU, at, recognizer)
+        kill_in(killed, demo_corpus, STEPS, config, at)
         assert f'"step":{step},' in (killed / "model.checkpoint/state.json").read_text()
         assert (killed / "model.checkpoint/model-best/meta.json").stat().st_nlink > 1, "its files aren't copied"
-    assert train_in(killed, demo_corpus, resume=True, recognizer=recognizer).resumed == 4
+    assert train_in(killed, demo_corpus, config=config, resume=True).resumed == 4
     assert files(killed) == files(whole)
 
 
 def test_killed_training_of_a_small_transformer_ends_with_the_same_bytes(demo_corpus, tiny_bert, tmp_path):
-    overrides = {"system.transformer": str(tiny_bert), "training.max_steps": 6, "training.eval_frequency": 2}
+    overrides = {"training.max_steps": 6, "training.eval_frequency": 2}
+    overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
     train_in(tmp_path / "whole", demo_corpus, overrides, SMALL)
     kill_in(tmp_path / "killed", demo_corpus, overrides, SMALL, at=4)
     assert train_in(tmp_path / "killed", demo_corpus, overrides, SMALL, resume=True).resumed == 2
@@ -206,18 +206,21 @@ def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_
     """The command goes on with one in a copy of the code."""
     for name in ("labelwise", "scripts", "spacy_per_label"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    load_config(CPU, overrides=STEPS, interpolate=False).to_disk(config := tmp_path / "own.cfg")
+    (tmp_path / "configs").mkdir()
+    load_config(CPU, overrides=STEPS, interpolate=False).to_disk(config := tmp_path / "configs/own.cfg")
     kill_in(tmp_path, demo_corpus, {}, config, at=5)
+    (tmp_path / "training/own").mkdir(parents=True)
+    (tmp_path / "model.checkpoint").rename(tmp_path / "training/own/model-best.checkpoint")
     if other == "config":
         config.write_text(config.read_text().replace("\ndropout = 0.1", "\ndropout = 0.2"))
     if other == "code":
         with (tmp_path / "spacy_per_label/loss.py").open("a") as file:
             file.write("# edited\n")
-    command = ["-m", "scripts.train", config, demo_corpus, tmp_path / "model", "--curve", tmp_path / "curve.tsv"]
+    command = ["-m", "scripts.train", "own", "--corpus", demo_corpus]
     printed = run_python(*command, *["--resume"] * (other != "no resume"), cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert ("Resuming from step" in printed) == (other == "nothing")
     assert (OVER in " ".join(printed.split())) == (other in ("config", "code"))
-    assert len((tmp_path / "curve.tsv").read_text().splitlines()) == 7
+    assert len((tmp_path / "plots/own.tsv").read_text().splitlines()) == 7
 
 
 @pytest.mark.parametrize("content", ["{}", '{"fingerprint": "f", "step": 3}', "no JSON", '{"digest":"b","step":3}'])

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.util import load_config
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import locked
@@ -27,7 +26,7 @@ from labelwise.train.training_config import TrainingConfig
 from scripts.train import train_cli
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY, another_process, call, read_docs
-from tests.train.training import CPU, GPU, SMALL, STEPS, curve, files, train_in, with_bert
+from tests.train.training import CPU, GPU, NER, SMALL, STEPS, curve, files, train_in, with_bert
 
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 LEARNT = {**STEPS, "training.max_steps": 20, "training.eval_frequency": 10, "training.optimizer.learn_rate": 0.005}
@@ -92,14 +91,13 @@ def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how
     expected = make_nlp("en", read_rules(ROOT / "project.yml"))
     assert [token.text for token in nlp.make_doc(TEXT)] == [token.text for token in expected.make_doc(TEXT)]
     assert "60degC" not in [token.text for token in nlp.make_doc(TEXT)]
-    assert load_config(trained / "model" / "config.cfg")["system"]["portable"] is False
 
 
 def test_the_words_of_the_texts_are_not_saved(trained, demo_corpus):
     """Of long words, which aren't in bytes by chance, nor are the config's; without them it finds the same."""
     docs = list(read_docs(demo_corpus / "train", spacy.blank("en")))
     config = (trained / "model/config.cfg").read_text() + (trained / "model/meta.json").read_text()
-    language = {*spacy.blank("en").vocab.strings, *re.findall(r"\w+", config)}
+    language = {"changed", *spacy.blank("en").vocab.strings, *re.findall(r"\w+", config)}
     words = {token.text for doc in docs for token in doc if len(token.text) > 6} - language
     assert len(words) > 20
     content = b"\n".join(path.read_bytes() for path in (trained / "model").rglob("*") if path.is_file())
@@ -151,7 +149,6 @@ def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp
     [
         (["nowhere"], "there is no such file; run the merge to completion"),
         (["c", "--max-steps", "-5"], "--max-steps -5: give"),
-        (["c", "--limit", "-1"], "--limit -1: give"),
         (["c", "--workers", "0"], "--workers 0: give 1 or more"),
         (["c", "--gpu-id", "77"], "GPU 77 can't be used"),
     ],
@@ -160,9 +157,11 @@ def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nowhere").mkdir()
     corpus, *options = arguments
-    printed = call(train_cli, CPU, corpus, "m", "--curve", "c.tsv", *options, status=1)
+    (tmp_path / "configs").mkdir()
+    shutil.copy(CPU, "configs")
+    printed = call(train_cli, "cpu", "--corpus", corpus, *options, status=1)
     assert message in " ".join(printed.split())
-    assert [path.name for path in tmp_path.iterdir()] == ["nowhere"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["configs", "nowhere"]
 
 
 def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus):
@@ -196,8 +195,8 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
             merging.root / "out" / coverage / "model", merging.root / coverage / "test"
         ).metrics.all_gold.f
     assert found["by-label"] == 1.0 > found["outside"]
-    with pytest.raises(InputError, match="recognizer ner: texts in train aren't complete for all labels"):
-        read_settings(TrainingConfig(CPU, merging.root / "by-label", recognizer="ner"))
+    with pytest.raises(InputError, match="spaCy's ner can't learn from texts that aren't complete for all labels"):
+        read_settings(TrainingConfig(NER, merging.root / "by-label"))
 
 
 @pytest.mark.parametrize(
@@ -220,29 +219,9 @@ def test_a_small_corpus_is_learnt_in_small_batches(texts, limit, overrides, word
     assert settings["training"]["batcher"]["size"] == words
 
 
-@pytest.mark.parametrize(
-    ("precision", "gpu_id", "mixed", "scaled"),
-    [
-        ("fp16", 0, True, True),
-        ("bf16", 0, True, False),
-        ("bf16", -1, False, False),
-        ("fp32", 0, False, False),
-        ("", 0, True, True),
-    ],
-)
-def test_a_precision_is_mixed_or_not_and_scaled_or_not(precision, gpu_id, mixed, scaled, demo_corpus):
-    recipe = TrainingConfig(GPU, demo_corpus, precision=precision, transformer_name="some/bert", gpu_id=gpu_id)
-    for recognizer in ("per-label", "ner"):
-        settings = read_settings(TrainingConfig(**{**vars(recipe), "recognizer": recognizer})).interpolate()
-        model = settings["components"]["ner"]["model"]["tok2vec"]
-        assert (model["name"], model["mixed_precision"]) == ("some/bert", mixed)
-        assert model["grad_scaler_config"]["enabled"] == scaled
-
-
-@pytest.mark.parametrize("recognizer", ["per-label", pytest.param("ner", marks=pytest.mark.long)])
-def test_a_transformer_embeds_for_it(recognizer, demo_corpus, tiny_bert, tmp_path):
+def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path):
     """On the CPU in full precision, whatever the config has, which is for a GPU."""
-    train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU, precision="bf16", recognizer=recognizer)
+    train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU)
     nlp = spacy.load(tmp_path / "model")
     assert nlp.config.interpolate()["components"]["ner"]["model"]["tok2vec"]["mixed_precision"] is False
     assert len(curve(tmp_path, "step")) == 2
@@ -293,33 +272,29 @@ def edited(config: Path, *edits: tuple[str, str]) -> Path:
 
 TOKENIZER = (("spacy.Tokenizer.v1", "spacy.zh.ChineseTokenizer"),)
 SCORER = 'factory = "per_label"\nscorer = {"@scorers": "my.scorer"}'
-READER = '[corpora.train]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/train\n[corpora.other]\n@readers'
+READER = '[corpora.dev]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/dev\n[corpora.other]\n@readers'
 
 
 @pytest.mark.parametrize(
     ("edits", "message"),
     [
         (TOKENIZER, r"\[nlp\] tokenizer is .*ChineseTokenizer.*merged with .* delete the block, or write"),
-        ((('factory = "per_label"', SCORER),), r"\[components\.per_label\] scorer = .*my\.scorer.* delete it"),
+        ((('factory = "per_label"', SCORER),), r"\[components\.ner\] scorer = .*my\.scorer.* delete it"),
         ((('factory = "tok2vec"', 'source = "first"'),), r"\[components\.tok2vec\] source = 'first' isn't used here"),
         ((("dropout = ", "dropot = "),), r"\[training\] dropot: the block has no such key; its keys are accumulate_gr"),
         ((("batch_size = ", "batchsize = "),), r"\[nlp\] batchsize: the block has no such key; its keys are after_cr"),
         ((("frozen_components = []", 'frozen_components = ["tok2vec"]'),), r"\[training\] frozen_components is for"),
         (
             (
-                ("[components.per_label]", "[components.own]"),
+                ("[components.ner]", "[components.own]"),
                 ("[components.ner.model]", "[components.own.model]"),
                 ("[components.ner.model.tok2vec]", "[components.own.model.tok2vec]"),
-                ("[components.ner.embed]", "[components.own.embed]"),
             ),
-            r"recognizer per-label: the config has no \[components\.per_label\]",
+            r"own\.cfg: the recognizer is the component ner, and there is no \[components\.ner\]",
         ),
-        ((("[corpora.train]\n@readers", READER),), r"corpora\.train: its reader must be labelwise\.PartitionedCorpus"),
-        (
-            (("portable = false", "portable = yes"),),
-            r"\[system\] portable, half_weights and keep_untaught are false or true",
-        ),
-        ((("small_batch = 700", "small_batch = few"),), r"small_batch is a number of words, or 0"),
+        ((("[corpora.dev]\n@readers", READER),), r"corpora\.dev: its reader must be labelwise\.PartitionedCorpus"),
+        ((("small_batch = 700", "small_batch = few"),), r"\[labelwise\] Expected `int`, got `str`.*small_batch"),
+        ((("small_batch = 700", "small_bach = 700"),), r"\[labelwise\] .*unknown field `small_bach`; its keys are"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):
@@ -331,7 +306,7 @@ def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, t
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (GPU, "spacy_transformers: use the environment of `make gpu`, or in"),
+        (GPU, "spacy_transformers: use the environment of `make gpu`"),
         (SMALL, "tokenizers: pip install tokenizers"),
     ],
 )

@@ -1,6 +1,7 @@
 """What a training fits, chooses and is given is in the pipeline that it saves, and changes what that finds."""
 
 import json
+import shutil
 import string
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from labelwise.train.vectors import make_vectors
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -20,7 +20,7 @@ from labelwise.train.held_out import fit
 from labelwise.train.run import TrainResult
 from spacy_per_label.calibrate import Fitted
 from tests.conftest import read_docs, stored
-from tests.train.test_vectors import WORDPIECE, write_transformer
+from tests.spacy_per_label.test_vectors import WORDPIECE, write_transformer
 from tests.train.training import STEPS, train_in
 
 STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "training.optimizer.learn_rate": 0.005}
@@ -33,9 +33,9 @@ def trained(demo_corpus, tmp_path_factory) -> tuple[Path, TrainResult]:
     folder = tmp_path_factory.mktemp("saved")
     letters = [*string.ascii_letters, *(f"##{letter}" for letter in string.ascii_letters)]
     vocab = {letter: row for row, letter in enumerate(letters)}
-    make_vectors(str(write_transformer(folder / "letters", WORDPIECE | {"vocab": vocab})), folder / "vectors.npz")
-    told = train_in(folder, demo_corpus, STEPS, vectors=folder / "vectors.npz")
-    (folder / "vectors.npz").unlink()
+    vectors = write_transformer(folder / "letters", WORDPIECE | {"vocab": vocab})
+    told = train_in(folder, demo_corpus, STEPS | {"components.tok2vec.model.embed.vectors": str(vectors)})
+    shutil.rmtree(vectors)
     return folder, told
 
 
@@ -173,7 +173,6 @@ def test_each_component_drops_out_in_updates_alone(name, drop, differ, nlp, dev)
 
 
 def test_vectors_are_saved_and_change_what_each_word_is(trained, nlp):
-    assert "vectors.npz" not in (trained[0] / "model/config.cfg").read_text()
     embed = nlp.get_pipe("tok2vec").model.get_ref("embed")
     doc = nlp.make_doc("Ann saw Bob 12")
     before = embed.predict([doc])[0].copy()

@@ -25,7 +25,8 @@ TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 def given(tiny_bert) -> dict[str, Any]:
     # It is randomly initialized, and so has all to learn.
     overrides = {"training.eval_frequency": 40, "components.ner.model.tok2vec.rate": 1.0, "training.dropout": 0.0}
-    return {"config": SMALL, "transformer_name": str(tiny_bert), "max_steps": 80, "overrides": overrides}
+    overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
+    return {"config": SMALL, "max_steps": 80, "overrides": overrides}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A label that no text in train is complete for stays out of the pipeline, F1, report and wheel, unless asked for."""
+"""A label that no text in train is complete for stays out of the pipeline, F1, report and wheel."""
 
 import json
 import re
@@ -18,8 +18,6 @@ from labelwise.evaluate.scores import Metrics
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.settings import Settings
 from labelwise.report.advice import warnings as report_warnings
-from labelwise.train.config import read_settings
-from labelwise.train.training_config import TrainingConfig
 from scripts.evaluate import evaluate_cli
 from scripts.package import package_cli
 from scripts.report import report_cli
@@ -51,20 +49,15 @@ class Project(NamedTuple):
     reported: str
 
 
-def run_all(root: Path, corpus: Path, **overrides: Any) -> Project:
+def run_all(root: Path, corpus: Path) -> Project:
     """Train, evaluate, report and package a merged corpus by the commands."""
     for folder in ("corpus", "metrics"):
         shutil.copytree(corpus.parent / folder, root / folder)
     shutil.copy(ROOT / "project.yml", root)
-    load_config(CPU, {**STEPS_40, **overrides}, interpolate=False).to_disk(root / "own.cfg")
-    model, metrics = root / "training/cpu/model-best", root / "metrics"
-    (root / "plots").mkdir()
-    printed = [
-        call(train_cli, root / "own.cfg", root / "corpus", model, "--curve", root / "plots/cpu.tsv"),
-        call(evaluate_cli, model, root / "corpus/test", metrics / "cpu.json", "--tables", model.parent),
-        call(report_cli, root / "report.html", "--pipeline", "cpu", "--root", root),
-    ]
-    call(package_cli, root / "dist", "--pipeline", "cpu", "--root", root)
+    (root / "configs").mkdir()
+    load_config(CPU, STEPS_40, interpolate=False).to_disk(root / "configs/cpu.cfg")
+    printed = [call(command, "cpu") for command in (train_cli, evaluate_cli, report_cli)]
+    call(package_cli, "cpu")
     return Project(root, *(" ".join(one.split()) for one in printed))
 
 
@@ -88,7 +81,8 @@ def found_by(model: Path) -> set[str]:
     return {span.label_ for doc in docs for span in (*doc.ents, *doc.spans["labels"])}
 
 
-def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(corpus, tmp_path):
+def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     done = run_all(tmp_path, corpus)
     assert found_by(done.root / "training/cpu/model-best") == {"PER"}
     metrics = json.loads((done.root / "metrics/cpu.json").read_text())
@@ -104,17 +98,17 @@ def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(c
         assert SAID in printed
         assert REMEDY in printed
     assert not re.search(r"LOC [\d.]", done.evaluated)
-    page = (done.root / "report.html").read_text(encoding="utf8")
+    page = (done.root / "report/cpu.html").read_text(encoding="utf8")
     assert SAID in page
     merge = Ledger(labels={"LOC": Counter(partial=40)})
     once = [one.what for one in report_warnings(merge, msgspec.convert(metrics, Metrics)) if "complete for" in one.what]
     assert once == [SAID]
     assert re.findall(r'href="#label=(\w+)"', page) == ["PER"]
-    card = (done.root / "dist/README.md").read_text()
+    card = (done.root / "dist/cpu/README.md").read_text()
     assert "finds named entities: `PER`.\n" in card
     assert "It leaves out `LOC`, because no text that it was trained on was annotated for all spans of it." in card
     assert "| `LOC` |" not in card
-    (wheel,) = (done.root / "dist").glob("en_ner*.whl")
+    (wheel,) = (done.root / "dist/cpu").glob("en_ner*.whl")
     with zipfile.ZipFile(wheel) as archive:
         strings, meta = (
             json.loads(archive.read(f"en_ner/en_ner-0.1.0/{name}")) for name in ("vocab/strings.json", "meta.json")
@@ -123,28 +117,22 @@ def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(c
     assert meta["labels"]["ner"] == ["PER"]
 
 
-def test_a_label_that_is_asked_for_is_there(corpus, tmp_path):
-    done = run_all(tmp_path, corpus, **{"system.keep_untaught": True})
-    assert found_by(done.root / "training/cpu/model-best") == {"LOC", "PER"}
-    metrics = json.loads((done.root / "metrics/cpu.json").read_text())
-    assert (metrics["untaught"], sorted(metrics["all_gold"]["labels"])) == ([], ["LOC", "PER"])
-    assert metrics["all_gold"]["support"] == 40
-    assert "finds named entities: `LOC`, `PER`.\n" in (done.root / "dist/README.md").read_text()
-    for printed in (done.trained, done.evaluated, done.reported):
-        assert "leave out" not in printed
-
-
-@pytest.mark.parametrize("recognizer", ["per-label", "ner"])
-def test_answers_of_ner_teach_alone_are_refused_before_training(merging, recognizer):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cpu", ("no text in train is complete for a label", REMEDY)),
+        ("ner", ("spaCy's ner can't learn from texts that aren't complete", "such as configs/cpu.cfg")),
+    ],
+)
+def test_answers_of_ner_teach_alone_are_refused_before_training(merging, name, said, monkeypatch):
     for split in ("train", "dev"):
         merging.add(split, ["LOC"], taught_by_questions(range(20) if split == "train" else range(20, 30)), split=split)
     advice = [" ".join(one) for one in warnings(merging.run(), Settings())]
     assert any("By default, training leaves out such labels." in one for one in advice)
     assert any("the fewest are LOC 0." in one for one in advice)
-    given = [CPU, merging.root / "corpus", merging.root / "model", "--curve", merging.root / "c.tsv"]
-    printed = " ".join(call(train_cli, *given, "--max-steps", 1, "--recognizer", recognizer, status=1).split())
-    assert "no text in train is complete for a label" in printed
-    assert REMEDY in printed
-    assert not (merging.root / "model").exists()
-    asked = TrainingConfig(CPU, merging.root / "corpus", overrides={"system.keep_untaught": True})
-    assert read_settings(asked)["system"]["keep_untaught"] is True
+    monkeypatch.chdir(merging.root)
+    shutil.copytree(ROOT / "configs", "configs")
+    printed = " ".join(call(train_cli, name, "--max-steps", 1, status=1).split())
+    for one in said:
+        assert one in printed
+    assert not Path("training", name, "model-best").exists()

@@ -1,4 +1,4 @@
-"""Tables of vectors, of a transformer's wordpieces or a spaCy pipeline's words, and pipelines that have one."""
+"""Tables of vectors, of a transformer's wordpieces or a spaCy pipeline's words."""
 
 import json
 from pathlib import Path
@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from labelwise.train.vectors import make_vectors
 from safetensors.numpy import save_file
 
-from labelwise.base.errors import InputError
+from spacy_per_label.hub_files import NoModelError
+from spacy_per_label.vectors import write_table
 from spacy_per_label.words import Pieces
-from tests.train.training import CPU, STEPS, train_in
 
 WORDPIECE = {
     "type": "WordPiece",
@@ -44,7 +43,7 @@ def read(table: Path) -> tuple[list[str], np.ndarray]:
 def test_wordpieces_become_words_and_what_is_inside_of_words(tmp_path, model):
     folder = write_transformer(tmp_path / "transformer", model)
     out = tmp_path / "vectors.npz"
-    assert make_vectors(str(folder), out) == len(read(out)[0])
+    assert write_table(str(folder), out) == len(read(out)[0])
     pieces, vectors = read(out)
     assert pieces == ["cell", "##s", "un", "##cell", *(["é"] if model is BYTES else [])]
     assert (vectors.shape, vectors.dtype) == ((len(pieces), 3), np.float16)
@@ -52,8 +51,8 @@ def test_wordpieces_become_words_and_what_is_inside_of_words(tmp_path, model):
 
 def test_pca_keeps_distances_in_the_directions_that_vary(tmp_path):
     folder = write_transformer(tmp_path / "transformer", WORDPIECE, width=3)
-    make_vectors(str(folder), tmp_path / "all.npz")
-    make_vectors(str(folder), tmp_path / "two.npz", width=2)
+    write_table(str(folder), tmp_path / "all.npz")
+    write_table(str(folder), tmp_path / "two.npz", width=2)
     rows = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
     vectors = read(tmp_path / "all.npz")[1].astype(float)
     distances, kept = (np.linalg.norm(table[:, None] - table, axis=-1) for table in (rows, vectors))
@@ -66,7 +65,7 @@ def test_a_spacy_pipelines_words_have_their_rows(tmp_path):
     for word, vector in (("cell", [1, 0]), ("Cell", [0, 1]), ("un", [0.5, 0.5])):
         nlp.vocab.set_vector(word, np.array(vector, "float32"))
     nlp.to_disk(tmp_path / "pipeline")
-    make_vectors(str(tmp_path / "pipeline"), tmp_path / "vectors.npz")
+    write_table(str(tmp_path / "pipeline"), tmp_path / "vectors.npz")
     words, vectors = read(tmp_path / "vectors.npz")
     assert set(words) == {"cell", "Cell", "un"}
     assert vectors.shape == (3, 2)
@@ -74,8 +73,8 @@ def test_a_spacy_pipelines_words_have_their_rows(tmp_path):
 
 @pytest.mark.parametrize("name", ["no-such-package", "wasabi", "/no/such/folder"])
 def test_what_has_no_vectors_is_refused(tmp_path, name):
-    with pytest.raises(InputError, match="neither a package nor a folder"):
-        make_vectors(name, tmp_path / "vectors.npz")
+    with pytest.raises(NoModelError, match="neither a package nor a folder"):
+        write_table(name, tmp_path / "vectors.npz")
 
 
 @pytest.mark.parametrize(
@@ -107,14 +106,5 @@ def test_what_lacks_vectors_is_named(file, content, message, tmp_path):
     folder = write_transformer(tmp_path / "one", WORDPIECE)
     spacy.blank("en").to_disk(folder)
     (folder / file).write_text(content) if content else (folder / file).unlink()
-    with pytest.raises(InputError, match=message):
-        make_vectors(str(folder), tmp_path / "vectors.npz")
-
-
-def test_a_table_of_vectors_is_one_and_spacys_ner_takes_none(demo_corpus, tmp_path):
-    table = tmp_path / "vectors.npz"
-    with pytest.raises(InputError, match=r"vectors\.npz: no table of vectors \(.*\); make it: `weasel run vectors`"):
-        train_in(tmp_path, demo_corpus, STEPS, CPU, vectors=table)
-    make_vectors(str(write_transformer(tmp_path / "transformer", WORDPIECE)), table)
-    with pytest.raises(InputError, match="vectors need recognizer per-label"):
-        train_in(tmp_path, demo_corpus, STEPS, CPU, vectors=table, recognizer="ner")
+    with pytest.raises(NoModelError, match=message):
+        write_table(str(folder), tmp_path / "vectors.npz")
