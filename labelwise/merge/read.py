@@ -81,15 +81,16 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 task = give_label(rename_labels(item, dataset.rename), dataset, file)
                 task = normalize_task(task) if job.normalize else task
                 value = (task.doc or None) if job.split_by == DOCUMENT else task.meta.get(job.split_by)
-                task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
+                if task.meta or value is not None:
+                    task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
                 key = writer.add_task(task, number, counts["tasks"])
                 forms.add_text(key, task.text, number, counts["tasks"])
                 counts["tasks"] += 1
                 counts["spans"] += len(task.all_spans)
             else:
                 add_problem(account, item, dataset.name, file.name)
+                account.end_text()
                 counts["spans" if item.reason in SPAN_REASONS else "rows"] += 1
-            account.end_text()
     # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")

@@ -98,18 +98,19 @@ def merge_data(
         partitions = collect_partitions(jobs, merged, staging.folder)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
         parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
-        ledger, keys = write_account(parts, staging.folder, datasets, settings)
-        check_balance(staging.folder, sources, read, buckets)
+        account = write_account(parts, staging.folder, datasets, settings)
+        check_balance(account.sources, staging.folder, sources, read, buckets)
+        ledger = account.ledger
         ledger.offsets = {
             source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
         }
         ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
         trials: Trials = sum((one.trials for one in merged), Counter())
-        ledger.doubts = find_doubts(staging.folder, datasets, settings, trials)
+        ledger.doubts = find_doubts(staging.folder, datasets, settings, account.figures, trials)
         doubted = any(doubt.stops for doubt in ledger.doubts)
         check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
         nlp = load_tokenizer(settings).nlp
-        write_rest(staging, datasets, nlp, settings, ledger, keys, partitions)
+        write_rest(staging, datasets, nlp, settings, ledger, account.keys, partitions)
     return ledger
 
 
