@@ -26,6 +26,15 @@ TWICE = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says wh
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
+# Keys and values of section merge that went after 0.3.0, with what to write instead.
+REMOVED = {
+    "normalize": "delete it: texts that differ only in white space or Unicode composition are one text without it",
+    "duplicates: error": "write latest or union; the table of the merge counts superseded rows",
+    "conflicts: latest": "write accept-wins or reject-wins",
+    "overlap: error": "write longest or first; the table of the merge counts the spans that overlap",
+    "alignment: error": "write drop, expand or contract; the table of the merge counts spans without token boundaries",
+}
+
 
 def find_project() -> Path | None:
     """Find the project.yml of the current folder; None if there is none."""
@@ -50,6 +59,8 @@ def read_section(project: Path | None, name: str, kind: type[Section], other: Se
     values = {}
     for key, value in section.items():
         where = f"{project}: {name}: {key}: {value!r}"
+        if name == "merge" and (remedy := REMOVED.get(str(key)) or REMOVED.get(f"{key}: {value}")):
+            raise InputError(f"{where}: this is no longer there; {remedy}")
         if key not in types:
             raise InputError(f"{where}: the section has no such key; {allowed}")
         if value is None:

@@ -61,8 +61,8 @@ def merge_data(
     metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): refuse rows and spans that can't be used.
     may_be_empty (bool): accept a corpus without texts.
-    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; an "error" policy met its case; a
-        file changed meanwhile, another merge is writing to the folder, or the disk is full.
+    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; a file changed meanwhile, another
+        merge is writing to the folder, or the disk is full.
     RAISES (RuntimeError): the account doesn't balance, which is a bug in this program.
     """
     declarations = [declarations] if isinstance(declarations, Path | str) else declarations
@@ -101,9 +101,6 @@ def merge_data(
         account = write_account(parts, staging.folder, datasets, settings)
         check_balance(account.sources, staging.folder, sources, read, buckets)
         ledger = account.ledger
-        ledger.offsets = {
-            source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
-        }
         ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
         trials: Trials = sum((one.trials for one in merged), Counter())
         ledger.doubts = find_doubts(staging.folder, datasets, settings, account.figures, trials)
@@ -124,10 +121,7 @@ def read_sources(
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
-    jobs = [
-        ReadJob(source, stat, bits, settings.normalize, settings.split_by)
-        for source, stat in zip(sources, stats, strict=True)
-    ]
+    jobs = [ReadJob(source, stat, bits, settings.split_by) for source, stat in zip(sources, stats, strict=True)]
     return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
 
 

@@ -144,7 +144,7 @@ def make_environment() -> Environment:
         "hash_of": hash_of,
         "kinds": KINDS,
         "reasons": REASONS,
-        "decide": command_line("decide"),
+        "decide": f"{command_line('decide')} ~/Downloads/decisions.jsonl",
         "export": f"{command_line('export')} training/cpu/raw.jsonl to-annotate --format",
     }
     return environment

@@ -47,7 +47,7 @@ from labelwise.merge.rules.claims import (
     sort_spans,
 )
 from labelwise.merge.rules.decisions import DecisionOutcome, judge
-from labelwise.merge.rules.policies import Policies, choose_duplicates, only
+from labelwise.merge.rules.policies import Policies, choose_duplicates
 from labelwise.merge.rules.settle import decide, settle, vote
 
 
@@ -89,7 +89,6 @@ def merge_text(
 
     split (str | None): the declared split of the text; answers of data sets that declare another one don't count.
     decisions (Sequence[DecisionRow]): those about the text, in order.
-    RAISES (InputError): a policy is "error", and met its case.
     """
     apart = not decisions and are_apart(answers, split)
     rows, out_of_order = ({}, set()) if apart else _leave_out(answers, split, policies)
@@ -225,8 +224,6 @@ def _choose_judgements(
     lost: Outcomes = {}
     for key, given in by_span.items():
         policy = given[0].answer.dataset.duplicates or policies.duplicates
-        if policy == "error":
-            only([claim.answer for claim in given])
         in_order = by_time({claim.answer.number: claim.answer for claim in given}.values())
         place = {answer.number: number for number, answer in enumerate(in_order)}
         latest = sorted(given, key=lambda claim: -place[claim.answer.number])
