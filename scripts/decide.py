@@ -1,6 +1,5 @@
 """Put the decisions that a report's page has saved where the merge reads them."""
 
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -10,27 +9,21 @@ from labelwise.base.console import msg, print_counts, run, user_errors
 from labelwise.base.errors import InputError
 from labelwise.base.text import counted
 from labelwise.datasets.decisions import DECISIONS, add_decisions
-from labelwise.datasets.downloads import find_newest_download
 
 FOLDER = Path("assets") / "decisions"
 
 
 def decide_cli(
     file: Annotated[
-        Path | None,
-        typer.Argument(
-            help="The decisions.jsonl that a report's page has saved; else the newest download", show_default=False
-        ),
-    ] = None,
+        Path,
+        typer.Argument(help="The decisions.jsonl that a report's page has saved, such as in your downloads"),
+    ],
     project_root: Annotated[Path, typer.Option(help="Folder of the project")] = Path(),
 ) -> None:
     """Put the decisions that a report's page has saved where the merge reads them."""
     with user_errors("Nothing was decided"):
         if not (project_root / "project.yml").is_file():
             raise InputError(f"{project_root}: there is no project.yml; give the project's folder as --project-root")
-        if file is None:
-            file = find_newest_download(DECISIONS)
-            msg.info(f"{file}, saved at {datetime.fromtimestamp(file.stat().st_mtime):%Y-%m-%d %H:%M}")
         added = add_decisions(file, project_root / FOLDER, project_root / "corpus")
     for row in added.problems:
         msg.warn(f"{file}:{row.line}: {row.problem}")

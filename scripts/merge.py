@@ -64,8 +64,6 @@ def merge_cli(
         msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
             msg.info(f"{said}. To look in Prodigy at those that aren't entities, export them with --lost.")
-        for name, how in ledger.offsets.items():
-            msg.info(f"{name}: doccano's offsets are read as `offsets: {how}`: then most spans end where words end")
         print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out)])
 
 

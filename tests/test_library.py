@@ -48,7 +48,7 @@ def test_what_is_public_can_be_had_and_is_documented():
     ("make", "message"),
     [
         (lambda: labelwise.TrainingConfig("a", "b", max_steps=-1), MAX_STEPS),
-        (lambda: labelwise.Settings(duplicates="newest"), "duplicates 'newest': give latest or union or error"),
+        (lambda: labelwise.Settings(duplicates="newest"), "duplicates 'newest': give latest or union"),
         (lambda: labelwise.Settings(coverage="all"), "coverage 'all': give by-label or drop or outside"),
         (lambda: labelwise.Settings(test_ratio="0.2"), "test_ratio '0.2': Expected `float`, got `str`"),
         (lambda: labelwise.Settings(near_similarity=3), "near_similarity 3: Expected `float` <= 1.0"),

@@ -8,6 +8,7 @@ import yaml
 
 from labelwise.base.errors import InputError
 from labelwise.base.settings import decode_yaml, encode_yaml, read_section
+from labelwise.merge.rules.settings import read_settings
 
 
 class Pets(msgspec.Struct, frozen=True):
@@ -96,3 +97,20 @@ def test_a_number_that_should_be_a_word_is_not_guessed():
     written = b"[NO, 1, 010, 1.10, 2020-01-01, 1e3, .inf]"
     words = ["NO", "1", "010", "1.10", "2020-01-01", "1e3", ".inf"]
     assert decode_yaml(written, list[str], "x.yml", "fix it", words=True) == words
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("normalize: true", "normalize: True: this is no longer there; delete it"),
+        ("normalize: false", "normalize: False: this is no longer there; delete it"),
+        ("duplicates: error", "duplicates: 'error': this is no longer there; write latest or union"),
+        ("conflicts: latest", "conflicts: 'latest': this is no longer there; write accept-wins or reject-wins"),
+        ("overlap: error", "overlap: 'error': this is no longer there; write longest or first"),
+        ("alignment: error", "alignment: 'error': this is no longer there; write drop, expand or contract"),
+    ],
+)
+def test_a_removed_key_or_value_of_the_merge_says_what_to_write_instead(tmp_path, line, remedy):
+    (tmp_path / "project.yml").write_text(f"merge:\n  {line}\n")
+    with pytest.raises(InputError, match=rf"project\.yml: merge: {remedy}"):
+        read_settings(tmp_path / "project.yml")

@@ -289,7 +289,6 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "test_ratio": (0.1, 0.5, CORPUS),
         "split_by": ("", "place", CORPUS),
         "split_salt": ("labelwise", "x", CORPUS),
-        "normalize": (False, True, CORPUS),
         "near_duplicates": ("report", "group", CORPUS),
         "near_similarity": (0.5, 1.0, files("near_duplicates")),
         "docs_per_partition": (200, 1, names),

@@ -25,6 +25,11 @@ PROJECT = {
     "vars.recognizer": "spaCy's own recognizer is a pipeline, ner: python -m scripts.train ner",
     "dvc.stages": "write pipelines, a list of configs' names, such as [cpu, gpu]",
     "tokenizer": "the rules are in configs/tokenizer.yml; move yours there",
+    "merge.normalize": "delete it: texts that differ in white space or Unicode's composition alone are one text anyway",
+    "merge.duplicates: error": "write latest or union; the merge's table counts superseded rows",
+    "merge.conflicts: latest": "write accept-wins or reject-wins",
+    "merge.overlap: error": "write longest or first; the merge's table counts spans that overlap",
+    "merge.alignment: error": "write drop, expand or contract; the merge's table counts spans without token boundaries",
 }
 # 0.4.0, configs
 CONFIG = {
@@ -45,9 +50,9 @@ CONFIG = {
 
 
 def check_removed(file: Path | str, content: Mapping[str, Any], removed: Mapping[str, str] = CONFIG) -> None:
-    """Refuse a file that has keys of an older release.
+    """Refuse a file that has keys or values of an older release.
 
-    removed (Mapping[str, str]): by dotted name, what to write instead.
+    removed (Mapping[str, str]): by dotted name, or `name: value`, what to write instead.
     RAISES (InputError): it has some; all are named.
     """
     if found := [f"{key}: {removed[key]}" for key in removed if has_key(content, key)]:
@@ -56,9 +61,10 @@ def check_removed(file: Path | str, content: Mapping[str, Any], removed: Mapping
 
 
 def has_key(content: Any, key: str) -> bool:
-    """Return whether nested maps have a dotted key."""
-    for name in key.split("."):
+    """Return whether nested maps have a dotted key; with `: VALUE` behind it, whether it has that value."""
+    names, _, value = key.partition(": ")
+    for name in names.split("."):
         if not isinstance(content, Mapping) or name not in content:
             return False
         content = content[name]
-    return True
+    return not value or str(content) == value

@@ -49,9 +49,9 @@ class DocWriter:
         self.spaces += doc.spaces.tobytes()
         self.lengths.append(len(doc))
         self.user_data.append(encode({USER_DATA: doc.merged} if doc.merged else {}))
-        for name in {*doc.words.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}:
-            if name not in self.strings:
-                self.strings[name] = doc.strings[name]
+        used = {*doc.words.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}
+        for name in used.difference(self.strings):
+            self.strings[name] = doc.strings[name]
 
     def write(self, path: Path) -> str:
         """Write a `.spacy` file, and return its SHA-256."""

@@ -60,7 +60,6 @@ class Ledger(msgspec.Struct, kw_only=True):
     replaced (Table): answers that the same person's answer in another data set replaces, by both data sets.
     out_of_order (Counter): questions on whose latest answer times and the order of files disagree, by data set.
     renamed (dict): spans, by data set, old and new label.
-    offsets (dict): the guessed readings of doccano's offsets, by data set, if they make a difference.
     unknown_annotators (list): names in the policy `annotators` that no answer has.
     without_split_by (int): texts that have no value for `split_by`.
     compared (bool): nearly equal texts were looked for.
@@ -91,7 +90,6 @@ class Ledger(msgspec.Struct, kw_only=True):
     replaced: Table = _table()
     out_of_order: Counts = counter_field()
     renamed: dict[str, Table] = {}
-    offsets: dict[str, str] = {}
     unknown_annotators: list[str] = []
     without_split_by: int = 0
     compared: bool = True

@@ -12,7 +12,7 @@ same texts. The last ones have rows without a usable text, and decisions about m
 All figures of a merge are queries of these tables: see `merge.ledger`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,8 +96,10 @@ class Group(NamedTuple):
     spans: pa.Table
 
 
-def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: Path) -> None:
-    """Write the three tables into the folder of a corpus; rows without a usable text have row groups of their own.
+def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: Path) -> Iterator[Group]:
+    """Write the three tables into the folder of a corpus, and yield their row groups, as each is written.
+
+    Rows without a usable text have row groups of their own.
 
     batches (Iterable): the columns of each table, or none if it has no rows, for some texts each.
     """
@@ -108,16 +110,17 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
         ]
         waiting: list[list[pa.RecordBatch]] = []
 
-        def write() -> None:
+        def write() -> Group:
             """Write the waiting batches as a row group."""
-            for writer, columns in zip(writers, zip(*waiting, strict=True), strict=True):
-                table = pa.Table.from_batches(columns)
-                writer.write_table(table, row_group_size=max(1, table.num_rows))
+            tables = [pa.Table.from_batches(columns) for columns in zip(*waiting, strict=True)]
             waiting.clear()
+            for writer, table in zip(writers, tables, strict=True):
+                writer.write_table(table, row_group_size=max(1, table.num_rows))
+            return Group(*(table.combine_chunks() for table in tables))
 
         for batch in batches:
             if waiting and waiting[-1][0].num_rows and not batch[0]:
-                write()
+                yield write()
             waiting.append(
                 [
                     pa.record_batch([*map(pa.array, columns or [()] * len(schema), schema.types)], schema=schema)
@@ -125,9 +128,9 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
                 ]
             )
             if max(sum(one.num_rows for one in columns) for columns in zip(*waiting, strict=True)) >= GROUP_ROWS:
-                write()
+                yield write()
         if waiting:
-            write()
+            yield write()
 
 
 def has_tables(folder: Path) -> bool:
@@ -139,10 +142,13 @@ def has_tables(folder: Path) -> bool:
     return False
 
 
-def read_groups(corpus: Path, *, merged: bool = True, doubted: bool = False) -> Iterator[Group]:
+def read_groups(
+    corpus: Path, *, merged: bool = True, doubted: bool = False, columns: Collection[str] = ()
+) -> Iterator[Group]:
     """Yield the row groups of the tables of a corpus.
 
     merged, doubted (bool): require the manifest; accept one with doubts.
+    columns (Collection[str]): those to read; all, if empty.
     RAISES (InputError): a merge hasn't written them.
     """
     if merged:
@@ -156,5 +162,7 @@ def read_groups(corpus: Path, *, merged: bool = True, doubted: bool = False) -> 
                 files.append(stack.enter_context(pq.ParquetFile(corpus / name, pre_buffer=False)))
             except pa.ArrowException as error:
                 raise InputError(f"{corpus / name}: not what a merge writes ({error}); run the merge again") from error
+        names = [[name for name in schema.names if not columns or name in columns] for schema in SCHEMAS.values()]
         for number in range(files[0].num_row_groups):
-            yield Group(*(file.read_row_group(number, use_threads=False) for file in files))
+            tables = zip(files, names, strict=True)
+            yield Group(*(file.read_row_group(number, some, use_threads=False) for file, some in tables))

@@ -1,7 +1,7 @@
 """Read the Docs of a corpus together with the tables of its merge: both are in the order of the keys of texts."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -33,19 +33,20 @@ def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
 
 
 def read_groups_with_docs(
-    corpus: Path, *, merged: bool = True, doubted: bool = False
+    corpus: Path, *, merged: bool = True, doubted: bool = False, only: Collection[str] = ()
 ) -> Iterator[tuple[Group, Iterator[tuple[str, StoredDoc]]]]:
     """Yield the row groups of the tables, each with the Docs of its texts that are in the corpus, by key.
 
     A group's Docs are read as they are consumed, one partition of each split at a time.
 
     merged, doubted (bool): see `tables.read_groups`.
+    only (Collection[str]): the columns to read, with "text" and "split"; all, if empty.
     """
     docs = {
         split: chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split, doubted=doubted)))
         for split in SPLITS
     }
-    for group in read_groups(corpus, merged=merged, doubted=doubted):
+    for group in read_groups(corpus, merged=merged, doubted=doubted, columns=only):
         columns = (group.texts[name].to_pylist() for name in ("text", "split"))
         of_group = ((key, next(docs[split])) for key, split in zip(*columns, strict=True) if split)
         yield group, of_group

@@ -12,7 +12,7 @@
   text: body              # of Label Studio's tasks: the key of their text among their data; by default text
   offsets: inclusive      # how offsets count: code-points | inclusive | one-based | utf-16 | graphemes |
                           # bytes; by default code points, or what most spans of doccano's rows say
-  duplicates: union       # one person answered a text twice: latest | union | error; by default as in project.yml
+  duplicates: union       # one person answered a text twice: latest | union; by default as in project.yml
   expect_losses: true     # go on, though it seems to be misread
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: place
@@ -39,12 +39,12 @@ from labelwise.sources.files import read_file
 AnySplit = Literal["auto", "train", "dev", "test"]
 AnyOffsets = Literal["", "code-points", "inclusive", "one-based", "utf-16", "graphemes", "bytes"]
 AnyKind = Literal["auto", "complete", "binary"]
-OwnDuplicates = Literal["", "latest", "union", "error"]
+OwnDuplicates = Literal["", "latest", "union"]
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
     "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
-    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `offsets: inclusive`, `duplicates: latest | union | error`, "
+    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `offsets: inclusive`, `duplicates: latest | union`, "
     "`expect_losses: true`, `skip: true`, for a database `dataset: its_name_there`, for .spacy files `spans: sc`, for "
     "Label Studio's `text: body`"
 )

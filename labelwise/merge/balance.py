@@ -1,8 +1,8 @@
 """Check that the account has all rows and spans of each source, each once."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 
@@ -12,16 +12,27 @@ from labelwise.merge.buckets import Buckets
 from labelwise.merge.read import ReadCounts, Source
 
 
-def check_balance(corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets) -> None:
+class SourceCounts(NamedTuple):
+    """The rows and spans of sources that have an outcome, by the names of the data set and of the file."""
+
+    rows: queries.Figures
+    spans: queries.Figures
+
+    def add(self, group: Group) -> None:
+        """Add those of a row group."""
+        self.rows.update(queries.count(queries.of_sources(group.rows), "dataset", "file"))
+        self.spans.update(count_spans(group))
+
+
+def check_balance(
+    counted: SourceCounts, corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets
+) -> None:
     """Compare the rows and spans that the readers counted with those of the tables, by source.
 
+    counted (SourceCounts): those of the tables.
     RAISES (RuntimeError): they differ, which is a bug in this program.
     """
-    rows: queries.Figures = Counter()
-    spans: queries.Figures = Counter()
-    for group in read_groups(corpus, merged=False):
-        rows += queries.count(queries.of_sources(group.rows), "dataset", "file")
-        spans += count_spans(group)
+    rows, spans = counted
     for source, seen in zip(sources, read, strict=True):
         name = (source.dataset.name, source.file.name)
         if (seen.rows, seen.spans) != (rows[name], spans[name]):

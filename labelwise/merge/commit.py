@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from spacy.language import Language
@@ -22,7 +22,9 @@ from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
 from labelwise.merge.account import read_batches
-from labelwise.merge.ledger import make_ledger
+from labelwise.merge.balance import SourceCounts
+from labelwise.merge.figures import Figures, add_figures
+from labelwise.merge.ledger import add_group, finish_ledger, new_ledger
 from labelwise.merge.near_duplicates import NearPair
 from labelwise.merge.outputs import NEAR_DUPLICATES
 from labelwise.merge.read import Source
@@ -30,33 +32,46 @@ from labelwise.merge.rules.policies import unknown_annotators
 from labelwise.merge.rules.settings import Settings
 
 
-def write_account(
-    parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings
-) -> tuple[Ledger, dict[Split, str]]:
-    """Write the tables of the account from its parts, in order, and count what is in them.
+class Account(NamedTuple):
+    """The counts of an account.
 
-    RETURNS (tuple): the ledger, and a digest of the keys of each split.
-    RAISES (InputError): the policy `annotators` names nobody who answered.
+    keys (dict[Split, str]): a digest of the keys of each split.
+    sources (SourceCounts): what the balance compares.
+    figures (Mapping[str, Figures]): what the doubts query, by data set.
     """
-    write_tables(chain.from_iterable(map(read_batches, parts)), folder)
+
+    ledger: Ledger
+    keys: dict[Split, str]
+    sources: SourceCounts
+    figures: Mapping[str, Figures]
+
+
+def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings) -> Account:
+    """Write the tables of the account from its parts, in order, and count what is in them meanwhile."""
     renames = {dataset.name: dataset.rename for dataset in datasets}
-    ledger = make_ledger(folder, all_labels(datasets), [dataset.name for dataset in datasets], renames)
-    if not settings.split_by:
-        ledger.without_split_by = 0
-    ledger.compared = settings.near_duplicates != "off"
+    ledger = new_ledger(all_labels(datasets), [dataset.name for dataset in datasets], renames)
+    sources = SourceCounts(Counter(), Counter())
+    figures: defaultdict[str, Figures] = defaultdict(Figures)
     named: queries.Figures = Counter()
     keys = {split: hashlib.sha256() for split in SPLITS}
-    for group in read_groups(folder, merged=False):
-        named += queries.count(group.rows, "dataset", "who")
+    for group in write_tables(chain.from_iterable(map(read_batches, parts)), folder):
+        add_group(ledger, group)
+        sources.add(group)
+        add_figures(figures, group)
+        named.update(queries.count(group.rows, "dataset", "who"))
         for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
             if split:
                 keys[split].update(bytes.fromhex(text))
+    finish_ledger(ledger)
+    if not settings.split_by:
+        ledger.without_split_by = 0
+    ledger.compared = settings.near_duplicates != "off"
     ledger.unknown_annotators = unknown_annotators(settings.annotators, {who for _, who in named if who is not None})
     for dataset in datasets:
         known = {who for name, who in named if name == dataset.name and who is not None}
         if known and (unmatched_people := sorted({*dataset.annotators.values()} - known)):
             ledger.unmatched_people[dataset.name] = unmatched_people, sorted(known)
-    return ledger, {split: digest.hexdigest() for split, digest in keys.items()}
+    return Account(ledger, {split: digest.hexdigest() for split, digest in keys.items()}, sources, figures)
 
 
 def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:

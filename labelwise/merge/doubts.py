@@ -19,7 +19,7 @@ from labelwise.corpus.ledger import Doubt
 from labelwise.corpus.texts import find_doc
 from labelwise.datasets.convert_brat import is_conversion
 from labelwise.datasets.declarations import DataSet
-from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED, Figures, read_figures
+from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED, Figures
 from labelwise.merge.readings import Trials, best_reading
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.text_doubts import doubts_about_texts, quote
@@ -75,13 +75,15 @@ class Case(NamedTuple):
         return f"If that is intended, {self.add}"
 
 
-def find_doubts(corpus: Path, datasets: Sequence[DataSet], settings: Settings, trials: Trials) -> list[Doubt]:
+def find_doubts(
+    corpus: Path, datasets: Sequence[DataSet], settings: Settings, figures: Mapping[str, Figures], trials: Trials
+) -> list[Doubt]:
     """List the doubts about all data sets, those that stop first.
 
     corpus (Path): its tables and partitions; the manifest needn't be there.
+    figures (Mapping): those of its tables.
     trials (Trials): how spans fare by other readings of their offsets.
     """
-    figures = read_figures(corpus)
     found: list[Doubt] = []
     for dataset in datasets:
         case = Case(dataset, figures[dataset.name], figures, trials, corpus)

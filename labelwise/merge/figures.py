@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.corpus import queries
-from labelwise.corpus.tables import Group, read_groups
+from labelwise.corpus.tables import Group
 
 SAMPLE = 3
 ALONE = "alone"  # superseded spans whose labels the row that counts lacks
@@ -54,25 +53,22 @@ class Figures:
         return [one for reason in reasons for one in self.samples[reason]][:SAMPLE]
 
 
-def read_figures(corpus: Path) -> Mapping[str, Figures]:
-    """Count what is in the tables of a corpus, by data set."""
-    found: defaultdict[str, Figures] = defaultdict(Figures)
-    for group in read_groups(corpus, merged=False):
-        rows = queries.of_sources(group.rows)
-        for (dataset, reason), n in queries.count(rows, "dataset", "reason").items():
-            found[dataset].rows[reason] += n
-        reasons = pc.take(group.spans["reason"], queries.firsts(group.spans))
-        spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)
-        for (dataset, label, reason), n in queries.count(spans, "dataset", "label", "reason").items():
-            found[dataset].spans[label, reason] += n
-        copies = queries.where(queries.with_winner(group.rows, "row", "dataset"), "reason", [Reason.SAME_ANSWER])
-        for (dataset, by), n in queries.count(copies, "dataset", "by").items():
-            found[dataset].copies[by] += n
-        _sample(found, group, rows, ROW_PROBLEMS)
-        _sample(found, group, spans, UNUSED)
-        _compare_passes(found, group)
-        _find_unnamed(found, group)
-    return found
+def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
+    """Count what is in a row group, by data set."""
+    rows = queries.of_sources(group.rows)
+    for (dataset, reason), n in queries.count(rows, "dataset", "reason").items():
+        found[dataset].rows[reason] += n
+    reasons = pc.take(group.spans["reason"], queries.firsts(group.spans))
+    spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)
+    for (dataset, label, reason), n in queries.count(spans, "dataset", "label", "reason").items():
+        found[dataset].spans[label, reason] += n
+    copies = queries.where(queries.with_winner(group.rows, "row", "dataset"), "reason", [Reason.SAME_ANSWER])
+    for (dataset, by), n in queries.count(copies, "dataset", "by").items():
+        found[dataset].copies[by] += n
+    _sample(found, group, rows, ROW_PROBLEMS)
+    _sample(found, group, spans, UNUSED)
+    _compare_passes(found, group)
+    _find_unnamed(found, group)
 
 
 def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:

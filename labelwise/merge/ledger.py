@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,39 +13,41 @@ from labelwise.corpus.agreement import count_agreement
 from labelwise.corpus.ledger import ANSWERS, Ledger, count_problems
 from labelwise.corpus.manifest import SPLITS
 from labelwise.corpus.queries import Figures, count, where
-from labelwise.corpus.tables import Group, read_groups
+from labelwise.corpus.tables import Group
 
 SUPERSEDED = (Reason.SUPERSEDED, Reason.SAME_ANSWER)
 COUNTED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annotators answered
 
 
-def make_ledger(
-    corpus: Path, labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]
-) -> Ledger:
-    """Count what is in the account of a corpus, whose manifest needn't be there yet.
+def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
+    """Make an empty ledger.
 
     labels, datasets, renames: those declared, which have an entry even if they don't occur.
     """
-    ledger = Ledger(
+    return Ledger(
         labels={label: Counter() for label in labels},
         datasets={name: Counter() for name in datasets},
         renamed={
             name: {old: Counter({new: 0}) for old, new in of.items()} for name, of in sorted(renames.items()) if of
         },
     )
-    texts = 0
-    for group in read_groups(corpus, merged=False):
-        texts += len(group.texts)
-        for name, figures in count_group(group, len(labels)).items():
-            _add(getattr(ledger, name), figures)
-        ledger.same_texts += len(pc.list_flatten(group.texts["same"]))
-        ledger.without_split_by += count(group.texts, "chosen_by")["hash"]
+
+
+def add_group(ledger: Ledger, group: Group) -> None:
+    """Add the counts of a row group to a ledger."""
+    for name, figures in count_group(group, len(ledger.labels)).items():
+        _add(getattr(ledger, name), figures)
+    ledger.same_texts += len(pc.list_flatten(group.texts["same"]))
+    ledger.without_split_by += count(group.texts, "chosen_by")["hash"]
+
+
+def finish_ledger(ledger: Ledger) -> None:
+    """Add the counts that follow from those of all row groups."""
     for counts in ledger.labels.values():
         counts["gold"] = sum(counts[reason] for reason in queries.GOLD)
-        counts["none"] = texts - counts["complete"] - counts["partial"]
+        counts["none"] = ledger.texts.total() - counts["complete"] - counts["partial"]
     ledger.rows_read, ledger.spans_read = ledger.rows.total(), ledger.spans.total()
     ledger.problems = count_problems(ledger.rows, ledger.spans)
-    return ledger
 
 
 def _add(table: dict[Any, Any], figures: Figures) -> None:

@@ -81,7 +81,7 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
     """Merge the texts of a range of keys, and write their Docs and their account.
 
     folder (Path): that for the job's folder.
-    RAISES (InputError): an "error" policy met its case.
+    RAISES (InputError): the tokenizer fails on a text.
     """
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())

@@ -15,9 +15,7 @@ from labelwise.merge.buckets import BucketWriter
 from labelwise.merge.same_texts import FormWriter
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, SourceFile, stat_of
-from labelwise.sources.formats import JSON, format_of, read_items
-from labelwise.sources.jsonl import guess_offsets
-from labelwise.sources.normalize import normalize_task
+from labelwise.sources.formats import read_items
 from labelwise.sources.tags import NO_LABEL
 
 LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
@@ -42,7 +40,6 @@ class ReadJob(msgspec.Struct, frozen=True):
     source: Source
     stat: list[FileStat]
     bits: int
-    normalize: bool
     split_by: str
 
     def __str__(self) -> str:
@@ -51,15 +48,11 @@ class ReadJob(msgspec.Struct, frozen=True):
 
 
 class ReadCounts(msgspec.Struct):
-    """Counts of a source: its rows and spans, and the rows that are tasks.
-
-    offsets (str): the reading of doccano's offsets, if it was guessed, and makes a difference.
-    """
+    """Counts of a source: its rows and spans, and the rows that are tasks."""
 
     rows: int = 0
     spans: int = 0
     tasks: int = 0
-    offsets: str = ""
 
 
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
@@ -79,23 +72,22 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
         for item in map(check_length, read_items(file.path, dataset.database, dataset.key, dataset.offsets)):
             if isinstance(item, Task):
                 task = give_label(rename_labels(item, dataset.rename), dataset, file)
-                task = normalize_task(task) if job.normalize else task
                 value = (task.doc or None) if job.split_by == DOCUMENT else task.meta.get(job.split_by)
-                task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
+                if task.meta or value is not None:
+                    task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
                 key = writer.add_task(task, number, counts["tasks"])
                 forms.add_text(key, task.text, number, counts["tasks"])
                 counts["tasks"] += 1
                 counts["spans"] += len(task.all_spans)
             else:
                 add_problem(account, item, dataset.name, file.name)
+                account.end_text()
                 counts["spans" if item.reason in SPAN_REASONS else "rows"] += 1
-            account.end_text()
     # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     trim_heap()
-    guessed = "" if dataset.offsets or dataset.database or format_of(file.path) != JSON else guess_offsets(file.path)
-    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], guessed)
+    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"])
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:

@@ -32,7 +32,7 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
     for answer in found.answers:
         if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
             continue
-        spans = [(span.start, span.end) for span in answer.task.spans if answer.verdict(span) == "accept"]
+        spans = [(span.start, span.end) for span in answer.accepted()]
         lost = {span for span in spans if span[0] not in starts or span[1] not in ends}
         for name, first in moved.items():
             moving = [span for span in spans if span[1] > first] if first else spans

@@ -61,8 +61,8 @@ def merge_data(
     metrics (Path | str | None): the JSON file for the ledger.
     strict (bool): refuse rows and spans that can't be used.
     may_be_empty (bool): accept a corpus without texts.
-    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; an "error" policy met its case; a
-        file changed meanwhile, another merge is writing to the folder, or the disk is full.
+    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; a file changed meanwhile, another
+        merge is writing to the folder, or the disk is full.
     RAISES (RuntimeError): the account doesn't balance, which is a bug in this program.
     """
     declarations = [declarations] if isinstance(declarations, Path | str) else declarations
@@ -98,18 +98,16 @@ def merge_data(
         partitions = collect_partitions(jobs, merged, staging.folder)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
         parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
-        ledger, keys = write_account(parts, staging.folder, datasets, settings)
-        check_balance(staging.folder, sources, read, buckets)
-        ledger.offsets = {
-            source.dataset.name: one.offsets for source, one in zip(sources, read, strict=True) if one.offsets
-        }
+        account = write_account(parts, staging.folder, datasets, settings)
+        check_balance(account.sources, staging.folder, sources, read, buckets)
+        ledger = account.ledger
         ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
         trials: Trials = sum((one.trials for one in merged), Counter())
-        ledger.doubts = find_doubts(staging.folder, datasets, settings, trials)
+        ledger.doubts = find_doubts(staging.folder, datasets, settings, account.figures, trials)
         doubted = any(doubt.stops for doubt in ledger.doubts)
         check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
         nlp = load_tokenizer(settings).nlp
-        write_rest(staging, datasets, nlp, settings, ledger, keys, partitions)
+        write_rest(staging, datasets, nlp, settings, ledger, account.keys, partitions)
     return ledger
 
 
@@ -123,10 +121,7 @@ def read_sources(
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
-    jobs = [
-        ReadJob(source, stat, bits, settings.normalize, settings.split_by)
-        for source, stat in zip(sources, stats, strict=True)
-    ]
+    jobs = [ReadJob(source, stat, bits, settings.split_by) for source, stat in zip(sources, stats, strict=True)]
     return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
 
 

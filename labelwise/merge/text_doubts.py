@@ -49,7 +49,7 @@ def sample_texts(corpus: Path) -> list[Sampled]:
     """Read the first texts of a corpus, whose manifest needn't be there."""
     found: list[Sampled] = []
     chars = 0
-    for group, docs in read_groups_with_docs(corpus, merged=False):
+    for group, docs in read_groups_with_docs(corpus, merged=False, only=("text", "split", "dataset")):
         datasets: dict[str, list[str]] = {}
         for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
             datasets.setdefault(key, []).append(name)

@@ -155,7 +155,7 @@ def make_environment() -> Environment:
         "hash_of": hash_of,
         "kinds": KINDS,
         "reasons": REASONS,
-        "decide": "python -m scripts.decide",
+        "decide": "python -m scripts.decide ~/Downloads/decisions.jsonl",
         "export": "python -m scripts.export training/raw.jsonl to-annotate --format",
     }
     return environment

@@ -111,7 +111,7 @@ class BratOptions(msgspec.Struct, frozen=True):
     shifted: Shifted = "drop"
     encoding: str = "utf-8"
     folders: FoldersAre = "ask"
-    duplicates: Literal["", "latest", "union", "error"] = ""
+    duplicates: Literal["", "latest", "union"] = ""
     expect_losses: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Normalize texts that differ only in their encoding or white space, and move their spans along.
+"""Move spans between texts that differ only in white space or Unicode composition, by their normal form.
 
 1. Canonical composition (Unicode NFC): e with a combining acute accent is é.
 2. White space: a run of it is one line feed if a line ends in it (so CR LF is LF), else one space; none at the edges.
@@ -16,18 +16,6 @@ from labelwise.annotations import Task
 
 RUNS = re.compile(r"\s+|\S+")
 LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
-
-
-def normalize_task(task: Task) -> Task:
-    """Return a task with the normal form of its text, and the offsets of its spans there."""
-    new, starts, ends = normalize(task.text)
-    if new == task.text:
-        return task
-    spans = (
-        msgspec.structs.replace(span, start=bisect_right(ends, span.start), end=bisect_left(starts, span.end))
-        for span in task.spans
-    )
-    return msgspec.structs.replace(task, text=new, spans=tuple(spans))
 
 
 class Move:

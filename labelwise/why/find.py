@@ -29,7 +29,6 @@ from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import load_datasets
 from labelwise.sources.brat import SUFFIXES, BratProblem
 from labelwise.sources.formats import read_items
-from labelwise.sources.normalize import normalize_task
 from labelwise.why.account import Account, Row
 
 LOCATED = re.compile(r"(.+):([0-9]+)")
@@ -124,13 +123,11 @@ def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
 def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
     """Yield the texts of the sources that have some words."""
     pattern, texts = _pattern(asked), dict[str, str]()
-    normalize = read_manifest(corpus, doubted=True).settings.get("normalize")
     for dataset in load_datasets(declarations) if declarations else ():
         for file in dataset.files:
             for item in read_items(file.path, dataset.database, dataset.key, dataset.offsets):
                 if isinstance(item, Task) and pattern.search(item.text):
-                    text = (normalize_task(item) if normalize else item).text
-                    texts[text_key(text).hex()] = text
+                    texts[text_key(item.text).hex()] = item.text
     for group in read_groups(corpus, doubted=True) if texts else ():
         columns = (group.texts[name].to_pylist() for name in ("text", "same"))
         found = {text: [one for one in (text, *same) if one in texts] for text, same in zip(*columns, strict=True)}

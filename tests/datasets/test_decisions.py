@@ -1,7 +1,6 @@
 """Files of decisions: each row is read, or named with a remedy; and they are put where the merge reads them."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -98,23 +97,3 @@ def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
 def test_cases_are_counted_not_rows(first, second, cases, tmp_path):
     write_jsonl(tmp_path / "saved.jsonl", [OTHER | {"text": "0c" * 12}, GOOD | first, GOOD | second])
     assert add_decisions(tmp_path / "saved.jsonl", tmp_path / "kept").cases == 1 + cases
-
-
-def test_without_a_file_the_newest_download_is_taken(tmp_path, monkeypatch):
-    """Browsers number downloads of one name; a desktop may name another folder than ~/Downloads."""
-    home, other = tmp_path / "home", tmp_path / "home" / "Geladen"
-    monkeypatch.setattr(Path, "home", lambda: home)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "user-dirs.dirs").write_text('XDG_DESKTOP_DIR="$HOME"\nXDG_DOWNLOAD_DIR="$HOME/Geladen"\n')
-    (tmp_path / "project.yml").touch()
-    printed = " ".join(call(decide_cli, "--project-root", tmp_path, status=1).split())
-    assert f"there is no decisions.jsonl in {other} or {home / 'Downloads'}; save it in the report" in printed
-    names = ["Downloads/decisions.jsonl", "Downloads/decisions (1).jsonl", "Geladen/decisions(2).jsonl"]
-    for age, name in enumerate([*names, "Downloads/my-decisions.jsonl", "Downloads/decisions (3).jsonl.part"]):
-        write_jsonl(home / name, [GOOD | {"note": name}])
-        os.utime(home / name, (age, age))
-        printed = " ".join(call(decide_cli, "--project-root", tmp_path).split())
-        newest = names[min(age, 2)]
-        assert f"{home / newest}, saved at" in printed
-        assert rows_of(tmp_path / "assets" / "decisions") == [GOOD | {"note": newest}]

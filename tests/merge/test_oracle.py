@@ -247,15 +247,12 @@ class Oracle:
         standing = [claim for claim in voted if not self.taken_back(claim, voted)]
         self.ledger["spans"]["superseded"] += len(voted) - len(standing)
         said: dict[str, Says] = {"accept": {}, "reject": {}}
-        newest: dict[tuple[str, Key], float] = {}
         for claim in standing:
-            verdict, key, time = claim["verdict"], claim["key"], claim["task"]["time"] or 0
+            verdict, key = claim["verdict"], claim["key"]
             self.ledger["spans"]["duplicate"] += key in said[verdict]
             said[verdict][key] = tuple(sorted({*said[verdict].get(key, ()), claim["task"]["name"]}))
-            newest[verdict, key] = max(time, newest.get((verdict, key), time))
         for key in said["accept"].keys() & said["reject"].keys():
-            later = "accept" if newest["accept", key] >= newest["reject", key] else "reject"
-            kept = {"accept-wins": "accept", "reject-wins": "reject", "latest": later}[self.policies.conflicts]
+            kept = {"accept-wins": "accept", "reject-wins": "reject"}[self.policies.conflicts]
             lost = "reject" if kept == "accept" else "accept"
             self.ledger["spans"]["accept/reject"] += 1
             told = tuple((*key, verdict, said[verdict][key]) for verdict in (lost, kept))
@@ -704,7 +701,7 @@ def hashed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 VALUES: dict[str, list[Any]] = {
     "duplicates": ["latest", "union"],
-    "conflicts": ["accept-wins", "reject-wins", "latest"],
+    "conflicts": ["accept-wins", "reject-wins"],
     "overlap": ["longest", "first"],
     "coverage": ["by-label", "drop", "outside"],
     "alignment": ["drop", "expand", "contract"],

@@ -16,7 +16,6 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import ROWS, SCHEMAS, SPANS, read_groups
 from labelwise.merge import account, commit
-from labelwise.merge.rules.policies import Policies
 from tests.conftest import Merging, task
 
 LABELS = ["A", "B", "C"]
@@ -95,36 +94,6 @@ def test_splits_depend_on_nothing_but_the_text(merging):
     assert more != splits("salted", split_salt="other")
     by_document = splits("by_document", split_by="doc")
     assert len({(row["meta"]["doc"], by_document[row["text"]]) for row in rows}) == 12, "one split for each document"
-
-
-TWICE = r"tasks/a\.jsonl:2, \S+/a\.jsonl:4: data set 'a' answers a text more than once; set duplicates to latest"
-
-
-@pytest.mark.parametrize(
-    ("policies", "kind", "message"),
-    [
-        (
-            Policies(alignment="error"),
-            "complete",
-            r"a\.jsonl:2: 'big cat at 60degC': '60' \(A, 11 to 13\) isn't made of whole tokens: \['60degC'\]",
-        ),
-        (Policies(overlap="error"), "complete", r"a\.jsonl:2: 'big cat at 60degC': .* overlap"),
-        (Policies(duplicates="error"), "complete", TWICE),
-        (Policies(duplicates="error"), "binary", TWICE),
-    ],
-)
-def test_error_policies_name_the_file_and_the_line(merging, policies, kind, message):
-    """Of duplicates, one that is ignored isn't one."""
-    bad = task("big cat at 60degC", (0, 7), (4, 7), (11, 13))
-    rows = [task("one"), bad, bad | {"answer": "ignore"}]
-    if message == TWICE:
-        merging.add("a", ["A"], rows, kind=kind)
-        assert merging.run(policies=policies).rows == {"merged": 2, "ignored": 1}
-        merging.declared.clear()
-        rows.append(bad)
-    merging.add("a", ["A"], rows, kind=kind)
-    with pytest.raises(InputError, match=message):
-        merging.run(policies=policies)
 
 
 def test_the_manifest_tells_what_there_is(merging):

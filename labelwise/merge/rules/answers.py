@@ -38,6 +38,11 @@ class Answer(NamedTuple):
         """Path and line."""
         return f"{self.file.path}:{self.task.line}"
 
+    def accepted(self) -> list[Span]:
+        """List the usable spans that it accepts."""
+        verdict = self.task.answer if self.kind == "binary" else "accept"
+        return [span for span in self.task.spans if (span.verdict or verdict) == "accept"]
+
     def verdict(self, span: Span) -> str:
         """Return the verdict on a span: its own, or else that of the answer."""
         return span.verdict or (self.task.answer if self.kind == "binary" else "accept")
@@ -63,6 +68,25 @@ def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
     if person := dataset.annotators.get(name):
         return (person, "")
     return (name, dataset.name if not name or name.isdecimal() else "")
+
+
+def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
+    """Return whether all answers count, each for labels that no other one is about, as in most texts.
+
+    split (str | None): the declared split of the text.
+    """
+    seen: set[str] = set()
+    for answer in answers:
+        task, dataset = answer.task, answer.dataset
+        labels = {*dataset.labels}
+        if answer.kind != "complete" or task.answer != "accept" or task.predicted or task.uncovered or dataset.absent:
+            return False
+        if not 0 < len(dataset.labels) == len(labels) or not seen.isdisjoint(labels):
+            return False
+        if split is not None and dataset.split not in ("auto", split):
+            return False
+        seen |= labels
+    return True
 
 
 def by_time(answers: Iterable[Answer]) -> list[Answer]:

@@ -28,6 +28,7 @@ from labelwise.datasets.decisions import DecisionRow
 from labelwise.merge.rules.answers import (
     Answer,
     Number,
+    are_apart,
     asked_labels,
     by_time,
     latest_works,
@@ -46,7 +47,7 @@ from labelwise.merge.rules.claims import (
     sort_spans,
 )
 from labelwise.merge.rules.decisions import DecisionOutcome, judge
-from labelwise.merge.rules.policies import Policies, choose_duplicates, only
+from labelwise.merge.rules.policies import Policies, choose_duplicates
 from labelwise.merge.rules.settle import decide, settle, vote
 
 
@@ -88,9 +89,10 @@ def merge_text(
 
     split (str | None): the declared split of the text; answers of data sets that declare another one don't count.
     decisions (Sequence[DecisionRow]): those about the text, in order.
-    RAISES (InputError): a policy is "error", and met its case.
     """
-    rows, out_of_order = _leave_out(answers, split, policies)
+    apart = not decisions and are_apart(answers, split)
+    rows, out_of_order = ({}, set()) if apart else _leave_out(answers, split, policies)
+    rows |= {answer.number: RowOutcome(Reason.MERGED, None, answer.dataset.labels) for answer in answers if apart}
     people: dict[tuple[str, str], list[Answer]] = {}
     judges: dict[str, list[Answer]] = {}
     for answer in answers:
@@ -123,8 +125,9 @@ def merge_text(
     judging = [claim.answer for _, claim in judgements]
     judged, decided = judge(decisions, text, [*complete, *judging])
 
-    accepted, lost = vote(complete, rows, accepted, policies, decided)
-    spans |= lost
+    if not apart:
+        accepted, lost = vote(complete, rows, accepted, policies, decided)
+        spans |= lost
     for key, claim in judgements:
         side = accepted if claim.verdict == "accept" else rejected
         side[key] = [*side.get(key, ()), claim]
@@ -138,7 +141,8 @@ def merge_text(
     accepted, rejected, lost = settle(accepted, rejected, policies, decided)
     spans |= lost
     for side in (accepted, rejected):
-        spans |= {ref: found for said in side.values() for ref, found in duplicates_of(said).items()}
+        several = (claims for claims in side.values() if len(claims) > 1)
+        spans |= {ref: found for claims in several for ref, found in duplicates_of(claims).items()}
     return Merged(
         text,
         min((answer.task.doc for answer in answers if answer.task.doc), default=""),
@@ -220,8 +224,6 @@ def _choose_judgements(
     lost: Outcomes = {}
     for key, given in by_span.items():
         policy = given[0].answer.dataset.duplicates or policies.duplicates
-        if policy == "error":
-            only([claim.answer for claim in given])
         in_order = by_time({claim.answer.number: claim.answer for claim in given}.values())
         place = {answer.number: number for number, answer in enumerate(in_order)}
         latest = sorted(given, key=lambda claim: -place[claim.answer.number])

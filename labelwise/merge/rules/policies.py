@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -16,11 +17,11 @@ from labelwise.corpus.annotation import Coverage
 from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.answers import Answer, by_time
 
-Duplicates = Literal["latest", "union", "error"]
+Duplicates = Literal["latest", "union"]
 Annotators = Literal["half", "all", "union"]  # or names
-Conflicts = Literal["accept-wins", "reject-wins", "latest"]
-Overlap = Literal["longest", "first", "error"]
-Alignment = Literal["drop", "expand", "contract", "error"]
+Conflicts = Literal["accept-wins", "reject-wins"]
+Overlap = Literal["longest", "first"]
+Alignment = Literal["drop", "expand", "contract"]
 Unmarked = Literal["missing", "outside"]
 
 
@@ -29,18 +30,18 @@ class Policies(msgspec.Struct, frozen=True):
 
     duplicates (str): a person answered a text for a label more than once, in any data sets (without a name, in one data
         set), or a data set judged a span more than once: the "latest" answer by time, if all have one, or else by data
-        set, file and line; the "union" of the accepted ones; an "error".
+        set, file and line; or the "union" of the accepted ones.
     annotators (str): several annotators answered for a label on a text: a span stands if "half" of them marked it, or
         "all"; the "union" of their spans; or names, separated by commas: the first of these who answered decides. See
         `votes`.
     conflicts (str): a span accepted by one data set and rejected by another.
     overlap (str): accepted spans that overlap, of which one can be an entity: the "longest" in characters, then the
-        label declared first, then the earlier start; the one whose label was declared "first", then the earlier start,
-        then the longer; an "error".
+        label declared first, then the earlier start; or the one whose label was declared "first", then the earlier
+        start, then the longer.
     coverage (str): the meaning of unmarked tokens in a text that isn't complete for all labels: "by-label", unknown for
         the other labels, with missing values in the entities; "drop" the text from train; "outside" any entity.
-    alignment (str): an accepted span that isn't on token boundaries: "drop" it from the entities, "expand" or
-        "contract" it to whole tokens, or an "error".
+    alignment (str): an accepted span that isn't on token boundaries: "drop" it from the entities, or "expand" or
+        "contract" it to whole tokens.
     """
 
     duplicates: Duplicates = "latest"
@@ -65,16 +66,7 @@ def union(group: Sequence[Answer]) -> list[Answer]:
     return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
 
 
-def only(group: Sequence[Answer]) -> list[Answer]:
-    """Refuse several answers of a person about a text."""
-    if len(group) > 1:
-        places = ", ".join(answer.place for answer in group)
-        names = " and ".join(dict.fromkeys(repr(answer.dataset.name) for answer in group))
-        raise InputError(f"{places}: data set {names} answers a text more than once; set duplicates to latest or union")
-    return list(group)
-
-
-DUPLICATES = {"latest": latest, "union": union, "error": only}
+DUPLICATES = {"latest": latest, "union": union}
 
 
 def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
@@ -145,16 +137,7 @@ def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
     return False
 
 
-def latest_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide in favour of the span with the latest time; of the accepted one if they are equal."""
-    return _last(accepts) >= _last(rejects)
-
-
-def _last(answers: Sequence[Answer]) -> float:
-    return max(answer.task.when or 0.0 for answer in answers)
-
-
-CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins, "latest": latest_wins}
+CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins}
 
 
 def missing_values(split: Split) -> Unmarked | None:
@@ -195,21 +178,11 @@ def contract(doc: Doc, key: SpanKey) -> Span | None:
     return Span(doc, words[0], words[-1] + 1, label=key[2]) if words else None
 
 
-def refuse(doc: Doc, key: SpanKey) -> None:
-    """Refuse the span, and its text."""
-    around = doc.char_span(*key, alignment_mode="expand")
-    raise InputError(
-        f"{doc.text[key[0] : key[1]]!r} ({key[2]}, {key[0]} to {key[1]}) isn't made of whole tokens: "
-        f"{[token.text for token in around or ()]}; extend `infixes`, or set alignment to drop, expand or contract"
-    )
-
-
 # For spans that aren't on token boundaries.
 ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
     "drop": drop,
     "expand": expand,
     "contract": contract,
-    "error": refuse,
 }
 
 
@@ -218,14 +191,17 @@ Rank = Callable[[SpanKey], tuple[int, ...]]
 
 
 class Flat(NamedTuple):
-    """Spans that don't overlap, and the others, each with a kept one that it overlaps."""
+    """Spans that don't overlap, in any order, and the others, each with a kept one that it overlaps."""
 
     kept: list[SpanKey]
     lost: list[tuple[SpanKey, SpanKey]]
 
 
 def flatten(spans: Mapping[SpanKey, Tokens], rank: Rank) -> Flat:
-    """Keep, in order of rank, the spans that share no token with a span kept before."""
+    """Keep, in order of rank, the spans that share no token with a span kept before; see `Flat`."""
+    in_order = sorted(spans.values())
+    if all(one[1] <= other[0] for one, other in pairwise(in_order)):  # as in nearly all texts
+        return Flat([*spans], [])
     owner: dict[int, SpanKey] = {}
     kept, lost = [], []
     for key in sorted(spans, key=rank):
@@ -250,14 +226,5 @@ def keep_declared_first(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) 
     return flatten(spans, lambda key: (rank[key[2]], key[0], key[0] - key[1]))
 
 
-def allow_no_overlap(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
-    """Refuse spans that overlap."""
-    flat = keep_longest(spans, labels)
-    if flat.lost:
-        loser, winner = flat.lost[0]
-        raise InputError(f"{winner} and {loser} overlap; set overlap to longest or first")
-    return flat
-
-
 # For accepted spans that overlap.
-OVERLAP = {"longest": keep_longest, "first": keep_declared_first, "error": allow_no_overlap}
+OVERLAP = {"longest": keep_longest, "first": keep_declared_first}

@@ -22,7 +22,6 @@ class Settings(Policies, frozen=True):
     dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
     split_salt (str): another salt gives another split.
     split_by (str): a key of the tasks' `meta`: texts with the same value go into the same split.
-    normalize (bool): change all texts to their normal form (see `normalize`).
     near_duplicates (str): "report" nearly equal texts in two splits, keep them in one split ("group"), or don't look
         for them ("off").
     near_similarity (float): the least similarity of these; below 0.5, most pairs are missed (see `near_duplicates`).
@@ -34,7 +33,6 @@ class Settings(Policies, frozen=True):
     test_ratio: float = 0.1
     split_salt: str = "labelwise"
     split_by: str = ""
-    normalize: bool = False
     near_duplicates: NearDuplicates = "report"
     near_similarity: Annotated[float, msgspec.Meta(ge=0.5, le=1)] = 0.8
     docs_per_partition: Annotated[int, msgspec.Meta(ge=1)] = 200

@@ -7,7 +7,7 @@ from labelwise.base.text import SpanKey
 from labelwise.merge.rules.answers import Answer, by_time
 from labelwise.merge.rules.claims import Claim, Claims, Outcomes, Rows, SpanOutcome, Spans, names_of, outcomes_of
 from labelwise.merge.rules.decisions import Change
-from labelwise.merge.rules.policies import CONFLICTS, Policies, only
+from labelwise.merge.rules.policies import CONFLICTS, Policies
 from labelwise.merge.rules.votes import outvoted
 
 
@@ -90,8 +90,6 @@ def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims,
         policy = given[0].answer.dataset.duplicates or policies.duplicates
         if policy == "union":
             continue
-        if policy == "error":
-            only([claim.answer for claim in given])
         last = by_time(claim.answer for claim in given)[-1]
         latest = next(claim.span for claim in given if claim.answer is last)
         sides = []

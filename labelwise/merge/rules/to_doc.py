@@ -43,7 +43,7 @@ def to_doc(
     tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
     unmarked (str): the value of tokens outside all spans.
-    RAISES (InputError): a policy is "error", and met its case.
+    RAISES (InputError): the tokenizer fails.
     """
     doc = tokenize(merged.text)
     tokens = doc.to_array([ORTH, SPACY, IDX, LENGTH])

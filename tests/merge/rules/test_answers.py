@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from labelwise.base.errors import InputError
 from labelwise.corpus.ledger import Ledger
 from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
@@ -80,8 +79,6 @@ def test_an_answer_in_another_file(merging, files, policies, expected, entities)
 
 
 def test_times_that_contradict_the_order_of_the_files_are_said(merging):
-    with pytest.raises(InputError, match=r"0\.jsonl:1, .*1\.jsonl:1: data set 'all' answers a text more than once"):
-        merged(merging, [BEFORE], [AFTER], policies=Policies(duplicates="error"))
     said = []
     for files in ([BEFORE, AFTER], [AFTER, BEFORE], [BEFORE, answer(ZOE)], [BEFORE, answer(ZOE), AFTER]):
         ledger = merged(merging, *([row] for row in files))[2]
@@ -100,16 +97,12 @@ def test_times_that_contradict_the_order_of_the_files_are_said(merging):
         (judged(ZOE, _timestamp=100), answer(_timestamp=300), "accept"),  # what isn't marked isn't rejected
     ],
 )
-@pytest.mark.parametrize(("duplicates", "one"), [("latest", True), ("union", True), ("error", True), ("latest", False)])
+@pytest.mark.parametrize(("duplicates", "one"), [("latest", True), ("union", True), ("latest", False)])
 def test_of_opposite_verdicts_on_a_span_the_later_of_a_data_set_counts(merging, first, second, kept, duplicates, one):
     """Between data sets, or if the union is asked for, it is for the policy `conflicts`."""
     for name, rows in {"a": [first, second]}.items() if one else {"a": [first], "b": [second]}.items():
         merging.add(name, ["A"], rows)
     opposite = not (first["_view_id"] == "ner" and second == answer(_timestamp=300))
-    if duplicates == "error" and opposite:
-        with pytest.raises(InputError, match="answers a text more than once"):
-            merging.run(policies=Policies(duplicates=duplicates, annotators="union"))
-        return
     ledger = merging.run(policies=Policies(duplicates=duplicates, annotators="union"))
     ((_, doc),) = merging.docs().values()
     within = one and duplicates == "latest"

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from labelwise.annotations import Span, Task
-from labelwise.base.errors import InputError
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.rules.answers import make_answer
 from labelwise.merge.rules.one_text import merge_text
@@ -34,13 +33,6 @@ def test_a_data_set_chooses_among_its_own_answers_first(datasets, policy, kept):
     """All answers are one person's, in the order of their times."""
     answers = [make_answer(n, Task(n, "text", when=float(n)), dataset, FILE) for n, dataset in enumerate(datasets)]
     assert [one.number for one in choose_duplicates(answers, policy)] == kept
-
-
-def test_two_data_sets_are_still_two_answers():
-    answers = [make_answer(n, Task(n, "text"), dataset, FILE, n) for n, dataset in enumerate([UNION, UNION, A])]
-    assert len(choose_duplicates(answers[:2], "error")) == 2
-    with pytest.raises(InputError, match="answers a text more than once"):
-        choose_duplicates(answers, "error")
 
 
 @pytest.mark.parametrize(
