@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ import thinc.api
 
 from labelwise.base.device import CpuOps, GpuMeter, use_gpu, why_not
 from labelwise.base.errors import InputError
+from scripts.train import train_cli
+from tests.conftest import ROOT, call
 from tests.train.training import train_in
 
 
@@ -139,3 +142,14 @@ def test_a_gpu_is_busy_while_it_has_a_kernel(events, percent, monkeypatch):
         pass
     assert meter.take() == {"gpu_percent": percent, "gpu_memory_mb": 5}
     assert GpuMeter(-1).take() == {}
+
+
+def test_a_machine_without_a_gpu_is_told_what_it_can_run(monkeypatch, tmp_path):
+    """As after an edit of the data on a laptop, where `dvc repro` comes to the GPU's pipeline."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("thinc.compat.has_cupy_gpu", False)
+    (tmp_path / "configs").mkdir()
+    shutil.copy(ROOT / "configs/gpu.cfg", tmp_path / "configs")
+    printed = " ".join(call(train_cli, "gpu", status=1).split())
+    assert "configs/gpu.cfg is for a GPU, and none can be used here: " in printed
+    assert "What this machine can run is `dvc repro report@cpu`" in printed
