@@ -102,15 +102,15 @@ def test_a_number_that_should_be_a_word_is_not_guessed():
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
-        ("normalize: true", "normalize: True: this is no longer there; delete it"),
-        ("normalize: false", "normalize: False: this is no longer there; delete it"),
-        ("duplicates: error", "duplicates: 'error': this is no longer there; write latest or union"),
-        ("conflicts: latest", "conflicts: 'latest': this is no longer there; write accept-wins or reject-wins"),
-        ("overlap: error", "overlap: 'error': this is no longer there; write longest or first"),
-        ("alignment: error", "alignment: 'error': this is no longer there; write drop, expand or contract"),
+        ("normalize: true", "merge.normalize: delete it"),
+        ("normalize: false", "merge.normalize: delete it"),
+        ("duplicates: error", "merge.duplicates: error: write latest or union"),
+        ("conflicts: latest", "merge.conflicts: latest: write accept-wins or reject-wins"),
+        ("overlap: error", "merge.overlap: error: write longest or first"),
+        ("alignment: error", "merge.alignment: error: write drop, expand or contract"),
     ],
 )
 def test_a_removed_key_or_value_of_the_merge_says_what_to_write_instead(tmp_path, line, remedy):
     (tmp_path / "project.yml").write_text(f"merge:\n  {line}\n")
-    with pytest.raises(InputError, match=rf"project\.yml: merge: {remedy}"):
+    with pytest.raises(InputError, match=rf"project\.yml: labelwise no longer reads this key:\n  {remedy}"):
         read_settings(tmp_path / "project.yml")
