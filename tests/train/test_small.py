@@ -1,6 +1,7 @@
 """The pipeline of a small transformer: its steps, what is saved of it, and that it needs no PyTorch."""
 
 import json
+import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+from spacy.util import load_config
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import read_manifest
@@ -80,11 +82,11 @@ def test_half_weights_take_half_the_space(trained, given, demo_corpus, tmp_path)
 def test_steps_follow_the_words_of_train_within_limits(config, demo_corpus):
     train = read_manifest(demo_corpus).splits["train"]
     for overrides, limit, expected in (
-        ({"system.epochs": 50, "training.batcher.size": 100}, 0, train.words // 2),
-        ({"system.epochs": 50, "training.batcher.size": 100}, train.texts // 2, train.words // 4),
-        ({"system.epochs": 100}, 0, train.words * 100 / 512),
-        ({"system.epochs": 1, "system.least_steps": 77}, 0, 77),
-        ({"system.epochs": 10_000, "system.most_steps": 444}, 0, 444),
+        ({"labelwise.epochs": 50, "training.batcher.size": 100}, 0, train.words // 2),
+        ({"labelwise.epochs": 50, "training.batcher.size": 100}, train.texts // 2, train.words // 4),
+        ({"labelwise.epochs": 100}, 0, train.words * 100 / 512),
+        ({"labelwise.epochs": 1, "labelwise.least_steps": 77}, 0, 77),
+        ({"labelwise.epochs": 10_000}, 0, load_config(config)["training"]["max_steps"]),
         ({"training.max_steps": 5}, 0, 5),
     ):
         wanted = TrainingConfig(config, demo_corpus, limit=limit, overrides=overrides)
@@ -95,10 +97,11 @@ def test_steps_follow_the_words_of_train_within_limits(config, demo_corpus):
 
 @pytest.mark.parametrize("config", [SMALL, GPU])
 def test_a_rate_falls_until_the_last_step_of_a_config_that_was_edited(config, demo_corpus, tmp_path):
-    text = config.read_text(encoding="utf8")
-    (tmp_path / "own.cfg").write_text(text.replace("max_steps = 0", "max_steps = 9"), encoding="utf8")
-    training = read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))["training"]
-    assert (training["max_steps"], training["optimizer"]["learn_rate"]["total_steps"]) == (9, 9)
+    text = re.sub(r"(max|total)_steps = \d+", r"\1_steps = 900", config.read_text(encoding="utf8"))
+    (tmp_path / "own.cfg").write_text(text.replace("epochs = 10", "epochs = 0"), encoding="utf8")
+    for asked, steps in ((0, 900), (40, 40)):
+        training = read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus, max_steps=asked))["training"]
+        assert (training["max_steps"], training["optimizer"]["learn_rate"]["total_steps"]) == (steps, steps)
 
 
 def test_a_rate_rises_for_a_share_of_the_steps_and_falls_to_zero():
@@ -118,6 +121,7 @@ def test_a_warm_up_that_does_not_end_is_refused(demo_corpus):
 
 def test_a_transformer_that_nobody_has_is_an_error_of_the_config(given, demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    overrides = given["overrides"] | {"components.ner.model.tok2vec.name": "nobody/has"}
     with pytest.raises(InputError, match=r"small\.cfg: nobody/has: neither a package"):
-        train_in(tmp_path, demo_corpus, **given | {"transformer_name": "nobody/has"})
+        train_in(tmp_path, demo_corpus, **given | {"overrides": overrides})
     assert not (tmp_path / "model").exists()

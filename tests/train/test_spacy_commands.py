@@ -51,7 +51,7 @@ def test_debug_config_and_debug_data_pass_on_each_config(corpus, name, request, 
     debug_data(config, config_overrides=changed, silent=False)
     printed = capsys.readouterr().out
     assert "Config is valid" in printed
-    assert "7 checks passed" in printed
+    assert f"{7 if name == 'ner' else 3} checks passed" in printed  # spaCy has four more for its own recognizer
 
 
 @pytest.mark.parametrize("model", ["cpu"], indirect=True)
