@@ -28,6 +28,7 @@ TWICE = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says wh
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
+
 def find_project() -> Path | None:
     """Find the project.yml of the current folder; None if there is none."""
     return PROJECT if PROJECT.is_file() else None

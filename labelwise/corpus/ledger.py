@@ -147,5 +147,5 @@ def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
     return (
         f"{counted(total.total(), 'accepted span')}: "
         f"{counted(total['entity'], 'flat entity', 'flat entities')}; {total['learnt as well']:,} "
-        f'learnt as well, in doc.spans["labels"] (recognizer: per-label); {total["lost"]:,} lost'
+        f'learnt as well, in doc.spans["labels"]; {total["lost"]:,} lost'
     )

@@ -200,7 +200,7 @@ def batches_of(wanted: TrainingConfig, training: Mapping[str, Any]) -> float:
             f"{wanted.config}: [labelwise] epochs needs batches of a fixed size, and [training.batcher] has "
             f"{name} of size {size}; write epochs = 0, and training takes max_steps = {training['max_steps']}"
         )
-    share = min(1, (wanted.limit or train.texts) / max(1, train.texts))
+    share = count_train(wanted) / max(1, train.texts)
     return (train.words if BATCHED_BY[name] == "words" else train.texts) * share / size
 
 
@@ -274,7 +274,8 @@ def is_small(wanted: TrainingConfig) -> bool:
 def count_train(wanted: TrainingConfig) -> int:
     """Count the texts that a training has."""
     texts = read_manifest(wanted.corpus).splits["train"].texts
-    return min(texts, wanted.limit or texts)
+    limit = wanted.limit or load_config(wanted.config, wanted.overrides)["corpora"]["train"].get("limit", 0)
+    return min(texts, limit or texts)
 
 
 def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:

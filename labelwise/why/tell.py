@@ -92,7 +92,7 @@ def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterato
     if span["realigned"]:
         notes.append("moved to whole tokens by `alignment`")
     if span["learnt"]:
-        notes.append("learnt by `recognizer: per-label`")
+        notes.append("learnt by a head for each label")
     if found.doc and span["reason"] in (Reason.NO_BOUNDARY, Reason.REJECTED_NO_BOUNDARY):
         notes.append(f"inside {_tokens(found.doc, span)}")
     said = "; ".join((queries.describe(span), *notes))

@@ -46,7 +46,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
         "No text is in test",
         "Texts in train that aren't complete for all labels: 1 of 2",
         "3 rows or spans can't be used.",
-        '3 accepted spans: 1 flat entity; 1 learnt as well, in doc.spans["labels"] (recognizer: per-label); 1 lost.',
+        '3 accepted spans: 1 flat entity; 1 learnt as well, in doc.spans["labels"]; 1 lost.',
     ):
         assert warning in printed
 

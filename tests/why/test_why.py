@@ -137,7 +137,7 @@ def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merg
     assert rows == [f"org.jsonl:{n}" for n in range(1, 5)] + [
         f"{name}.jsonl:1" for name in ("product", "person", "more")
     ]
-    start = lines.index("    PRODUCT 'Acme Corp' [0, 9]: same span; learnt by `recognizer: per-label`")
+    start = lines.index("    PRODUCT 'Acme Corp' [0, 9]: same span; learnt by a head for each label")
     assert lines[start + 1 : start + 6] == [
         "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
         "      decided by `overlap: longest` in project.yml",
