@@ -1,6 +1,7 @@
 """Sixty sentences with a person, a place and a year each; and what the merge makes of files that hold them."""
 
 import json
+import shutil
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -93,7 +94,9 @@ def merge_folder(root: Path, files: Mapping[str, str | bytes], project: str = ""
     """
     for folder in ("assets/prodigy", "assets/brat", "assets/decisions"):
         (root / folder).mkdir(parents=True, exist_ok=True)
-    (root / "project.yml").write_text(project or PROJECT.read_text(encoding="utf8"), encoding="utf8")
+    content = (project or PROJECT.read_text(encoding="utf8")).replace("data: assets/demo ", "data: assets ", 1)
+    (root / "project.yml").write_text(content, encoding="utf8")
+    shutil.copytree(ROOT / "configs", root / "configs", dirs_exist_ok=True)
     for name, content in files.items():
         path = root / "assets" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from scripts.train import train_cli
 from scripts.why import why_cli
 from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences
 from tests.conftest import ROOT
-from tests.train.training import CPU
 
 ALL = {"PER": N, "LOC": N, "DATE": N}
 BOTH = {"PER": 40, "LOC": 40}
@@ -95,8 +93,6 @@ def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path, monkeypatch) -> N
     with pytest.raises(InputError, match="wasn't read as intended: Data set 'all': 180 spans"):
         read_manifest(corpus)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "configs").mkdir()
-    shutil.copy(CPU, "configs")
     status, printed = run(train_cli, "cpu", "--corpus", corpus)
     assert (status, "wasn't read as intended" in " ".join(printed.split())) == (1, True)
     assert not (tmp_path / "training").exists()

@@ -127,7 +127,7 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
         printed = evaluate(tmp_path, pipeline, split, *options, status=1)
         assert message in printed
         assert "Nothing was evaluated" in printed
-    assert list(tmp_path.iterdir()) == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -136,4 +136,4 @@ def test_files_that_another_process_is_writing_are_refused_at_once(ruler, demo_c
     with another_process(locked(tmp_path / file)):
         printed = evaluate(tmp_path, ruler, demo_corpus / "test", status=1)
     assert f"{Path(file).name}: another process is writing this; wait until it ends" in printed
-    assert list(tmp_path.iterdir()) == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -253,9 +253,10 @@ def test_a_killed_training_goes_on_with_either_number_of_processes(workers, alon
 # With PyTorch's own communication: the command, with one argument more.
 LAUNCHED = """
 import os, signal, sys
+from functools import partial
 import numpy as np
 from labelwise.base.console import run
-from scripts.train import train_cli
+from scripts import train
 from spacy.language import Language
 from labelwise.train import ahead, loop, reader
 from labelwise.train.parameters import find_scalers
@@ -308,8 +309,10 @@ before = []
 if kind in ("gradients", "overflow"):
     reader.deal_out, loop.update_within_memory = deal, remember
     loop.sum_gradients = sum_and_check if kind == "gradients" else overflow
+    enabled = {"components.ner.model.tok2vec.grad_scaler_config.enabled": kind == "overflow"}
+    train.TrainingConfig = partial(train.TrainingConfig, overrides=enabled)  # the CPU would do without a scaler
     PyTorchGradScaler._scale_tensor = lambda self, tensor, *given: tensor.mul_(self._scale)
-run(train_cli)
+run(train.train_cli)
 """
 
 
@@ -317,11 +320,12 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
     """Train by torchrun in two processes."""
     folder.mkdir(exist_ok=True)
     (folder / "child.py").write_text(LAUNCHED)
-    load_config(GPU, overrides).to_disk(folder / "small.cfg")
+    (folder / "configs").mkdir(exist_ok=True)
+    load_config(GPU, overrides).to_disk(folder / "configs/tiny.cfg")
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    given = [folder / "child.py", kind, folder / "small.cfg", corpus, folder / "model", "--resume"]
+    given = ["child.py", kind, "tiny", "--corpus", corpus, "--gpu-id", -1, "--resume"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, *launcher, *map(str, given), "--curve", str(folder / "curve.tsv")]
+    command = [sys.executable, *launcher, *map(str, given)]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -338,8 +342,9 @@ def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path)
     assert "Resuming from step 4" in done.stdout
     done = launch(tmp_path / "ahead", demo_corpus, "ahead", overrides)
     assert done.returncode == 0, done.stderr[-3000:]
-    for file in ("curve.tsv", "model/ner/model"):
+    for file in ("plots/tiny.tsv", "training/tiny/model-best/ner/model"):
         assert len({(tmp_path / name / file).read_bytes() for name in ("whole", "killed", "ahead")}) == 1
+    (tmp_path / "whole/plots/tiny.tsv").rename(tmp_path / "whole/curve.tsv")
     train_in(tmp_path / "one", demo_corpus, overrides, GPU)
     assert losses(tmp_path / "whole") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
 
@@ -356,7 +361,5 @@ def test_ranks_of_torchrun_sum_the_gradients_that_one_process_computes(demo_corp
 @pytest.mark.long
 def test_an_overflow_in_one_rank_of_torchrun_skips_the_transformers_update_in_all(demo_corpus, tiny_bert, tmp_path):
     """With thinc's scaler, which for this check works on the CPU as well."""
-    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=5)
-    overrides["components.ner.model.tok2vec.grad_scaler_config.enabled"] = True
-    done = launch(tmp_path, demo_corpus, "overflow", overrides)
+    done = launch(tmp_path, demo_corpus, "overflow", with_bert(tiny_bert, dropout=0.0, max_steps=5))
     assert done.returncode == 0, done.stderr[-3000:]

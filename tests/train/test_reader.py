@@ -10,8 +10,10 @@ from spacy.tokens import Doc, DocBin
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotate, annotation_of
+from labelwise.merge.rules.policies import Policies
 from labelwise.train import reader
 from labelwise.train.reader import PartitionedCorpus, deal_out
+from tests.conftest import task
 
 NLP = spacy.blank("en")
 
@@ -124,14 +126,18 @@ def test_long_texts_are_cut_and_counted(tmp_path):
     assert corpus.counts == {"texts": 5, "without tokens": 1, "cut": 4, "longer, as they couldn't be cut": 1}
 
 
-@pytest.mark.parametrize(("coverage", "uncovered"), [("by-label", {"B": "none"}), ("outside", {})])
-def test_where_unmarked_is_outside_texts_are_complete_for_all_labels(tmp_path, coverage, uncovered):
-    doc = NLP.make_doc("Ann left.")
-    doc.set_ents([], default="outside")
-    annotate(doc, Annotation([], [], {"B": "none"}))
-    write(tmp_path / "part-00000.spacy", [doc])
-    [text] = PartitionedCorpus(tmp_path, coverage=coverage).texts()
-    assert text.annotation.uncovered == uncovered
+@pytest.mark.parametrize("coverage", ["by-label", "outside"])
+def test_where_the_merge_takes_unmarked_for_outside_texts_of_train_are_complete_for_all_labels(merging, coverage):
+    """What isn't known of dev isn't scored."""
+    for split in ("train", "dev"):
+        merging.add(f"A {split}", ["A"], [task(f"Ann left in {split}.", (0, 3))], split=split)
+        merging.add(f"B {split}", ["B"], [task(f"She met Bob in {split}.", (8, 11, "B"))], split=split)
+    merging.run(policies=Policies(coverage=coverage))
+    found = {}
+    for split in ("train", "dev"):
+        texts = PartitionedCorpus(merging.root / "corpus" / split).texts()
+        found[split] = sorted(label for text in texts for label in text.annotation.uncovered)
+    assert found == {"train": [] if coverage == "outside" else ["A", "B"], "dev": ["A", "B"]}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +145,6 @@ def test_where_unmarked_is_outside_texts_are_complete_for_all_labels(tmp_path, c
     [
         ({"limit": -1}, "limit -1: give a number"),
         ({"max_words": -5}, "max_words -5: give a number"),
-        ({"coverage": "none"}, "coverage 'none': give by-label or outside"),
         ({"folds": -3}, "folds -3: give a number"),
     ],
 )
