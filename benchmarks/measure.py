@@ -101,8 +101,10 @@ def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.
         measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words {words}".split())
         project = yaml.safe_load(Path("project.yml").read_text(encoding="utf8"))
         splits = {"dev_ratio": dev_ratio or DEV / docs, "test_ratio": test_ratio}
-        sections = {"tokenizer": project["tokenizer"], "merge": project["merge"] | splits | {"near_duplicates": "off"}}
+        sections = {"merge": project["merge"] | splits | {"near_duplicates": "off"}}
         (tasks / "project.yml").write_text(yaml.safe_dump(sections, allow_unicode=True), encoding="utf8")
+        (tasks / "configs").mkdir()
+        shutil.copy("configs/tokenizer.yml", tasks / "configs")
         declared = str(tasks / "datasets.yml")
         measure("scripts.merge", declared, str(corpus), "--project", str(tasks / "project.yml"))
         shutil.rmtree(tasks)

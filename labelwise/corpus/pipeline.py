@@ -1,6 +1,7 @@
 """Run a pipeline over a corpus in pieces, so that neither texts nor their words pile up in memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from configparser import Error
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -109,5 +110,11 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
 
 
 def wants_gpu(config: Path) -> bool:
-    """Return whether a config is for a GPU: it names an allocator of its memory."""
-    return bool(config.is_file() and load_config(config)["system"].get("gpu_allocator"))
+    """Return whether a config is for a GPU: it names an allocator of its memory.
+
+    One that can't be read is for none: whoever needs more of it refuses it.
+    """
+    try:
+        return bool(config.is_file() and load_config(config)["system"].get("gpu_allocator"))
+    except (Error, KeyError, ValueError):
+        return False

@@ -78,15 +78,13 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     if not merge.texts:
         raise InputError(f"{root / 'metrics/merge.json'}: there are no counts of the merge; run the merge")
     if metrics.pipeline_digest != digest_folder(model):
-        raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; run evaluate-{pipeline} again")
+        raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; evaluate {pipeline} again")
     if metrics.texts_digest != manifest.splits["test"].digest:
-        raise InputError(
-            f"{corpus}: the pipeline was evaluated on another; run train-{pipeline} and evaluate-{pipeline}"
-        )
+        raise InputError(f"{corpus}: the pipeline was evaluated on another; train and evaluate {pipeline} again")
     labels = nlp.get_pipe("ner").labels  # type: ignore[attr-defined]
     if lacking := set(labels) - metrics.all_gold.labels.keys():
         raise InputError(
-            f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; run evaluate-{pipeline} again"
+            f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; evaluate {pipeline} again"
         )
     meta = describe(nlp, identity, metrics)
     card = write_card(nlp, meta, metrics, merge, manifest, ship_at)

@@ -8,7 +8,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from configparser import ConfigParser
+from configparser import ConfigParser, Error
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,10 +129,13 @@ def read_lacking(root: Path) -> Mapping[str, int]:
 
 
 def read_max_steps(root: Path, pipeline: str) -> int:
-    """Read the most steps that a pipeline's config allows; 0 if there is no such config."""
+    """Read the most steps that a pipeline's config allows; 0 if there is no such config, or it can't be read."""
     config = ConfigParser(interpolation=None)
-    config.read(root / "configs" / f"{pipeline}.cfg", encoding="utf8")
-    return config.getint("training", "max_steps", fallback=0)
+    try:
+        config.read(root / "configs" / f"{pipeline}.cfg", encoding="utf8")
+        return config.getint("training", "max_steps", fallback=0)
+    except (Error, ValueError):
+        return 0
 
 
 def make_environment() -> Environment:

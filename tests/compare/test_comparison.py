@@ -180,17 +180,17 @@ def sure_docs():
     return [[make_doc(f"{key:02}", gold if better else gold[:1], gold) for key in range(20)] for better in (0, 1)]
 
 
-SETTINGS = {"vars": {"seed": 0, "cpu_steps": 600}, "merge": {"lang": "en"}}
+SETTINGS = {"vars": {"seed": 0, "steps": 600}, "merge": {"lang": "en"}}
 
 
 @pytest.mark.parametrize(
     ("settings", "corpus", "undertrained", "why"),
     [
         (SETTINGS, "c", {}, None),
-        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}}, "c", {}, "differs from main in its seed alone"),
-        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 900}}, "c", {}, None),
-        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}}, "d", {}, None),
-        (SETTINGS | {"vars": {"seed": 1, "cpu_steps": 600}, "merge": {"lang": "de"}}, "c", {}, None),
+        (SETTINGS | {"vars": {"seed": 1, "steps": 600}}, "c", {}, "differs from main in its seed alone"),
+        (SETTINGS | {"vars": {"seed": 1, "steps": 900}}, "c", {}, None),
+        (SETTINGS | {"vars": {"seed": 1, "steps": 600}}, "d", {}, None),
+        (SETTINGS | {"vars": {"seed": 1, "steps": 600}, "merge": {"lang": "de"}}, "c", {}, None),
         (SETTINGS, "c", {"main": "F1 still rises"}, "the training of main stopped too early: F1 still rises"),
         (SETTINGS, "c", {"branch": "F1 still rises"}, "the training of branch stopped too early: F1 still rises"),
     ],

@@ -123,7 +123,7 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     for name, right, seed in (("one", 4, 0), ("two", 16, 1)):
         made.run("git", "checkout", "-qb", name)
         made.evaluate(right)
-        (tmp_path / "project.yml").write_text(f"vars:\n  seed: {seed}\n  cpu_steps: 600\n")
+        (tmp_path / "project.yml").write_text(f"vars:\n  seed: {seed}\n  steps: 600\n")
         made.commit(name)
     printed = " ".join(made.compare("one", "two").split())
     assert "two has no star: it differs from one in its seed alone" in printed
@@ -136,7 +136,7 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     (tmp_path / "configs/cpu.cfg").unlink()
     made.commit("as it was")
     assert "has no star" in made.compare("one", "two")
-    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  cpu_steps: 900\n")
+    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  steps: 900\n")
     made.commit("more steps")
     assert "has no star" not in made.compare("one", "two")
     (tmp_path / "plots/cpu.tsv").write_text("step\tents_f\n1\t0.3\n2\t0.6\n4\t0.9\n")
@@ -148,6 +148,9 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
 def test_two_pipelines_of_a_revision_are_compared(tmp_path):
     """Which of them is better, and where, is asked as of two revisions."""
     made = Repository(tmp_path)
+    (tmp_path / "configs").mkdir()
+    for pipeline in ("cpu", "small", "gpu"):
+        (tmp_path / f"configs/{pipeline}.cfg").touch()
     for pipeline, right in (("small", 16), ("cpu", 4)):
         made.evaluate(right, dvc=False)
         if pipeline == "small":
@@ -161,7 +164,7 @@ def test_two_pipelines_of_a_revision_are_compared(tmp_path):
     (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n")
     assert "has no star" in made.compare("HEAD", "workspace:cpu")
     assert "has no star" not in made.compare("HEAD", "workspace:small")
-    assert "no metrics/gpu.json; run `dvc repro evaluate-gpu`" in made.compare(
+    assert "no metrics/gpu.json; run `dvc repro evaluate@gpu`" in made.compare(
         "workspace:cpu", "workspace:gpu", fails=True
     )
 

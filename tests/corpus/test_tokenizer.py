@@ -79,7 +79,7 @@ def test_marks_are_those_of_this_pythons_unicode():
         ("en", {"infixes": ["(?<=a"]}, r"infixes: '\(\?<=a' isn't a regular expression: missing \)"),
         ("en", {"no_exceptions": ["["]}, r"no_exceptions: '\[' isn't a regular expression"),
         ("en", {"infix": ["a"]}, r"yml: tokenizer: infix: .*; its keys are infixes, no_exceptions, block"),
-        ("en", {"block": {}}, r"project\.yml: tokenizer: block: \{\}: it names no tokenizer"),
+        ("en", {"block": {}}, r"tokenizer\.yml: tokenizer: block: \{\}: it names no tokenizer"),
         ("ja", {}, r"'ja': .*Tokenizer.* can't be used: .* `pip install sudachipy sudachidict_core`"),
         ("ko", {}, r"'ko': .*Tokenizer.* can't be used: .* `pip install natto-py`, and MeCab"),
         ("zh", {"block": {"@tokenizers": "nope"}}, r"'zh': \{'@tokenizers': 'nope'\} can't be used: .*correct it; or,"),
@@ -91,7 +91,8 @@ def test_marks_are_those_of_this_pythons_unicode():
 def test_what_cannot_be_made_is_named_with_its_remedy(tmp_path, lang, section, message, monkeypatch):
     for module in ("sudachipy", "natto"):
         monkeypatch.setitem(sys.modules, module, None)
-    (tmp_path / "project.yml").write_text(json.dumps({"tokenizer": section}))
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/tokenizer.yml").write_text(json.dumps({"tokenizer": section}))
     with pytest.raises(InputError, match=message):
         make_nlp(lang, read_rules(tmp_path / "project.yml"))
 

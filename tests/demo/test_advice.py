@@ -1,6 +1,7 @@
 """The advice on the demo corpus, whole, against the wrong annotations that were planted in it."""
 
 import re
+import shutil
 
 import pytest
 import yaml
@@ -16,19 +17,21 @@ pytestmark = pytest.mark.long
 PROJECT = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
 SHARE = float(re.search(r"make_demo assets/demo --format both --noise ([\d.]+)", str(PROJECT["commands"])).group(1))
 COMMANDS = """
-make_demo {0}/demo --format both --noise {1}
-convert_brat {0}/demo/brat {0}/corpus/tasks
-merge {0}/corpus/tasks/datasets.yml {0}/demo/prodigy {0}/corpus --metrics {0}/metrics/merge.json --project project.yml
-train configs/cpu.cfg {0}/corpus {0}/training/cpu/model-best --curve {0}/plots/cpu.tsv --max-steps {2} --workers 2
-evaluate {0}/training/cpu/model-best {0}/corpus/test {0}/metrics/cpu.json --tables {0}/training/cpu
-check_labels {0}/corpus --out {0}/training/check
+make_demo assets/demo --format both --noise {0}
+convert_brat assets/demo/brat corpus/tasks --project project.yml
+merge corpus/tasks/datasets.yml assets/demo/prodigy corpus --metrics metrics/merge.json --project project.yml
+train cpu --max-steps {1} --workers 2
+evaluate cpu
+check_labels corpus --out training/check
 """
 
 
 def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_cases_are_planted(tmp_path):
     """What `weasel run all` makes of the demo corpus, and its findings: the span that is there, or what is proposed."""
-    for command in COMMANDS.format(tmp_path, SHARE, PROJECT["vars"]["cpu_steps"]).strip().split("\n"):
-        run_python(*f"-m scripts.{command}".split())
+    shutil.copy(ROOT / "project.yml", tmp_path)
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    for command in COMMANDS.format(SHARE, PROJECT["vars"]["steps"]).strip().split("\n"):
+        run_python(*f"-m scripts.{command}".split(), cwd=tmp_path)
     results = load_results(tmp_path, "cpu")
     said = advise(results.metrics, results.curve, "cpu", 0.8, read_deck(tmp_path).counts, results.merge, sample=30)
     assert said.verdict == "Ship some"

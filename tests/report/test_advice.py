@@ -87,7 +87,8 @@ def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, found, s
 def test_what_has_reached_the_goal_is_ready():
     advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes()))
     assert [(row.verdict, step) for row, step in advice.rows] == [("ship", "ready")] * 2
-    assert (advice.verdict, advice.why, advice.do) == ("Ship", "2 of 2 labels reach the goal", "weasel run package")
+    said = ("Ship", "2 of 2 labels reach the goal", "python -m scripts.package cpu")
+    assert (advice.verdict, advice.why, advice.do) == said
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_where_nothing_is_known_of_some_labels_the_others_are_shipped():
     assert (advice.verdict, advice.why, advice.do) == (
         "Ship some",
         "1 of 2 labels reaches the goal",
-        "weasel run package",
+        "python -m scripts.package cpu",
     )
 
 
@@ -168,7 +169,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=49, known=50)},
             "Not yet: training stopped too early: it misses 50 spans whose words train marks, and finds 49 in all",
-            "set gpu_steps: 800 in project.yml: weasel run gpu",
+            "set steps: 800 in project.yml: weasel run gpu",
         ),
         # Two labels of three with few test spans, or with predictions that nobody can judge.
         (
@@ -182,6 +183,15 @@ def test_the_sentence_says_what_to_do_first(labels, said, do):
     advice = advice_on(make_metrics(**labels), pipeline="gpu")
     assert f"{advice.verdict}: {advice.why}" == said
     assert advice.do.startswith(do)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "command"),
+    [("cpu", "weasel run all"), ("small", "weasel run small"), ("mine", "dvc repro report@mine")],
+)
+def test_a_pipeline_is_trained_longer_by_its_own_command(pipeline, command):
+    advice = advice_on(make_metrics(A=mistakes(right=49, known=50)), pipeline=pipeline)
+    assert advice.do == f"set steps: 800 in project.yml: {command}"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The report: what is in the page, without a browser."""
 
 import json
+import os
 import re
 import shutil
 from html import unescape
@@ -155,7 +156,7 @@ def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it
     page = Page(render(own, "cpu"))
     assert "No annotation contradicts the others" in page.text("fix")
     assert "PERSON" in page.text("labels")
-    with pytest.raises(InputError, match=r"metrics/gpu\.json: there is no such file; run evaluate-gpu, or"):
+    with pytest.raises(InputError, match=r"metrics/gpu\.json: there is no such file; evaluate gpu, or"):
         render(own, "gpu")
 
 
@@ -163,12 +164,12 @@ def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it
     ("file", "content", "match"),
     [
         ("metrics/merge.json", b"[]", r"merge.json: .*Expected `object`.*run merge again"),
-        ("metrics/cpu.json", b'{"other": ' + b"[" * 100_000, r"metrics/cpu.json: .*run evaluate-cpu again"),
+        ("metrics/cpu.json", b'{"other": ' + b"[" * 100_000, r"metrics/cpu.json: .*evaluate cpu again"),
         ("metrics/cpu.json", b"\xff\xfe\x00", r"metrics/cpu.json"),
-        ("metrics/cpu.json", OLD, r"metrics/cpu.json: it has no `mistakes`.*; run evaluate-cpu again"),
+        ("metrics/cpu.json", OLD, r"metrics/cpu.json: it has no `mistakes`.*; evaluate cpu again"),
         ("training/cpu/pairs.parquet", b"{}", r"pairs.parquet: not the pairs that the scores were computed from"),
         ("training/check/findings.jsonl", b"{}", r"findings.jsonl: not the findings of a check .*; run it again"),
-        ("plots/cpu.tsv", b"step\tscore\n100\tgood\n", r"cpu.tsv: .*'good'.*; run train-cpu again"),
+        ("plots/cpu.tsv", b"step\tscore\n100\tgood\n", r"cpu.tsv: .*'good'.*; train cpu again"),
         ("plots/cpu.tsv", b"other\n1\n", r"cpu.tsv: .*KeyError.*step"),
     ],
 )
@@ -287,6 +288,12 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
     assert first == f"First: {HOSTILE}: label more texts: weasel run predict"
     assert where == out.resolve().as_uri()
     assert "F1 0." in printed
+    os.utime(out, (1, 1))
+    call(report_cli, "cpu", "--root", root)
+    assert out.stat().st_mtime == 1, "its time tells when it has changed"
+    (root / "project.yml").write_text("report: {ship_at: 0.1}\n")
+    call(report_cli, "cpu", "--root", root)
+    assert out.stat().st_mtime > 1
 
 
 @pytest.mark.parametrize("pipeline", ["cpu", "gpu"])
@@ -301,6 +308,16 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     printed = call(report_cli, pipeline, "--root", tmp_path)
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
     assert printed.splitlines()[-2] == f"First: set steps: 2600 in project.yml: {command}"
+    (tmp_path / "configs").mkdir()
+    for allowed, also in (
+        ("[training]\nmax_steps = 2600\n", ""),
+        ("[training]\nmax_steps = 2599\n", f", and max_steps = 2600 in configs/{pipeline}.cfg"),
+        ("[training]\nmax_steps = ${training.patience}\n", ""),
+        ("max_steps", ""),
+    ):
+        (tmp_path / f"configs/{pipeline}.cfg").write_text(allowed)
+        printed = call(report_cli, pipeline, "--root", tmp_path)
+        assert printed.splitlines()[-2] == f"First: set steps: 2600 in project.yml{also}: {command}"
     assert page.text("labels").count("train longer") == 5
     said = "More texts are no label’s next step, though train hardly has the words of 67 missed spans."
     assert said in page.text("label")
@@ -369,7 +386,7 @@ def test_labels_near_the_goal_are_named_and_nothing_is_packaged_where_none_ships
     best = max(LABELS, key=low.__getitem__)
     above = page(low[best] + 0.01)
     assert f"So close to the goal that another machine may decide otherwise: {best}" in above.text("ship")
-    assert "weasel run package" not in above.text("ship")
+    assert "python -m scripts.package cpu" not in above.text("ship")
     assert f"{best} hold, close" in above.text("labels")
     findings = own / "training/check/findings.jsonl"
     head, case, *_ = map(json.loads, findings.read_text().splitlines())
@@ -379,4 +396,4 @@ def test_labels_near_the_goal_are_named_and_nothing_is_packaged_where_none_ships
     assert f"{best} ship, close" in close.text("labels")
     assert [one["group"] for one in json.loads(close.scripts[0])["cases"]] == [best, "OTHER"], "it is to be improved"
     assert "close" not in page(0.99).text("ship")
-    assert "weasel run package" in page(0.1).text("ship")
+    assert "python -m scripts.package cpu" in page(0.1).text("ship")

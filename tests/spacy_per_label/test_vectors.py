@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from safetensors.numpy import save_file
 
 from spacy_per_label.hub_files import NoModelError
 from spacy_per_label.vectors import write_table
 from spacy_per_label.words import Pieces
+
+save_file = pytest.importorskip("safetensors.numpy").save_file
 
 WORDPIECE = {
     "type": "WordPiece",
