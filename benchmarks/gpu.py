@@ -132,14 +132,22 @@ def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
     """
     import torch
 
-    overrides = {"training.eval_frequency": 2, "corpora.train.max_words": 200, "system.small_batch": 0}
-    given: dict[str, Any] = {"max_steps": 2, "gpu_id": int(gpu_id), "transformer_name": transformer}
-    wanted = TrainingConfig(CONFIG, Path(corpus), overrides=overrides, precision="fp32", **given)
-    train_pipeline(wanted, OUT / "fits", OUT / "fits.tsv")
+    block = "components.ner.model.tok2vec"
+    overrides = {
+        "training.eval_frequency": 2,
+        "corpora.train.max_words": 200,
+        "labelwise.small_batch": 0,
+        f"{block}.name": transformer,
+        f"{block}.mixed_precision": False,
+        f"{block}.grad_scaler_config.enabled": False,
+    }
+    config = Path(__file__).parents[1] / CONFIG
+    wanted = TrainingConfig(config, Path(corpus), overrides=overrides, max_steps=2, gpu_id=int(gpu_id))
+    train_pipeline(wanted, "fits", "fits.tsv")
     taken, left = torch.cuda.max_memory_reserved(), free_memory()
     limit = left + 0.6 * (taken - left)
     torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.get_device_properties(int(gpu_id)).total_memory)
-    trained = train_pipeline(wanted, OUT / "halve", OUT / "halve.tsv")
+    trained = train_pipeline(wanted, "halve", "halve.tsv")
     if not trained or not trained.state.sub_batch:
         raise RuntimeError(f"{taken / 2**20:,.0f} MB were needed, {limit / 2**20:,.0f} MB allowed: nothing was divided")
     print(f"{trained.state.sub_batch:,} words at a time in {limit / 2**20:,.0f} of {taken / 2**20:,.0f} MB")
@@ -208,7 +216,7 @@ def main(
     step("a training that is killed", resume, "killed", made, transformer, steps, gpu_id)
     if on_gpu:
         limited = "import sys; from benchmarks.gpu import train_in_less; train_in_less(*sys.argv[1:])"
-        step("a batch that doesn't fit", run, "-c", limited, made, transformer, gpu_id)
+        step("a batch that doesn't fit", run, "-c", limited, made.absolute(), transformer.absolute(), gpu_id)
     for texts in (16, 256):
         step(f"evaluation, {texts} texts", evaluate, "fp32", made / "dev", gpu_id, texts)
     for precision in ("fp16", "bf16"):

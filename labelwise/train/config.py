@@ -274,7 +274,7 @@ def is_small(wanted: TrainingConfig) -> bool:
 def count_train(wanted: TrainingConfig) -> int:
     """Count the texts that a training has."""
     texts = read_manifest(wanted.corpus).splits["train"].texts
-    limit = wanted.limit or load_config(wanted.config, wanted.overrides)["corpora"]["train"].get("limit", 0)
+    limit = wanted.limit or load_config(wanted.config, dict(wanted.overrides))["corpora"]["train"].get("limit", 0)
     return min(texts, limit or texts)
 
 
