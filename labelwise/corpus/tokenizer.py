@@ -25,13 +25,13 @@ EMOJI_MARKS = (0x20E3, 0xFE0E, 0xFE0F)
 MAX_LENGTH = 2**31 - 1  # characters of a text: spaCy's limit of a million is about parsers' memory
 Block = dict[str, str | int | float | bool | None]
 OTHERS = (
-    "or, in the section `tokenizer` of project.yml, set `block: {'@tokenizers': spacy.Tokenizer.v1}`, which splits at "
+    "or, in configs/tokenizer.yml, set `block: {'@tokenizers': spacy.Tokenizer.v1}`, which splits at "
     "white space and punctuation, or `block: {'@tokenizers': spacy.zh.ChineseTokenizer}`, whose tokens are characters"
 )
 
 
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    r"""The tokenizer: the section `tokenizer` of project.yml.
+    r"""The tokenizer: `tokenizer` in configs/tokenizer.yml.
 
     Infixes and exceptions are for tokenizers that have rules, as in most languages; see `has_rules`. In both, `[\p{M}]`
     stands for a combining mark; the patterns here, and in all files, have the ranges of marks instead.

@@ -80,7 +80,7 @@ def doubts_about_texts(corpus: Path, settings: Settings) -> Iterator[Doubt]:
     elif spaced >= WORDS and chars <= LONGEST_WORD * spaced and tokens >= MOST_TOKENS * spaced:
         yield Doubt(
             f"A word is {tokens / spaced:.1f} tokens, on average: the tokenizer seems to be another language's.",
-            "Set `lang`, or `block` in the section tokenizer of project.yml: docs/languages.md",
+            "Set `lang`, or `block` in configs/tokenizer.yml: docs/languages.md",
         )
     yield from parts_of_others(sample)
     yield from corrected_texts(sample)
