@@ -1,8 +1,8 @@
 """Sixty sentences with a person, a place and a year each; and what the merge makes of files that hold them."""
 
 import json
-import shutil
 import random
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
