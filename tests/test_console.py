@@ -135,27 +135,28 @@ def test_a_command_deletes_the_bytecode_that_others_left_in_the_folders_that_sta
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
+    ("name", "arguments", "taken"),
     [
-        ("merge", "datasets.yml corpus --metrics TAKEN"),
-        ("train", f"{ROOT}/configs/cpu.cfg CORPUS model --curve TAKEN"),
-        ("evaluate", "model CORPUS/test TAKEN"),
-        ("evaluate", "model CORPUS/test metrics.json --predictions TAKEN"),
-        ("report", "TAKEN --pipeline cpu"),
+        ("merge", "datasets.yml corpus --metrics taken", "taken"),
+        ("train", "cpu --corpus CORPUS", "plots/cpu.tsv"),
+        ("evaluate", "cpu --split CORPUS/test", "metrics/cpu.json"),
+        ("evaluate", "cpu --split CORPUS/test", "training/cpu/pairs.parquet"),
+        ("evaluate", "cpu --split CORPUS/test --predictions taken", "taken"),
     ],
 )
 def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begins(
-    tmp_path, monkeypatch, demo_corpus, name, arguments
+    tmp_path, monkeypatch, demo_corpus, name, arguments, taken
 ):
     write_jsonl(tmp_path / "a.jsonl", [{"text": "one"}])
     (tmp_path / "datasets.yml").write_text("- {name: a, path: a.jsonl, labels: [A]}")
-    (tmp_path / "taken").mkdir()
-    before = sorted(tmp_path.iterdir())
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    (tmp_path / taken).mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path)
-    words = arguments.replace("TAKEN", "taken").replace("CORPUS", str(demo_corpus)).split()
+    words = arguments.replace("CORPUS", str(demo_corpus)).split()
     printed = call(getattr(import_module(f"scripts.{name}"), f"{name}_cli"), *words, status=1)
-    assert "taken: this is a folder, but a file is to be written there" in " ".join(printed.split())
-    assert sorted(tmp_path.iterdir()) == before
+    assert f"{taken}: this is a folder, but a file is to be written there" in " ".join(printed.split())
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ OTHERS = (
 
 
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    r"""The tokenizer: the section `tokenizer` of configs/tokenizer.yml.
+    r"""The tokenizer: `tokenizer` in configs/tokenizer.yml.
 
     Infixes and exceptions are for tokenizers that have rules, as in most languages; see `has_rules`. In both, `[\p{M}]`
     stands for a combining mark; the patterns here, and in all files, have the ranges of marks instead.

@@ -59,7 +59,7 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
         beside = {file.with_suffix(".txt") for file in brats}
         files = [file for file in files if file not in {*brats, *beside}]
         name = printable(Path(brats[0].name))
-        problem = f"{counted(len(brats), 'file')} of brat's: put them, with their texts, into brat_dir, assets/brat"
+        problem = f"{counted(len(brats), 'file')} of brat's: put them, with their texts, into the folder brat beside"
         yield Undeclared(Entry(name=name, path=name), problem=problem)
     # The names of a database's data sets are given, so they come first.
     for file in sorted(files, key=lambda file: (file.suffix not in DATABASE.suffixes, file)):

@@ -80,7 +80,7 @@ def warnings(ledger: Ledger, settings: Settings) -> Iterator[ScoreWarning]:
     tokenizer = load_tokenizer(settings).nlp
     if (settings.tokenizer.infixes or settings.tokenizer.no_exceptions) and not has_rules(tokenizer):
         yield ScoreWarning(
-            f"The tokenizer of project.yml isn't extended: {type(tokenizer.tokenizer).__name__} has no rules.",
+            f"configs/tokenizer.yml doesn't extend the tokenizer: {type(tokenizer.tokenizer).__name__} has no rules.",
             "Leave infixes and no_exceptions empty.",
         )
 

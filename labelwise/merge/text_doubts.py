@@ -49,7 +49,7 @@ def sample_texts(corpus: Path) -> list[Sampled]:
     """Read the first texts of a corpus, whose manifest needn't be there."""
     found: list[Sampled] = []
     chars = 0
-    for group, docs in read_groups_with_docs(corpus, merged=False, only=("text", "split", "dataset")):
+    for group, docs in read_groups_with_docs(corpus, merged=False):
         datasets: dict[str, list[str]] = {}
         for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
             datasets.setdefault(key, []).append(name)
@@ -80,7 +80,7 @@ def doubts_about_texts(corpus: Path, settings: Settings) -> Iterator[Doubt]:
     elif spaced >= WORDS and chars <= LONGEST_WORD * spaced and tokens >= MOST_TOKENS * spaced:
         yield Doubt(
             f"A word is {tokens / spaced:.1f} tokens, on average: the tokenizer seems to be another language's.",
-            "Set `lang` in project.yml, or `block` in configs/tokenizer.yml: docs/languages.md",
+            "Set `lang`, or `block` in configs/tokenizer.yml: docs/languages.md",
         )
     yield from parts_of_others(sample)
     yield from corrected_texts(sample)

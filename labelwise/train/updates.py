@@ -61,7 +61,8 @@ def count_skipped(training: Training, step: int) -> None:
     if state.skipped_in_a_row == MOST_SKIPPED:
         raise InputError(
             f"Step {step}: the loss wasn't a finite number in {MOST_SKIPPED} steps in a row. Remedy: precision bf16, "
-            "whose numbers don't overflow, or fp32 (precision in project.yml, --precision), or a lower learn_rate"
+            "whose numbers don't overflow (enabled = false in [...grad_scaler_config] of the config), or fp32 "
+            "(mixed_precision = false, too), or a lower learn_rate"
         )
     if state.skipped_in_a_row == 1:
         training.log(f"Step {step}: the loss isn't a finite number; the step is skipped, {state.skipped:,} so far")

@@ -45,11 +45,13 @@ def said(made: Outcome) -> str:
 
 
 def section(name: str, *lines: str) -> str:
-    """project.yml with lines in a section, in the place of those of their keys."""
+    """project.yml with lines in a section, in the place of those of their keys, if it has these."""
     text = PROJECT.read_text(encoding="utf8")
     for line in lines:
         key = line.partition(":")[0]
-        text = re.sub(rf"(?ms)^({name}:\n(?:  .*?\n)*?)  {key}: [^\n]*\n", rf"\1  {line}\n", text, count=1)
+        before = rf"(?m)^({name}:[^\n]*\n(?:  [^\n]*\n)*?)"
+        text = re.sub(rf"{before}  {key}: [^\n]*\n", r"\1", text, count=1)
+        text = re.sub(before, rf"\1  {line}\n", text, count=1)
         assert f"\n  {line}\n" in text
     return text
 

@@ -111,7 +111,7 @@ def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
     for number, one in enumerate(sentences(3)):
         files |= {f"prodigy/{number}.txt": one.text, f"prodigy/{number}.ann": "T1\tPER 0 3\tNoa\n"}
     printed = " ".join(merge_folder(tmp_path, files).printed.split())
-    assert "3 files of brat's: put them, with their texts, into brat_dir, assets/brat" in printed
+    assert "3 files of brat's: put them, with their texts, into the folder brat beside" in printed
     assert printed.count("isn't declared") == 1
 
 

@@ -142,12 +142,18 @@ def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(
     }
 
 
+def write_infixes(root: Path, infix: str) -> None:
+    (root / "project.yml").touch()
+    (root / "configs").mkdir()
+    (root / "configs/tokenizer.yml").write_text(f"tokenizer:\n  infixes: ['{infix}']\n")
+
+
 def test_tokens_are_those_of_the_corpus_or_of_the_project_and_are_cut_at_spans(tmp_path, monkeypatch):
     """Without an option: a corpus has a tokenizer, tasks and predictions have that of the current folder's project."""
     (tmp_path / "brat").mkdir()
     (tmp_path / "brat" / "d.txt").write_text("60degC 5x")
     (tmp_path / "brat" / "d.ann").write_text("T1\tN 2 5\tdeg\n")
-    (tmp_path / "project.yml").write_text("tokenizer:\n  infixes: ['(?<=[0-9])(?=[a-z])']\n")
+    write_infixes(tmp_path, "(?<=[0-9])(?=[a-z])")
     convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(split="test"))
     merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", read_settings(tmp_path / "project.yml"))
     write_predicted(tmp_path / "raw.jsonl", {"60degC 5x": [(2, 5, "N")]})
@@ -164,7 +170,7 @@ def test_tokens_are_those_of_the_corpus_or_of_the_project_and_are_cut_at_spans(t
     for name in ("corpus", "tasks", "raw.jsonl"):
         assert tokens_of(name) == ["60", "deg", "C", "5", "x"], name
     other = tmp_path / "brat" / "project.yml"
-    other.write_text("tokenizer:\n  infixes: ['(?=e)']\n")
+    write_infixes(other.parent, "(?=e)")
     monkeypatch.chdir(other.parent)
     assert tokens_of("corpus") == ["60", "deg", "C", "5", "x"]
     assert tokens_of("corpus", "--project", other) == tokens_of("tasks") == ["60", "d", "eg", "C", "5x"]

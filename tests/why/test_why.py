@@ -142,7 +142,7 @@ def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merg
         "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
         "      decided by `overlap: longest` in project.yml",
         "    PRODUCT 'degC ovens' [22, 32]: no token boundary; inside '60degC'",
-        "      decided by `alignment: drop`, and `infixes` of the section tokenizer, in project.yml",
+        "      decided by `alignment: drop` in project.yml, and `infixes` in configs/tokenizer.yml",
         "    PRODUCT 'degC ovens to' [22, 35]: no token boundary; inside '60degC'",
     ]
 

@@ -17,7 +17,7 @@ MAX_WORDS = 1_000_000  # that a tokenizer sees, in about 20 seconds; making a ne
 
 
 class Settings(Policies, frozen=True):
-    """The sections `merge` and `tokenizer` of project.yml.
+    """The section `merge` of project.yml, and `tokenizer` of configs/tokenizer.yml.
 
     dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
     split_salt (str): another salt gives another split.
