@@ -27,9 +27,8 @@ def check_project(project: Path) -> None:
         check_pipeline(name, root)
     check_own_data(root)
     data = data_of(project)
-    for folder, there in ((data / "brat", has_brat), (data / "prodigy", has_data)):
-        if not there(root / folder):  # a file that was deleted on purpose is no loss
-            check_kept(folder, root)
+    for folder in (data / "brat", data / "prodigy"):
+        check_kept(folder, root)
     if not has_brat(root / data / "brat") and not has_data(root / data / "prodigy"):
         remedy = "weasel run demo makes the demo" if data == DEMO else f"or try the demo: data: {DEMO} in {project}"
         raise InputError(

@@ -12,7 +12,7 @@ import msgspec
 from labelwise.base.errors import InputError
 from labelwise.base.settings import decode_yaml
 from labelwise.base.text import counted
-from labelwise.sources.files import find_files, printable
+from labelwise.sources.files import data_in, find_files, printable
 
 
 class _Command(msgspec.Struct):
@@ -40,7 +40,7 @@ class _Lock(msgspec.Struct):
 
 
 def check_kept(folder: Path, root: Path = Path()) -> None:
-    """Refuse a folder that has lost data, as in an experiment's folder or a clone, if only DVC's lock is in git.
+    """Refuse a folder that has lost all data, as in an experiment's folder or a clone, if only DVC's lock is in git.
 
     root (Path): the project, whose dvc.lock has the number of files in the folder when a command last depended on it;
         the folder is relative to it.
@@ -52,7 +52,8 @@ def check_kept(folder: Path, root: Path = Path()) -> None:
     deps = [dep for stage in content.stages.values() for dep in stage.deps if Path(dep.path) == folder]
     before = max((dep.nfiles for dep in deps), default=0)
     now = len(find_files(root / folder, ("",))) if (root / folder).is_dir() else 0
-    if now < before:
+    # A folder that has some data has those that somebody left there.
+    if now < before and not (now and data_in(root / folder)):
         raise InputError(
             f"{folder}: {lock} knows {counted(before, 'file')} in it, and {now:,} {'is' if now == 1 else 'are'} here. "
             f"Fetch them: `dvc pull`. If DVC doesn't track them yet, run `dvc add {folder}/NAME` where they are, and "

@@ -81,9 +81,9 @@ def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_li
 
     printed = merged(*paths, status=1)
     assert "bob.jsonl: neither weasel nor DVC would see a change here, and both would skip 'merge'" in printed
-    assert "run update_dvc: - bob.jsonl - elsewhere - more/sue.jsonl" in printed
+    assert "of its stage in dvc.yaml: - bob.jsonl - elsewhere - more/sue.jsonl" in printed
     assert not (tmp_path / "corpus").exists()
-    assert "run update_dvc: - elsewhere/y.jsonl" in merged("folder/y.jsonl", status=1)
+    assert "of its stage in dvc.yaml: - elsewhere/y.jsonl" in merged("folder/y.jsonl", status=1)
     (tmp_path / "elsewhere/ours.yml").write_text("- {name: a, path: ../prodigy/ann.jsonl, labels: [PERSON]}\n")
     given = [tmp_path / "elsewhere/ours.yml", tmp_path / "corpus", "--project", tmp_path / "project.yml"]
     assert "ours.yml: neither weasel nor DVC would see a change" in call(merge_cli, *given, status=1)

@@ -37,7 +37,7 @@ def test_a_batch_that_does_not_fit_is_made_by_a_limit(enough, demo_corpus, tiny_
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=1000 * 2**20))
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", limits.append)
     monkeypatch.setattr(gpu, "free_memory", lambda: 100 * 2**20)
-    monkeypatch.setattr(gpu, "OUT", tmp_path)
+    monkeypatch.chdir(tmp_path)
     if enough:
         with pytest.raises(RuntimeError, match="200 MB were needed, 160 MB allowed: nothing was divided"):
             gpu.train_in_less(str(demo_corpus), str(tiny_bert), "-1")
