@@ -57,7 +57,7 @@ def train_cli(
     msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")
     if trained.state.skipped:
         steps = counted(trained.state.skipped, "step")
-        msg.warn(f"{steps} changed nothing, as the loss wasn't a finite number; precision bf16 or fp32 avoids that")
+        msg.warn(f"{steps} changed nothing, as the loss wasn't a finite number; bf16 or fp32 avoids that: docs/gpu.md")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Expected calibration error on dev: {after:.3f} ({before:.3f} uncalibrated)")

@@ -5,6 +5,7 @@ A config is what is trained. `FITTED` lists the keys that training may change, a
 
 import json
 from collections.abc import Mapping
+from configparser import Error as ConfigParserError
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -136,12 +137,14 @@ def load_written(config: Path, overrides: Mapping[str, Any] = {}) -> Config:
     if not config.is_file():
         raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
     try:
-        written, settings = load_config(config), load_config(config, dict(overrides))
-    except (ConfigValidationError, ValueError) as error:
-        check_removed(config, load_config(config, interpolate=False))
+        written = load_config(config)
+        check_removed(config, written)
+        settings = load_config(config, dict(overrides))
+    except InputError:
+        raise
+    except (ConfigValidationError, ConfigParserError, ValueError) as error:
         raise InputError(f"{config}: {error}") from error
-    check_removed(config, written)
-    if seed := written["system"].get("seed"):
+    if seed := written.get("system", {}).get("seed"):
         raise InputError(
             f"{config}: [system] seed = {seed}: the seed is `seed` in project.yml, or --seed {seed}; write seed = 0"
         )
@@ -285,8 +288,9 @@ def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
     """
     if texts < 1:
         raise InputError(f"{wanted.corpus}: train has {count_train(wanted)} texts, so a share of them would be empty")
-    large = {} if is_small(wanted) else {"labelwise.small_batch": 0}
-    return replace(wanted, limit=texts, overrides={**wanted.overrides, **large})
+    size = load_config(wanted.config)["training"]["batcher"].get("size")
+    large = {} if is_small(wanted) else {"training.batcher.size": size}
+    return replace(wanted, limit=texts, overrides={**large, **wanted.overrides})
 
 
 def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:

@@ -15,9 +15,10 @@ from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
 from labelwise.check.folds import Folds, fold_recipes
 from labelwise.corpus.record import RECORD
-from labelwise.train.config import FITTED, changed_keys, read_settings, share_of
+from labelwise.train.config import FITTED, changed_keys, flatten, read_settings, share_of
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
+from tests.train.test_trf import TRF
 from tests.train.training import CPU, GPU, NER, SMALL, train_in
 
 RATE = "training.optimizer.learn_rate.total_steps"
@@ -159,7 +160,7 @@ def test_keys_of_an_older_project_are_named_in_one_message(tmp_path):
         assert f"{name}: {PROJECT[name]}" in str(error.value)
 
 
-@pytest.mark.parametrize("config", [CPU, SMALL, GPU, NER], ids=lambda config: config.stem)
+@pytest.mark.parametrize("config", [CPU, SMALL, GPU, NER, TRF], ids=lambda config: config.stem)
 @pytest.mark.parametrize("kind", ["whole", "steps", "fold", "share", "gpu"])
 def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
     pytest.importorskip("spacy_transformers")
@@ -172,7 +173,8 @@ def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
         wanted = TrainingConfig(config, demo_corpus, gpu_id=0)
     settings = read_settings(wanted)
     changed, written = changed_keys(wanted, settings), load_config(config)
-    assert {*changed} <= {*FITTED} | ({"labelwise.small_batch"} if kind == "share" else set())
+    assert {*changed} <= {*FITTED}
+    assert flatten(written).keys() == flatten(settings).keys()
     for key, (before, after) in changed.items():
         block: Any = written
         for part in key.split("."):
@@ -186,8 +188,8 @@ def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
         "gpu": {"training.max_steps": 300},
     }[kind]
     assert {key: changed[key][1] for key in in_it} == in_it
-    assert (RATE in changed) == (config in (SMALL, GPU))
-    assert any(key.endswith("mixed_precision") for key in changed) == (config == GPU and kind != "gpu")
+    assert (RATE in changed) == (config in (SMALL, GPU, TRF))
+    assert any(key.endswith("mixed_precision") for key in changed) == (config in (GPU, TRF) and kind != "gpu")
 
 
 def test_what_training_changes_is_told_and_in_the_record(demo_corpus, tmp_path):
