@@ -22,6 +22,10 @@ from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 
 AHEAD = 3  # batches
+KILLED = (
+    "the process that prepares batches was killed, perhaps for lack of memory. Remedy: free some, and run the same "
+    "command again, which resumes from the last checkpoint"
+)
 LOWEST = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 
 
@@ -30,12 +34,18 @@ def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
     """Start a process that prepares batches for a GPU, before CUDA is, which no forked process can share.
 
     YIELDS (Executor | None): None on the CPU.
+    RAISES (InputError): the process was killed.
     """
     if wanted.gpu_id < LOWEST:
         yield None
         return
     with open_pool(1) as pool:
-        pool.submit(len, ())  # starts it
+        try:
+            # Until it answers, nothing else is submitted: of a process that dies at its start, Python 3.11 forgets jobs
+            # that come meanwhile, and waits for them forever.
+            pool.submit(len, ()).result()
+        except BrokenExecutor as error:
+            raise InputError(KILLED) from error
         yield pool
 
 
@@ -60,10 +70,7 @@ def open_batches(training: Training) -> Iterator[Batch]:
             batch, corpus.counts = ready
             yield batch
     except BrokenExecutor as error:
-        raise InputError(
-            "the process that prepares batches was killed, perhaps for lack of memory. Remedy: free some, and run the "
-            "same command again, which resumes from the last checkpoint"
-        ) from error
+        raise InputError(KILLED) from error
 
 
 _batches: Iterator[tuple[Batch, Counter[str]]]  # in the other process, as all below
