@@ -213,7 +213,7 @@ def changed_keys(wanted: TrainingConfig, settings: Config) -> dict[str, tuple[An
     return {
         key: (written.get(key), value)
         for key, value in trained.items()
-        if written.get(key) != value and key not in PATHS and not key.startswith("paths.")
+        if written.get(key) != value and key not in PATHS
     }
 
 
