@@ -121,7 +121,7 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
     key, answers, merged, made = text.key.hex(), found.answers, found.merged, found.made
     split, words = (found.split, len(made.doc)) if made else (None, None)
     states = [sorted(label for label, state in merged.coverage.items() if state == name) for name in STATES]
-    same = [other.hex() for other in sorted(text.variants())]
+    same = [other.hex() for other in sorted(text.variants)]
     account.texts.append((key, split, found.why_not, found.chosen_by, words, merged.doc or None, *states, same))
     counting = (*merged.gold.values(), *merged.rejected.values())
     not_covered = {claims[0].span: SpanOutcome(Reason.NOT_COVERED) for claims in counting}
