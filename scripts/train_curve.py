@@ -40,7 +40,7 @@ def train_curve_cli(
         )
         every = count_train(whole)
         texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
-        with atomic(out) as path:
+        with atomic(out) as [path]:
             folder = sibling(out, "curve")
             folder.mkdir(exist_ok=True)
             predicted = {share: folder / f"{share}.jsonl" for share in texts}

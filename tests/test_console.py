@@ -104,7 +104,8 @@ def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     body = (
         "import tempfile, time\n"
         "from labelwise.base.files import atomic\n"
-        "with user_errors('Nothing was done'), atomic(Path(given[0]) / 'out') as file, tempfile.TemporaryDirectory():\n"
+        "out = Path(given[0]) / 'out'\n"
+        "with user_errors('Nothing was done'), atomic(out) as [file], tempfile.TemporaryDirectory():\n"
         "    file.write_text('half')\n"
         "    print('begun', flush=True)\n"
         "    time.sleep(30)"

@@ -13,7 +13,7 @@ import pytest
 
 from labelwise.base import files
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic, atomic_together, locked, staged
+from labelwise.base.files import atomic, locked
 from tests.conftest import another_process
 
 
@@ -36,7 +36,7 @@ def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
     kept.write_text("old")
 
     def write_half():
-        with atomic(target, folder=folder) as path:
+        with atomic(target, folders=[target] if folder else []) as [path]:
             path.mkdir() if folder else path.write_text("half")
             raise OSError("broken")
 
@@ -68,7 +68,7 @@ def state_of(root: Path) -> dict[str, str]:
 
 def write_corpus(root: Path, content: str) -> None:
     others = [root / "corpus/train", root / "corpus/dev", root / "scores", None]
-    with atomic_together(root / "corpus/manifest", *others, folders=others[:2]) as (manifest, train, dev, scores, none):
+    with atomic(root / "corpus/manifest", *others, folders=others[:2]) as (manifest, train, dev, scores, none):
         assert none is None
         assert manifest.parent == train.parent, "what is in one folder is built in one folder"
         for folder in (train, dev):
@@ -79,7 +79,7 @@ def write_corpus(root: Path, content: str) -> None:
 
 
 def write_model(root: Path, content: str) -> None:
-    with atomic_together(root / "model", root / "curve", folders=[root / "model"]) as (model, curve):
+    with atomic(root / "model", root / "curve", folders=[root / "model"]) as (model, curve):
         model.mkdir()
         (model / "part").write_text(content)
         if content != "half":
@@ -117,8 +117,8 @@ def test_an_output_that_was_not_built_is_deleted(tmp_path):
 def test_outputs_of_one_name_in_two_folders_do_not_disturb_each_other(tmp_path):
     """As two trainings side by side: each has its `model-best`, and both curves are in one folder."""
     outputs = [(tmp_path / name / "model-best", tmp_path / "plots" / f"{name}.tsv") for name in ("cpu", "gpu")]
-    with atomic_together(*outputs[0]) as (model, curve):
-        with atomic_together(*outputs[1]) as inner:
+    with atomic(*outputs[0]) as (model, curve):
+        with atomic(*outputs[1]) as inner:
             for path in inner:
                 path.write_text("gpu")
         for path in (model, curve):
@@ -133,9 +133,9 @@ def test_what_another_process_is_writing_is_not_written(tmp_path):
         for path in (tmp_path / "x", tmp_path / "link" / "x"):
             with pytest.raises(InputError, match=said), atomic(path):
                 raise AssertionError("too late")
-        with atomic(tmp_path / "y") as path:
+        with atomic(tmp_path / "y") as [path]:
             path.write_text("")
-    with atomic(tmp_path / "x") as path:
+    with atomic(tmp_path / "x") as [path]:
         path.write_text("")
     assert {p.name for p in tmp_path.iterdir()} == {"x", "y", "link"}
 
@@ -145,7 +145,7 @@ def test_what_others_have_beside_an_output_stays(tmp_path, name):
     (tmp_path / name).mkdir()
     (tmp_path / name / "mine").write_text("")
     for _ in range(2):
-        with atomic(tmp_path / "x", folder=True) as path:
+        with atomic(tmp_path / "x", folders=[tmp_path / "x"]) as [path]:
             path.mkdir()
     assert (tmp_path / name / "mine").exists()
 
@@ -156,7 +156,7 @@ def test_a_link_to_a_folder_is_followed_and_one_to_a_file_replaced(tmp_path, oth
     there, link = other_disk / "x", tmp_path / "link"
     there.mkdir() if folder else there.write_text("old")
     link.symlink_to(there)
-    with atomic(link, folder=folder) as path:
+    with atomic(link, folders=[link] if folder else []) as [path]:
         if folder:
             path.mkdir()
         (path / "new" if folder else path).write_text("new")
@@ -196,6 +196,6 @@ def test_a_digest_of_code_is_of_the_modules_and_of_the_folders_that_are_named(tm
 def test_outputs_of_a_folder_are_refused_where_a_file_is(tmp_path):
     (tmp_path / "corpus").write_text("kept")
     refused = pytest.raises(InputError, match="corpus: this is a file, but a folder is to be written there; choose")
-    with refused, staged(tmp_path / "corpus", ["texts"], "manifest.json"):
+    with refused, atomic(tmp_path / "corpus" / "manifest.json", tmp_path / "corpus" / "texts"):
         pass
     assert (tmp_path / "corpus").read_text() == "kept"

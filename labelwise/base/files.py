@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -36,24 +36,15 @@ def sibling(path: Path, kind: str) -> Path:
 
 
 @contextmanager
-def atomic(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Yield a path to write a file or a folder to, and move it to `path` when the block succeeds.
-
-    RAISES (InputError): what is at `path` is of the other kind, another process writes there, or the disk is full.
-    """
-    with atomic_together(path, folders=[path] if folder else ()) as [new]:
-        yield new
-
-
-@contextmanager
-def atomic_together(first: Path, *others: Path | None, folders: Collection[Path] = ()) -> Iterator[list[Any]]:
-    """Yield paths to write several outputs to, and move them when the block succeeds, the first one last.
+def atomic(first: Path, *others: Path | None, folders: Collection[Path] = ()) -> Iterator[list[Any]]:
+    """Yield paths to write outputs to, and move them when the block succeeds, the first one last.
 
     folders (Collection[Path]): those that are folders.
     YIELDS (list[Path | None]): a path for each, None for None; those of one folder are in one folder.
-    RAISES (InputError): what `atomic` raises.
+    RAISES (InputError): what is at a path is of the other kind, another process writes there, or the disk is full.
     """
     for path in filter(None, (first, *others)):
+        check_kind(path.parent, folder=True)
         check_kind(path, folder=path in folders)
     paths = [path and real_path(path) for path in (first, *others)]
     temporaries: dict[Path, Path] = {}  # by folder, named after the first output in it, which nobody else can lock
@@ -73,34 +64,6 @@ def atomic_together(first: Path, *others: Path | None, folders: Collection[Path]
         finally:
             for built in temporaries.values():
                 remove(built)
-
-
-class Staging(NamedTuple):
-    """Outputs that are being built for a folder.
-
-    folder (Path): where they are built; what else is put there goes with it.
-    others (list[Path | None]): where outputs for other folders are built.
-    """
-
-    folder: Path
-    others: list[Path | None]
-
-
-@contextmanager
-def staged(
-    out: Path, names: Iterable[str], last: str, *others: Path | None, folders: Collection[str] = ()
-) -> Iterator[Staging]:
-    """Build outputs of a folder, and move them there when the block succeeds, one of them last.
-
-    names, last: of the outputs, and of the one without which readers refuse the others.
-    others (Path | None): outputs in other folders.
-    folders (Collection[str]): which names are folders.
-    RAISES (InputError): what `atomic` raises.
-    """
-    check_kind(out, folder=True)
-    inside = [out / name for name in names if name != last]
-    with atomic_together(out / last, *inside, *others, folders=[out / name for name in folders]) as (first, *rest):
-        yield Staging(first.parent, rest[len(inside) :])
 
 
 def _move(moves: dict[Path, Path]) -> None:

@@ -48,7 +48,7 @@ def check(
     check_replaceable(out, (FINDINGS,), "check")
     manifest = read_manifest(corpus)
     labels, declared = manifest.labels, manifest.declared
-    with atomic(out, folder=True) as folder, unchanged(corpus):
+    with atomic(out, folders=[out]) as [folder], unchanged(corpus):
         folder.mkdir()
         total = sum(manifest.splits[split].texts for split in LOOKED_AT if split in manifest.splits)
         forms, spans, inconsistencies = count_corpus(corpus, labels, progress, total)

@@ -67,7 +67,7 @@ def convert_brat(
     except (LookupError, ValueError) as error:
         raise InputError(f"there is no encoding {how.encoding!r}; try utf-8 or latin-1") from error
     check_renaming(how.rename, how.labels, "section brat")
-    with atomic(out, folder=True) as folder:
+    with atomic(out, folders=[out]) as [folder]:
         stems = find_documents(brat_dir)
         if not stems and not may_be_empty:
             raise InputError(f"{brat_dir}: no .txt or .ann file here or below; put a brat corpus there")

@@ -165,7 +165,7 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
         )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / DECISIONS
-    with atomic(target) as path:  # this locks the file
+    with atomic(target) as [path]:  # this locks the file
         kept: dict[tuple[object, ...], Decision] = {}
         for row in read_decisions(target) if target.exists() else ():
             if row.decision is None:

@@ -97,7 +97,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
         fits = False
     if not fits:
         return [one if one.problem else one._replace(problem="its entry can't be added at the end") for one in found]
-    with atomic(file) as path:
+    with atomic(file) as [path]:
         path.write_text(content, encoding="utf8")
     return found
 

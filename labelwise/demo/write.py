@@ -64,7 +64,7 @@ def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format
     check_unchanged(out, MARK)
     in_brat = {"brat": labels, "prodigy": (), "both": labels[::2]}[format]
     in_prodigy = [label for label in labels if label not in in_brat]
-    with atomic(out, folder=True) as folder, ExitStack() as stack:
+    with atomic(out, folders=[out]) as [folder], ExitStack() as stack:
         brat, prodigy = (folder / ("" if format != "both" else name) for name in ("brat", "prodigy"))
         brat.mkdir(parents=True)
         prodigy.mkdir(exist_ok=True)

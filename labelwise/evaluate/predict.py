@@ -119,7 +119,7 @@ def _predict(
     hold_pipeline(model, digest)
     texts = 0
     with (
-        atomic(out) as path,
+        atomic(out) as [path],
         path.open("wb") as file,
         open_workers(workers, path.parent if gpu_id < 0 else None) as map_jobs,
     ):

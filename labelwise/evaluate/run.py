@@ -9,7 +9,7 @@ import msgspec
 
 from labelwise import __version__
 from labelwise.base.device import use_gpu
-from labelwise.base.files import atomic_together, digest_listed, list_digests
+from labelwise.base.files import atomic, digest_listed, list_digests
 from labelwise.base.parallel import Progress, check_workers, no_progress
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
@@ -61,7 +61,7 @@ def evaluate_pipeline(
     model, split = Path(model), Path(split)
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
-        with atomic_together(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
+        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
             file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # on a disk that a cluster sees
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)

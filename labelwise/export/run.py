@@ -84,7 +84,7 @@ def _check(out: Path, splits: Sequence[str]) -> None:
 @contextmanager
 def _replaced(out: Path) -> Iterator[Path]:
     """Make a folder that takes the place of an earlier export, with a mark by which the next one knows it."""
-    with atomic(out, folder=True) as folder:
+    with atomic(out, folders=[out]) as [folder]:
         folder.mkdir()
         yield folder
         (folder / MARK).write_bytes(msgspec.json.encode({"files": list_digests(folder)}) + b"\n")

@@ -13,7 +13,6 @@ from spacy.language import Language
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.errors import InputError
-from labelwise.base.files import Staging
 from labelwise.base.text import counted
 from labelwise.corpus import queries
 from labelwise.corpus.ledger import Ledger
@@ -131,7 +130,7 @@ def first_problem(corpus: Path) -> str:
 
 
 def write_rest(
-    staging: Staging,
+    folder: Path,
     datasets: Sequence[DataSet],
     nlp: Language,
     settings: Settings,
@@ -139,15 +138,13 @@ def write_rest(
     keys: Mapping[Split, str],
     partitions: Mapping[str, str],
 ) -> None:
-    """Write all other files, with the metrics if they are asked for.
+    """Write all other files of a corpus.
 
     keys (Mapping[Split, str]): the digest of the keys of each split.
     partitions (Mapping[str, str]): the digest of each `.spacy` file.
     """
-    folder, labels = staging.folder, list(ledger.labels)
+    labels = list(ledger.labels)
     ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
-    for file in filter(None, staging.others):
-        file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
@@ -161,6 +158,11 @@ def write_rest(
         doubts=[doubt.what for doubt in ledger.doubts if doubt.stops],
     )
     write_manifest(folder, manifest)
+
+
+def write_metrics(file: Path, ledger: Ledger) -> None:
+    """Write the counts of a ledger as JSON."""
+    file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:

@@ -11,7 +11,8 @@ from labelwise.merge.read import Source
 NEAR_DUPLICATES = "near_duplicates.jsonl"
 # In the order in which they are replaced: the tables come first, so that the files that a killed merge has left are
 # known to be ours.
-OUTPUTS = (*TABLES, *SPLITS, "labels", "tokenizer.json", NEAR_DUPLICATES, MANIFEST)
+FOLDERS = (*SPLITS, "labels")
+OUTPUTS = (*TABLES, *FOLDERS, "tokenizer.json", NEAR_DUPLICATES, MANIFEST)
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.files import staged
+from labelwise.base.files import atomic
 from labelwise.base.jobs import MapJobs, map_in_place
 from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
 from labelwise.corpus.ledger import Ledger
@@ -27,7 +27,7 @@ from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.merge.account import AccountWriter, add_problem
 from labelwise.merge.buckets import Buckets, count_bits, range_of, written_texts
 from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, sign_range
-from labelwise.merge.outputs import OUTPUTS, check_out
+from labelwise.merge.outputs import FOLDERS, OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
 from labelwise.merge.readings import Trials
@@ -76,10 +76,12 @@ def merge_data(
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
     labels = all_labels(datasets)
-    with staged(out, OUTPUTS, MANIFEST, metrics, folders=(*SPLITS, "labels")) as staging:
+    others = [*(out / name for name in OUTPUTS if name != MANIFEST), metrics]
+    with atomic(out / MANIFEST, *others, folders=[out / name for name in FOLDERS]) as (manifest, *_, new_metrics):
         check_out(out, sources)
-        work = staging.folder / "work"
-        with open_workers(workers or count_cores(), staging.folder) as map_jobs:
+        corpus = manifest.parent
+        work = corpus / "work"
+        with open_workers(workers or count_cores(), corpus) as map_jobs:
             read, buckets = read_sources(sources, work, settings, map_jobs, progress)
             join_texts(buckets, map_jobs, progress)
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
@@ -92,22 +94,24 @@ def merge_data(
         trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
-        from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
+        from labelwise.merge.commit import check_account, write_account, write_metrics, write_pairs, write_rest
         from labelwise.merge.doubts import find_doubts
 
-        partitions = collect_partitions(jobs, merged, staging.folder)
+        partitions = collect_partitions(jobs, merged, corpus)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
         parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
-        account = write_account(parts, staging.folder, datasets, settings)
-        check_balance(account.sources, staging.folder, sources, read, buckets)
+        account = write_account(parts, corpus, datasets, settings)
+        check_balance(account.sources, corpus, sources, read, buckets)
         ledger = account.ledger
-        ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
+        ledger.near_duplicates = write_pairs(pairs, corpus, sources)
         trials: Trials = sum((one.trials for one in merged), Counter())
-        ledger.doubts = find_doubts(staging.folder, datasets, settings, account.figures, trials)
+        ledger.doubts = find_doubts(corpus, datasets, settings, account.figures, trials)
         doubted = any(doubt.stops for doubt in ledger.doubts)
-        check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
+        check_account(ledger, corpus, strict=strict, may_be_empty=may_be_empty or doubted)
         nlp = load_tokenizer(settings).nlp
-        write_rest(staging, datasets, nlp, settings, ledger, account.keys, partitions)
+        write_rest(corpus, datasets, nlp, settings, ledger, account.keys, partitions)
+        if new_metrics:
+            write_metrics(new_metrics, ledger)
     return ledger
 
 

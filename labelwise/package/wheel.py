@@ -88,7 +88,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
         )
     meta = describe(nlp, identity, metrics)
     card = write_card(nlp, meta, metrics, merge, manifest, ship_at)
-    with atomic(out, folder=True) as made:
+    with atomic(out, folders=[out]) as [made]:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
         files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}

@@ -115,7 +115,7 @@ def write_report(
     )
     content = page.encode()
     if not out.is_file() or out.read_bytes() != content:  # its time tells when it has changed
-        with atomic(out) as path:
+        with atomic(out) as [path]:
             path.write_bytes(content)
     return advice
 

@@ -128,7 +128,7 @@ class CheckpointSaver:
     ) -> None:
         for path, content in files.items():
             path.write_bytes(content)
-        with atomic(self.checkpoint, folder=True) as folder:
+        with atomic(self.checkpoint, folders=[self.checkpoint]) as [folder]:
             folder.mkdir()
             for name, path in kept.items():
                 copy(path, folder / name)

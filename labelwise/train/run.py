@@ -19,7 +19,7 @@ from spacy.training.loop import update_meta
 from thinc.api import Config, Model
 
 from labelwise.base.device import use_gpu
-from labelwise.base.files import atomic_together, check_replaceable, remove, sibling
+from labelwise.base.files import atomic, check_replaceable, remove, sibling
 from labelwise.base.parallel import frozen, start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
@@ -110,7 +110,7 @@ def train_pipeline(
         if changed:
             listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
             log(f"{wanted.config}, changed for this training: {listed}")
-        with atomic_together(*outputs, folders=outputs[:1]) as written:
+        with atomic(*outputs, folders=outputs[:1]) as written:
             prepared = prepare(wanted, settings, outputs, written, log)
             resumed = prepared.state.step if prepared.state.step >= 0 else None
             training = train(wanted, prepared, launched, log, background)
