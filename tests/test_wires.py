@@ -622,7 +622,7 @@ def pretend_training(patched: pytest.MonkeyPatch) -> None:
         Path(f"trained-{recipe.limit}").write_text(f"{recipe}")
         shutil.copytree(recipe.corpus.parent / "ruler", out)
 
-    patched.setattr("scripts.train_curve.train_pipeline", train)
+    patched.setattr("scripts.train_curve.train_once", train)
 
 
 class ShownBar(console.Bar):
