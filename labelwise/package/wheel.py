@@ -155,7 +155,9 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
     files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
     config = nlp.config.copy()
     config["paths"] = dict.fromkeys(config["paths"])
-    config |= {name: shorten_paths(block) for name, block in config.items() if name != "nlp"}  # its tokenizer needs them
+    config |= {
+        name: shorten_paths(block) for name, block in config.items() if name != "nlp"
+    }  # its tokenizer needs them
     if not nlp.vocab.vectors.size:
         strings = strings_of(corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         files[f"{data}/vocab/strings.json"] = json.dumps(strings, ensure_ascii=False)
@@ -179,7 +181,9 @@ def build_recognizer(folder: Path) -> None:
         source = Path(temporary) / "spacy_per_label"
         left_out = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
         shutil.copytree(Path(spacy_per_label.__file__).parent, source, ignore=left_out)
-        (source / "setup.cfg").write_text(f"[egg_info]\ntag_build = +c{digest_folder(source)[:LABEL]}\n", encoding="utf8")
+        (source / "setup.cfg").write_text(
+            f"[egg_info]\ntag_build = +c{digest_folder(source)[:LABEL]}\n", encoding="utf8"
+        )
         command = [sys.executable, "-c", BUILD, str(folder.resolve())]
         dated = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}  # 1980, so that equal files give equal bytes
         subprocess.run(command, cwd=source, env=dated, check=True, capture_output=True)  # noqa: S603

@@ -70,7 +70,11 @@ def test_a_distribution_has_its_code_alone_wherever_it_is_built(package, clone, 
         assert {*contents(wheel)} == code
         assert wheel.name.startswith(f"{package}-{labelwise.__version__}")
     about = {"PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
-    expected = code | about | {"LICENSE", "MANIFEST.in", "setup.py"} if package == "labelwise" else {Path(name).name for name in code}
+    expected = (
+        code | about | {"LICENSE", "MANIFEST.in", "setup.py"}
+        if package == "labelwise"
+        else {Path(name).name for name in code}
+    )
     assert {*contents(sdist)} == expected | about
     for file in (sdist, *tmp_path.glob("*/*.whl")):
         assert SECRET not in b"".join(contents(file).values())

@@ -97,7 +97,9 @@ def test_the_wheel_can_be_built_again_where_it_is_installed(wheel, tmp_path, mon
     build_recognizer(tmp_path / "again")
     [again] = (tmp_path / "again").iterdir()
     assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
-    local = re.fullmatch(rf"spacy_per_label-{spacy_per_label.__version__}\+c[0-9a-f]{{8}}-py3-none-any\.whl", wheel.name)
+    local = re.fullmatch(
+        rf"spacy_per_label-{spacy_per_label.__version__}\+c[0-9a-f]{{8}}-py3-none-any\.whl", wheel.name
+    )
     assert local, "its code tells builds of a version apart"
     with (tmp_path / "site/spacy_per_label/words.py").open("a") as file:
         file.write("# edited")
