@@ -9,7 +9,7 @@ from labelwise.train.training_config import TrainingConfig
 
 
 def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: None) -> None:
-    """Train a pipeline, unless `wanted.resume` is true and the same training has ended there before.
+    """Train a pipeline, unless training may resume and the same training has ended there before.
 
     A file beside the pipeline has the digest of the training; see `digest_training`. The curve is beside it, too.
 
