@@ -46,7 +46,7 @@ docs: .venv-docs/.ready ## Build the documentation as a site in build/site; a br
 
 BUILD = from setuptools import build_meta as build; build.build_sdist('build/dist'); build.build_wheel('build/dist')
 wheel: .venv-dev/.ready ## Build the wheels of labelwise and its recognizer, and an sdist, in build/dist, for pip to install.
-	rm -rf build/lib build/bdist* build/dist labelwise.egg-info && mkdir -p build/dist
+	rm -rf build/dist && mkdir -p build/dist
 	.venv-dev/bin/python -c "$(BUILD)" > build/dist.log
 	.venv-dev/bin/python -c "from labelwise.package.wheel import *; build_recognizer(Path('build/dist'))"
 	ls build/dist

@@ -1,8 +1,9 @@
-"""Tell builds between two releases apart: their version ends in the commit. pyproject.toml says all else."""
+"""Build from what pyproject.toml lists alone, and add the commit to the version between two releases."""
 
 import re
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from setuptools import setup
 
@@ -22,7 +23,13 @@ def find_commit() -> str:
 
 development = re.search(r'(?m)^__version__ = ".+\.dev\d+"', (ROOT / "labelwise/__init__.py").read_text("utf8"))
 commit = find_commit() if development else ""
-setup(
-    # In an sdist, setup.cfg has it from setuptools, and that counts.
-    options={"egg_info": {"tag_build": f"+g{commit}" if commit else ""}},
-)
+# setuptools would ship what an earlier build left: the files in build/lib, and those that SOURCES.txt lists.
+(ROOT / "labelwise.egg-info/SOURCES.txt").unlink(missing_ok=True)
+with TemporaryDirectory() as build_base:
+    setup(
+        options={
+            "build": {"build_base": build_base},
+            # In an sdist, setup.cfg has it from setuptools, and that counts.
+            "egg_info": {"tag_build": f"+g{commit}" if commit else ""},
+        },
+    )

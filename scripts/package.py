@@ -1,5 +1,6 @@
 """Put the best pipeline into an installable wheel, with scores by label and a model card."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,8 @@ def package_cli(
         msg.warn("No license is named", "license in project.yml: nobody else may use a pipeline without one")
     msg.info(f"{out / 'README.md'} is its model card, which says which labels may be used")
     size = wheel.stat().st_size / 2**20
-    msg.good(f"{wheel} has {size:,.1f} MB; install it with: pip install {out / '*.whl'}")
+    msg.good(f"{wheel} has {size:,.1f} MB; install it, with what it needs, by this line:")
+    typer.echo(shlex.join(["pip", "install", *map(str, sorted(out.glob("*.whl")))]))
 
 
 if __name__ == "__main__":

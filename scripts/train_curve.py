@@ -13,7 +13,7 @@ from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.predict import Done, predict_split
 from labelwise.train.config import count_train, share_of
-from labelwise.train.run import train_pipeline
+from labelwise.train.finished import train_once
 from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option
@@ -40,15 +40,16 @@ def train_curve_cli(
         )
         every = count_train(whole)
         texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
+        recipes = {share: share_of(whole, n) for share, n in texts.items() if share != ALL}  # before any is trained
         with atomic(out) as [path]:
             folder = sibling(out, "curve")
             folder.mkdir(exist_ok=True)
             predicted = {share: folder / f"{share}.jsonl" for share in texts}
             for share, file in predicted.items():
-                trained = model if share == ALL else folder / share
-                if share != ALL:
+                trained = folder / share if share in recipes else model
+                if share in recipes:
                     msg.info(f"Training on {share} of train: {texts[share]:,} of {counted(every, 'text')}")
-                    train_pipeline(share_of(whole, texts[share]), trained, file.with_suffix(".tsv"), log=msg.info)
+                    train_once(recipes[share], trained, msg.info)
                 digest = digest_folder(trained)
                 parts = predict_split(trained, digest, corpus / "dev", file, workers=workers)
                 for _ in progress(parts, "predict", read_split(corpus / "dev").texts, Done.size):

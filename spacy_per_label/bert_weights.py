@@ -29,6 +29,7 @@ DISTILBERT = {
     "norm2": "output_layer_norm",
 }
 FAMILIES = {"bert": BERT, "roberta": BERT, "xlm-roberta": BERT, "camembert": BERT, "distilbert": DISTILBERT}
+ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh")  # the last two are the approximation that `bert` computes
 FILES = ("config.json", "tokenizer.json", "*.safetensors")
 
 
@@ -61,7 +62,8 @@ def read_encoder(name: str) -> Encoder:
     folder = find_encoder(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf8"))
     kind, activation = config.get("model_type"), config.get("hidden_act", config.get("activation"))
-    if kind not in FAMILIES or activation != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
+    absolute = config.get("position_embedding_type", "absolute") == "absolute"
+    if kind not in FAMILIES or activation not in ACTIVATIONS or not absolute:
         raise NoModelError(
             f"{folder / 'config.json'}: model_type {kind!r}, activation {activation!r}; take a transformer of the "
             f"families {', '.join(FAMILIES)}, or train with configs/gpu.cfg, which runs any with PyTorch"

@@ -12,7 +12,8 @@ being told what else is in it. Here each label has a decision of its own:
 3. Decoding finds, for each label, the most probable sequence of tags that is legal, and so spans that don't overlap.
    Those of different labels may, and are all kept in `doc.spans["labels"]` (`spans_key`), with their probabilities in
    `attrs["scores"]`; `doc.ents` is the choice of spans without overlap that has the highest sum of -log(1 - p). See
-   `decode`. As with spaCy's `ner`, entities that the Doc already has stay, and no entity has a blocked token.
+   `decode`. As with spaCy's `ner`, entities that the Doc already has stay, no entity has a blocked token, and none
+   begins or ends with a token of white space.
 4. A label that no text was complete for has never been shown what isn't an entity, so its head marks too much. Its
    spans stay out of `doc.ents`.
 """
@@ -23,7 +24,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from spacy.attrs import ENT_IOB, ENT_TYPE
+from spacy.attrs import ENT_IOB, ENT_TYPE, IS_SPACE
 from spacy.language import Language
 from spacy.pipeline.tok2vec import DEFAULT_TOK2VEC_MODEL
 from spacy.pipeline.trainable_pipe import TrainablePipe
@@ -38,7 +39,7 @@ from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
 from spacy_per_label.known import BEGINS, get_known
 from spacy_per_label.loss import log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
-from spacy_per_label.targets import OUT, TAGS, Learnable, PreparedText, prepare_text, targets_of
+from spacy_per_label.targets import BEGIN, LAST, OUT, TAGS, UNIT, Learnable, PreparedText, prepare_text, targets_of
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
@@ -157,9 +158,16 @@ class PerLabelRecognizer(TrainablePipe):
         return log_softmax(logits)
 
     def logits(self, docs: Sequence[Doc]) -> np.ndarray:
-        """Compute the logits of the tags, of the shape (tokens of all docs, labels, 5), without a shift of O."""
+        """Compute the logits of the tags, of the shape (tokens of all docs, labels, 5), without a shift of O.
+
+        They are -inf where a span would begin or end with white space, which is no entity for spaCy's `ner` either.
+        """
         flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))
-        return flat.reshape(len(flat), -1, TAGS)
+        logits = flat.reshape(len(flat), -1, TAGS)
+        spaces = np.concatenate([doc.to_array(IS_SPACE) for doc in docs]).astype(bool)
+        for tag in (BEGIN, LAST, UNIT):
+            logits[spaces, :, tag] = -np.inf
+        return logits
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence[FoundSpans]) -> None:
         """Set `doc.spans[spans_key]` to all spans found, with their probabilities, and `doc.ents` to a choice of them.

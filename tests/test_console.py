@@ -15,6 +15,9 @@ import pytest
 
 from labelwise.base.console import msg, print_table, progress
 from labelwise.base.text import describe_seconds
+from labelwise.corpus.ledger import Ledger
+from labelwise.datasets.declare import declare
+from labelwise.merge.summary import print_ledger
 from tests.conftest import ROOT, call, run_command, write_jsonl
 
 
@@ -174,6 +177,17 @@ def test_a_table_fits_a_terminal_and_loses_nothing(capsys, header, row):
     assert max(map(len, lines)) <= 80
     printed = Counter("".join(lines).replace(" ", "").replace("─", ""))
     assert printed >= Counter("".join([*header, *row, "END"]).replace(" ", ""))
+
+
+def test_the_name_of_a_data_set_is_not_broken(capsys, tmp_path):
+    """It is copied, and searched for; the other columns are narrowed first."""
+    name, counts = "customer-reviews_2024-q3_ner-correct-batch-07", Counter(rows=12345, spans=12345, entities=12345)
+    counts |= Counter(texts=12345, accepted=12345, rejected=12345, lost=12345)
+    print_ledger(Ledger(datasets={name: counts, "b": counts}), "merge.json")
+    assert capsys.readouterr().out.count(name) == 1
+    write_jsonl(tmp_path / f"{name}.jsonl", [{"text": "Ann", "spans": [{"start": 0, "end": 3, "label": "A" * 45}]}])
+    declare(tmp_path)
+    assert name in capsys.readouterr().out.partition("Check")[0]
 
 
 def test_a_table_with_more_columns_than_a_terminal_has_room_for_keeps_its_figures(capsys):

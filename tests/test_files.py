@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +15,7 @@ import pytest
 from labelwise.base import files
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, locked
-from tests.conftest import another_process
+from tests.conftest import ROOT, another_process, run_command
 
 
 @pytest.fixture
@@ -177,6 +178,16 @@ def test_a_full_or_broken_disk_is_named(tmp_path, code):
     with pytest.raises(InputError, match=f"^{tmp_path}: {os.strerror(code)}; (free some space|check the disk)"):
         write()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_exceeds_the_limit_of_its_size_is_named_and_the_remedy(tmp_path):
+    """As `ulimit -f` sets it: the file that a command was writing, by its place."""
+    demo = f"ulimit -f 1; {sys.executable} -m scripts.make_demo {tmp_path / 'demo'} --format prodigy --docs 40"
+    command = ["bash", "-c", demo]
+    printed = " ".join(run_command(command, ROOT, {**os.environ, "PYTHONPATH": str(ROOT)}, status=1).stdout.split())
+    named = r"/demo/datasets\.yml: File too large; raise the limit that `ulimit -f` shows, or lift it: ulimit -f"
+    assert re.search(re.escape(str(tmp_path)) + named, printed), printed
+    assert not (tmp_path / "demo").exists()
 
 
 def test_a_digest_of_code_is_of_the_modules_and_of_the_folders_that_are_named(tmp_path, monkeypatch):

@@ -59,8 +59,9 @@ def atomic(first: Path, *others: Path | None, folders: Collection[Path] = ()) ->
             remove(built)
             built.mkdir(parents=True)
         try:
-            yield [path and temporaries[path.parent] / path.name for path in paths]
-            _move(moves)
+            with large_file_named(temporaries.values()):
+                yield [path and temporaries[path.parent] / path.name for path in paths]
+                _move(moves)
         finally:
             for built in temporaries.values():
                 remove(built)
@@ -213,6 +214,26 @@ def full_disk_named(folder: Path) -> Iterator[None]:
             raise
         remedy = "free some space, or choose another folder" if error.errno in FULL else "check the disk"
         raise InputError(f"{folder}: {error.strerror}; {remedy}") from error
+
+
+@contextmanager
+def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
+    """Turn the error of a file that may not grow into one that names the file's place.
+
+    folders (Iterable[Path]): where outputs are built, each in the folder where they will be.
+    RAISES (InputError): a file in these folders has reached the limit of its size.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        built = [(file.stat().st_size, file, root) for root in folders for file in root.rglob("*") if file.is_file()]
+        if not built:
+            raise
+        _, file, root = max(built)
+        remedy = "raise the limit that `ulimit -f` shows, or lift it: ulimit -f unlimited"
+        raise InputError(f"{root.parent / file.relative_to(root)}: {error.strerror}; {remedy}") from error
 
 
 def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:

@@ -24,8 +24,8 @@ from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline, predict_batches
+from labelwise.train.finished import train_once
 from labelwise.train.reader import fold_of
-from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.decode import decode
 
@@ -81,12 +81,12 @@ def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number
     """Train by one of the recipes; only the first training shows its progress.
 
     apart (bool): in a new folder, because a worker that was believed dead may still be training. Otherwise, a training
-        that was killed resumes.
+        that was killed resumes, and one that has ended isn't repeated.
     RETURNS (Path): the pipeline's folder.
     """
     model, unseen = (out / uuid4().hex if apart else out) / f"pipeline-{number}", StringIO()
     with redirect_stdout(unseen if number else sys.stdout), redirect_stderr(unseen if number else sys.stderr):
-        train_pipeline(recipes[number], model, model.with_suffix(".tsv"))
+        train_once(recipes[number], model)
     return model
 
 

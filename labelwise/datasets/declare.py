@@ -50,7 +50,8 @@ def declare(folder: Path) -> list[Undeclared]:
         [one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}", *(one.entry.split for _ in splits)]
         for one in new
     ]
-    print_table([f"Added to {folder / DATASETS}", "labels", "texts", *splits], rows)
+    added = f"Added to {folder / DATASETS}"
+    print_table([added, "labels", "texts", *splits], rows, whole=added)
     if new:
         msg.warn(
             f"Check the {counted(len(new), 'data set') if len(new) > 1 else 'data set'} added to {folder / DATASETS}",

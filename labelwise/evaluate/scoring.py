@@ -45,7 +45,9 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
         all_gold=all_gold,
         all_spans=score_all_spans(tables, labels),
         calibration_error=measure_calibration(tables),
-        unscored=len(tables.read_pairs(["kind"], pc.field("kind") == "unjudged")),
+        unscored=sum(
+            pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"])
+        ),
         mistakes=count_mistakes(tables, labels),
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
     )
@@ -97,9 +99,15 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
 
 def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]:
     """Count the pairs that each label is in, by kind."""
-    rows = tables.read_pairs(["kind", "cause", "gold_label", "predicted_label"], pc.field("kind") != "nested")
+    names = ["kind", "cause", "gold_label", "predicted_label"]
     found = {label: Mistakes() for label in labels}
-    for row in rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")]).to_pylist():
+    counts = (
+        row
+        for _, pairs in tables.groups((), names)
+        for row in pairs.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
+        if row["kind"] != "nested"
+    )
+    for row in counts:
         kind, n, other = row["kind"], row["count_all"], row["predicted_label"]
         if one := found.get(row["gold_label"]):
             one.causes[row["cause"]] = one.causes.get(row["cause"], 0) + n
@@ -115,19 +123,20 @@ def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
     """Score all spans of a per-label recognizer, which may overlap; None if no gold does, or if there is none."""
     if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), ())):
         return None
-    pairs = tables.read_pairs(["kind", "gold_label", "predicted_label", "gold_probability", "probability"])
-    if pairs["probability"].null_count == pairs["gold_probability"].null_count == len(pairs):
-        return None
+    found_any, counts = False, np.zeros((len(labels), 3), int)
 
     def tally(rows: pa.Table, side: str) -> np.ndarray:
         """Count the spans of each label, of gold or of predictions."""
         found = numbers(rows[side], labels)
         return np.bincount(found[found >= 0], minlength=len(labels))
 
-    right = tally(pairs.filter(FOUND), "gold_label")
-    entities = tally(pairs.filter(pc.field("kind") != "unjudged"), "predicted_label")
-    nested = tally(pairs.filter(FOUND & ~RIGHT), "gold_label")  # gold that was found, though no entity
-    return score_table(np.stack([right, entities + nested, tally(pairs, "gold_label")], axis=-1), labels)
+    for _, pairs in tables.groups((), ["kind", "gold_label", "predicted_label", "gold_probability", "probability"]):
+        found_any |= any(pairs[name].null_count < len(pairs) for name in ("probability", "gold_probability"))
+        right = tally(pairs.filter(FOUND), "gold_label")
+        entities = tally(pairs.filter(pc.field("kind") != "unjudged"), "predicted_label")
+        nested = tally(pairs.filter(FOUND & ~RIGHT), "gold_label")  # gold that was found, though no entity
+        counts += np.stack([right, entities + nested, tally(pairs, "gold_label")], axis=-1)
+    return score_table(counts, labels) if found_any else None
 
 
 def measure_calibration(tables: Tables) -> float | None:

@@ -30,6 +30,7 @@ from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
 
 GROUP = 1024  # texts of a row group
+PART = 32  # texts whose rows are dicts at a time: those of a whole group take ten times the memory of its table
 ENOUGH = 5  # times that train must have a form without the label to contradict gold
 HARDLY = 0.05  # the share of these at which it may still mark the form
 # Why a span is missed: another prediction overlaps it; or by what train has of its form. Gold without token boundaries
@@ -169,14 +170,33 @@ def write_rows(
     """Write the rows of texts, sorted by key, each with what train has of its spans; None without token boundaries."""
     docs = iter(docs)
     with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
-        for group in iter(lambda: list(islice(docs, GROUP)), []):
-            text_rows, pair_rows = list[dict[str, Any]](), list[dict[str, Any]]()
-            for doc, in_train in group:
-                gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
-                text_rows.append(_text_row(doc, gold, split, seen))
-                pair_rows.extend(_pair_rows(doc, gold, split, labels, in_train))
-            texts.write_table(pa.Table.from_pylist(text_rows, TEXTS))
-            pairs.write_table(pa.Table.from_pylist(pair_rows, PAIRS), row_group_size=max(1, len(pair_rows)))
+        while _write_group((texts, pairs), _convert(islice(docs, GROUP), split, labels, seen)):
+            pass
+
+
+def _write_group(writers: Sequence[parquet.ParquetWriter], parts: Iterator[tuple[pa.Table, pa.Table]]) -> bool:
+    """Write the parts of a row group to both tables; return whether there are any. Nothing of it stays in memory."""
+    columns = [*zip(*parts, strict=True)]
+    for writer, tables in zip(writers, columns, strict=False):
+        group = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        writer.write_table(group, row_group_size=max(1, len(group)))
+    return bool(columns)
+
+
+def _convert(
+    docs: Iterator[tuple[PredictedDoc, Mapping[SpanKey, InTrain | None]]],
+    split: str,
+    labels: Sequence[str],
+    seen: np.ndarray | None,
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield the rows of both tables for PART texts at a time."""
+    while part := list(islice(docs, PART)):
+        text_rows, pair_rows = list[dict[str, Any]](), list[dict[str, Any]]()
+        for doc, in_train in part:
+            gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
+            text_rows.append(_text_row(doc, gold, split, seen))
+            pair_rows.extend(_pair_rows(doc, gold, split, labels, in_train))
+        yield pa.Table.from_pylist(text_rows, TEXTS), pa.Table.from_pylist(pair_rows, PAIRS)
 
 
 def _read_both(split: Path, predictions: Path) -> Iterator[tuple[StoredDoc, PredictedDoc]]:

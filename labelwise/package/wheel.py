@@ -8,6 +8,7 @@ faster than with thinc's own (docs/scale.md).
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,14 +30,13 @@ from labelwise.base.files import atomic, check_replaceable, digest_folder
 from labelwise.base.sections import SHIP_AT, PackageName
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
-from labelwise.corpus.record import RECORD
-from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.corpus.tokenizer import packages_of
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
 
 CARD = "README.md"
+LABEL = 8  # digits of a digest in a version's local label
 WHEEL = "Wheel-Version: 1.0\nGenerator: labelwise\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 INIT = '''"""A pipeline of spaCy; README.md says what it is."""
 
@@ -69,7 +69,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     pipeline (str): its name, such as cpu.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
-    RETURNS (Path): the wheel.
+    RETURNS (Path): the pipeline's wheel.
     """
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
@@ -86,7 +86,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
         raise InputError(
             f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; evaluate {pipeline} again"
         )
-    meta = describe(nlp, identity, metrics)
+    meta = describe(nlp, identify(identity, pipeline, metrics.pipeline_digest), metrics)
     card = write_card(nlp, meta, metrics, merge, manifest, ship_at)
     with atomic(out, folders=[out]) as [made]:
         made.mkdir()
@@ -112,6 +112,20 @@ def load_recognizer(model: Path, corpus: Path) -> Language:
     return nlp
 
 
+def identify(identity: PackageName, pipeline: str, digest: str) -> PackageName:
+    """Return the name and the version of a pipeline's package, which no other pipeline of the project has.
+
+    pip keeps an installed package of the same version, so the version has the model's digest as its local label. A
+    letter precedes the digest, because a label of digits alone would lose its leading zeros.
+
+    digest (str): the model's, in hexadecimal.
+    RAISES (InputError): no letter or digit of the pipeline's name can be in a package's.
+    """
+    name = identity.name if pipeline == "cpu" else re.sub("[^a-z0-9]+", "_", f"{identity.name}_{pipeline}".lower())
+    local = f"{'.' if '+' in identity.version else '+'}m{digest[:LABEL]}"
+    return msgspec.structs.replace(identity, name=name, version=identity.version + local)
+
+
 def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str, Any]:
     """Write the meta.json of a package: spaCy's, with the package's name, its scores, and what it requires."""
     scores = metrics.all_gold
@@ -131,14 +145,19 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
 
 
 def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], nlp: Language) -> dict[str, str | Path]:
-    """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine."""
+    """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine.
+
+    Of the model's folder, these are the files that spaCy saves and loads.
+    """
     data, about = f"{name}/{name}-{meta['version']}", json.dumps(meta, indent=2, ensure_ascii=False)
-    found = (path for path in model.rglob("*") if path.is_file() and path.name not in (SEEN_TEXTS, RECORD))
+    saved = (model / part for part in ("tokenizer", "vocab", *nlp.component_names))
+    found = (path for part in saved for path in (part, *part.rglob("*")) if path.is_file())
     files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
     config = nlp.config.copy()
     config["paths"] = dict.fromkeys(config["paths"])
-    if transformer := config["system"].get("transformer"):  # whose weights are in the pipeline
-        config["system"]["transformer"] = Path(transformer).name if Path(transformer).is_dir() else transformer
+    config |= {
+        name: shorten_paths(block) for name, block in config.items() if name != "nlp"
+    }  # its tokenizer needs them
     if not nlp.vocab.vectors.size:
         strings = strings_of(corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         files[f"{data}/vocab/strings.json"] = json.dumps(strings, ensure_ascii=False)
@@ -146,12 +165,25 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
     return files | made | {f"{name}/__init__.py": INIT}
 
 
+def shorten_paths(value: Any) -> Any:
+    """Return a value of a config with the last part of each absolute path, such as that of a transformer's folder."""
+    if isinstance(value, dict):
+        return {key: shorten_paths(one) for key, one in value.items()}
+    return Path(value).name if isinstance(value, str) and value.startswith("/") else value
+
+
 def build_recognizer(folder: Path) -> None:
-    """Build the wheel of `spacy_per_label`, whose folder has all that this needs, wherever it is installed."""
+    """Build the wheel of `spacy_per_label`, whose folder has all that this needs, wherever it is installed.
+
+    Its version has a digest of the code as its local label; see `identify`.
+    """
     with TemporaryDirectory() as temporary:
         source = Path(temporary) / "spacy_per_label"
         left_out = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
         shutil.copytree(Path(spacy_per_label.__file__).parent, source, ignore=left_out)
+        (source / "setup.cfg").write_text(
+            f"[egg_info]\ntag_build = +c{digest_folder(source)[:LABEL]}\n", encoding="utf8"
+        )
         command = [sys.executable, "-c", BUILD, str(folder.resolve())]
         dated = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}  # 1980, so that equal files give equal bytes
         subprocess.run(command, cwd=source, env=dated, check=True, capture_output=True)  # noqa: S603

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from labelwise.base.errors import InputError
+from labelwise.base.files import sibling
 from labelwise.base.text import text_key
 from labelwise.check import folds as folds_module
 from labelwise.check.deck import LEAST, Finding, locate
@@ -22,6 +23,7 @@ from tests.conftest import ROOT, call, merge_demo, read_jsonl, run_python, task
 
 CPU = ROOT / "configs" / "cpu.cfg"
 SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
+SHORT = {"training.max_steps": 4, "training.eval_frequency": 1}
 LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
 
 
@@ -73,6 +75,26 @@ def folded(noisy) -> Path:
 def test_one_process_finds_what_two_find(folded, noisy):
     check(noisy / "corpus", noisy / "alone", Folds(TrainingConfig(CPU, noisy / "corpus", overrides=SMALL), 2))
     assert bytes_of(noisy / "alone") == bytes_of(folded) != {}
+
+
+def test_a_killed_check_does_not_repeat_a_training_that_has_ended(noisy, tmp_path):
+    """Only another training, here of another seed, is done again."""
+    pipelines, made = sibling(tmp_path / "folds", "folds"), list[tuple[int, ...]]()
+
+    def kill(message: str) -> None:
+        if "is trained" in message:
+            made.append(tuple(file.stat().st_ino for file in sorted(pipelines.glob("*/ner/model"))))
+            if message.startswith("Pipeline 2"):
+                raise KeyboardInterrupt
+
+    for seed in (0, 0, 1):
+        recipe = TrainingConfig(CPU, noisy / "corpus", overrides=SMALL | SHORT, seed=seed, resume=True)
+        with pytest.raises(KeyboardInterrupt):
+            check(noisy / "corpus", tmp_path / "folds", Folds(recipe, 2), tell=kill)
+    first, before, again, then, other, _ = made
+    assert first == before[:1]
+    assert again == then == before
+    assert other[0] not in before
 
 
 @pytest.mark.parametrize(("made", "share"), [("counted", 0.5), ("folded", 0.7)])

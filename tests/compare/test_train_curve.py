@@ -1,6 +1,7 @@
 """The curve of learning: what the last doubling of the texts added, against hand counts; and trainings on shares."""
 
 import json
+import shutil
 
 import pytest
 from msgspec.json import encode
@@ -10,7 +11,8 @@ from labelwise.compare.train_curve import measure_curve, read_train_curve
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.train.config import read_settings, share_of
 from labelwise.train.training_config import TrainingConfig
-from tests.conftest import Merging, task
+from scripts.train_curve import train_curve_cli
+from tests.conftest import Merging, call, task
 from tests.train.training import CPU
 
 A, B = (0, 3, "A"), (4, 7, "B")
@@ -81,3 +83,15 @@ def test_a_share_of_train_has_batches_of_the_same_size(tmp_path, texts):
     assert sizes == [700, 700] if texts == 40 else [2000, 2000]
     with pytest.raises(InputError, match="so a share of them would be empty"):
         share_of(whole, 0)
+
+
+def test_three_texts_are_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    merging = Merging(tmp_path)
+    merging.add("a", ["A"], [task(f"cat {n} sat", (0, 3)) for n in range(3)])
+    merging.run(dev_ratio=0, test_ratio=0)
+    (tmp_path / "configs").mkdir()
+    shutil.copy(CPU, tmp_path / "configs")
+    monkeypatch.chdir(tmp_path)
+    printed = call(train_curve_cli, "cpu", status=1)
+    assert "train has 3 texts, so a share of them would be empty" in printed
+    assert "Training on" not in printed

@@ -1,5 +1,7 @@
 """The two tables of an evaluation: a row for each text and each pair, with what train has of the words."""
 
+import tracemalloc
+
 import pytest
 from pyarrow import parquet
 
@@ -7,6 +9,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
+from labelwise.evaluate import tables as tables_module
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.evaluate.scores import Mistakes
 from labelwise.evaluate.scoring import measure
@@ -49,6 +52,21 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         "A": Mistakes(right=1, missed=1, boundaries=1, label=1, unjudged=1, causes=causes, confused={"B": 1}),
         "B": Mistakes(spurious=1, taken=1),
     }
+
+
+def test_rows_take_the_memory_of_a_few_texts_and_their_number_changes_no_byte(tmp_path, monkeypatch):
+    """Beside the tables themselves, which have a column where rows have a dict."""
+    spans = [(start, end, "A") for start in range(17) for end in range(start + 1, 18) if (start + end) % 5 == 0]
+    docs, peaks = keyed([make_doc(spans, spans[1:], doc=f"{number}.txt") for number in range(1000)]), {}
+    for number in (100, 1000):
+        tracemalloc.start()
+        tables = write(tmp_path, docs[:number])
+        peaks[number] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peaks[1000] < 1.5 * peaks[100]
+    digest = tables.digest()
+    monkeypatch.setattr(tables_module, "PART", 10_000)
+    assert write(tmp_path, docs).digest() == digest
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The wheel of labelwise, built of the files of a clone."""
+"""The distributions of labelwise and its recognizer, built of the files of a clone."""
 
 import subprocess
 import sys
@@ -7,22 +7,27 @@ from pathlib import Path
 from tests.clone import tracked
 from tests.conftest import ROOT
 
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
+
+
+def copy_clone(source: Path) -> None:
+    """Copy a clone's files."""
+    for name in tracked():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes((ROOT / name).read_bytes())
 
 
 def build(source: Path, folder: Path) -> Path:
     """Build the wheel of a clone's files."""
-    for name in tracked():
-        if not name.startswith(("tests/", "benchmarks/", "docs/")):
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
+    copy_clone(source)
     return run_build(source, folder)
 
 
-def run_build(source: Path, folder: Path) -> Path:
-    """Build a wheel, without a warning."""
+def run_build(source: Path, folder: Path, kind: str = "wheel") -> Path:
+    """Build a wheel, or an sdist, without a warning."""
     folder.mkdir(exist_ok=True)
-    done = subprocess.run([sys.executable, "-c", BUILD, folder], cwd=source, check=True, capture_output=True, text=True)
+    command = [sys.executable, "-c", BUILD, f"build_{kind}", folder]
+    done = subprocess.run(command, cwd=source, check=True, capture_output=True, text=True)
     assert "Warning" not in done.stderr, done.stderr
     (made,) = folder.iterdir()
     return made

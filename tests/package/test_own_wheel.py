@@ -1,30 +1,90 @@
-"""The wheel and the sdist of labelwise itself have its code and templates, and nothing of the clone around it."""
+"""The wheels and sdists of labelwise and its recognizer have their code and templates, and nothing of the clone."""
 
 import os
 import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import labelwise
 from tests.clone import IDENTITY, tracked
-from tests.package.building import build, run_build
+from tests.package.building import build, copy_clone, run_build
+
+SECRET = b"AKIA2E0A8F3B244C9986"
+PLANTED = (
+    ".dvc/config",
+    ".dvc/config.local",
+    "project.yml",
+    "assets/brat/mine/patient.txt",
+    "metrics/secret.json",
+    "tests/test_secret.py",
+    "labelwise/notes.txt",
+    "labelwise/project/.dvc/config",
+    "spacy_per_label/notes.txt",
+    # what an earlier build left
+    "build/lib/labelwise/project/.dvc/config",
+    "build/lib/labelwise/deleted.py",
+)
 
 
-def code_in(wheel: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(wheel) as file:
-        return {name: file.read(name) for name in file.namelist() if ".dist-info/" not in name}
+def contents(file: Path) -> dict[str, bytes]:
+    """The files of a wheel or an sdist, without the sdist's folder, and without those that setuptools writes."""
+    if file.suffix == ".whl":
+        with zipfile.ZipFile(file) as archive:
+            found = {name: archive.read(name) for name in archive.namelist()}
+    else:
+        with tarfile.open(file) as archive:
+            members = [(member, archive.extractfile(member)) for member in archive.getmembers()]
+            found = {member.name.partition("/")[2]: opened.read() for member, opened in members if opened}
+    return {name: content for name, content in found.items() if ".dist-info/" not in name and ".egg-info/" not in name}
 
 
-def test_the_wheel_has_all_files_and_between_releases_names_its_commit(tmp_path):
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """A clone with a secret in each place, one of which is its history."""
+    root = tmp_path_factory.mktemp("clone")
+    copy_clone(root)
+    for name in PLANTED:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        with (root / name).open("ab") as file:
+            file.write(b"\n# " + SECRET)
+    for command in ("init -q", "add -A", f"commit -qm {SECRET.decode()}"):
+        subprocess.run(["git", *command.split()], cwd=root, env={**os.environ, **IDENTITY}, check=True)
+    (root / "labelwise.egg-info").mkdir()
+    (root / "labelwise.egg-info/SOURCES.txt").write_text("\n".join(PLANTED))  # an sdist of an earlier version had them
+    return root
+
+
+@pytest.mark.parametrize("package", ["labelwise", "spacy_per_label"])
+def test_a_distribution_has_its_code_alone_wherever_it_is_built(package, clone, tmp_path):
+    """In a clone, and of an sdist, without git."""
+    source = clone if package == "labelwise" else clone / package
+    sdist = run_build(source, tmp_path / "sdist", "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (unpacked,) = (tmp_path / "source").iterdir()
+    code = {name for name in tracked() if name.startswith(f"{package}/")}
+    for wheel in (run_build(source, tmp_path / "one"), run_build(unpacked, tmp_path / "two")):
+        assert {*contents(wheel)} == code
+        assert wheel.name.startswith(f"{package}-{labelwise.__version__}")
+    about = {"PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+    expected = (
+        code | about | {"LICENSE", "MANIFEST.in", "setup.py"}
+        if package == "labelwise"
+        else {Path(name).name for name in code}
+    )
+    assert {*contents(sdist)} == expected | about
+    for file in (sdist, *tmp_path.glob("*/*.whl")):
+        assert SECRET not in b"".join(contents(file).values())
+
+
+def test_a_wheel_between_releases_names_its_commit(tmp_path):
     clone, environment = tmp_path / "clone", {**os.environ, **IDENTITY}
     wheel = build(clone, tmp_path / "wheels")
     assert wheel.name == f"labelwise-{labelwise.__version__}-py3-none-any.whl"  # without git, without a commit
-    code = code_in(wheel)
-    # Code and the templates alone: no project.yml, configs, data, nor DVC's settings.
-    assert {*code} == {name for name in tracked() if name.startswith("labelwise/")}
-    assert {Path(name).suffix for name in code} <= {".py", ".jinja", ".css", ".js", ".md", ".svg", ".html"}, code.keys()
+    code = contents(wheel)
     for command in ("init -q", "add -A", "commit -qm one"):
         subprocess.run(["git", *command.split()], cwd=clone, env=environment, check=True)
     commit = subprocess.check_output(["git", "rev-parse", "--short=8", "HEAD"], cwd=clone, text=True).strip()
@@ -34,19 +94,4 @@ def test_the_wheel_has_all_files_and_between_releases_names_its_commit(tmp_path)
         wheel = run_build(clone, tmp_path / folder)
         local = f"+g{commit}{'.dirty' * bool(edited)}" if ".dev" in labelwise.__version__ else ""
         assert wheel.name == f"labelwise-{labelwise.__version__}{local}-py3-none-any.whl"
-        assert code_in(wheel) == code
-
-
-def test_the_sdist_has_the_code_and_what_builds_it(tmp_path):
-    clone = tmp_path / "clone"
-    build(clone, tmp_path / "wheels")
-    (clone / ".dvc/config.local").write_text("[remote]")
-    made = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", made, tmp_path], cwd=clone, check=True, capture_output=True)
-    [file] = tmp_path.glob("*.tar.gz")
-    with tarfile.open(file) as archive:
-        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    ours = {name for name in tracked() if name.startswith("labelwise/")}
-    others = {name for name in names - ours if ".egg-info/" not in name}
-    assert ours <= names
-    assert others == {"LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "setup.py"}
+        assert contents(wheel) == code

@@ -97,7 +97,15 @@ def test_the_wheel_can_be_built_again_where_it_is_installed(wheel, tmp_path, mon
     build_recognizer(tmp_path / "again")
     [again] = (tmp_path / "again").iterdir()
     assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
-    assert wheel.name == f"spacy_per_label-{spacy_per_label.__version__}-py3-none-any.whl"
+    local = re.fullmatch(
+        rf"spacy_per_label-{spacy_per_label.__version__}\+c[0-9a-f]{{8}}-py3-none-any\.whl", wheel.name
+    )
+    assert local, "its code tells builds of a version apart"
+    with (tmp_path / "site/spacy_per_label/words.py").open("a") as file:
+        file.write("# edited")
+    (tmp_path / "edited").mkdir()
+    build_recognizer(tmp_path / "edited")
+    assert next((tmp_path / "edited").iterdir()).name != wheel.name
     assert names == {path.name for path in FOLDER.iterdir() if path.is_file()}
     required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["dependencies"]
     assert f"spacy-per-label[small]>={spacy_per_label.__version__}" in required

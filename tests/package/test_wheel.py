@@ -7,6 +7,7 @@ import sys
 import tomllib
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,11 @@ from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Scores, Seen
 from labelwise.package.card import write_card
-from labelwise.package.wheel import make_package
+from labelwise.package.wheel import identify, make_package
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
-from tests.conftest import ROOT, TINY
+from tests.conftest import ROOT, TINY, run_python
 from tests.package.building import build
 from tests.report.report_inputs import make_docs, write_results
 from tests.train.training import with_bert
@@ -83,7 +84,7 @@ def bare(tmp_path_factory) -> Path:
 
 
 def install(python: Path, *wheels: Path) -> None:
-    options = ["--no-index", "--force-reinstall", "--no-deps", "--disable-pip-version-check", "-q"]
+    options = ["--no-index", "--no-deps", "--disable-pip-version-check", "-q"]
     in_bare(python, "-m", "pip", "install", *options, *wheels)
     in_bare(python, "-m", "pip", "check")  # all that it requires is there
 
@@ -114,6 +115,54 @@ def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path
     # thinc's own choice, in the process that loads it, stays as it was.
     code = "import spacy, thinc.api; spacy.load('en_brands'); print(thinc.api.get_current_ops().use_blis)"
     assert in_bare(bare, "-c", code) == "True\n"
+
+
+FIND = """
+import spacy
+print(len(spacy.load("en_ner")("Ann met Bob in Rome, and drank 5 mL of water on 5 May 2021.").spans["labels"]))
+"""
+
+
+@pytest.mark.parametrize("trained", ["cpu"], indirect=True)
+def test_a_retrained_pipeline_replaces_the_one_that_is_installed(own, tmp_path):
+    """Though `version` in project.yml is the same, and by the line that `package` prints."""
+    python = bare_environment(tmp_path / "venv", "spacy", "pip")
+    (own / "project.yml").write_text("vars: {}\n")
+    found = []
+    for outside in (-50.0, 50.0):
+        edit_model(own, "ner/cfg", lambda cfg, outside=outside: cfg | {"outside": outside})
+        printed = run_python("-m", "scripts.package", "cpu", "--root", own)
+        (line,) = re.findall(r"(?m)^pip install (.*)$", printed)
+        wheels = [Path(name) for name in line.split()]
+        digest = digest_folder(own / "training/cpu/model-best")[:8]
+        code = r"spacy_per_label-.*\+c[0-9a-f]{8}-py3-none-any\.whl"
+        assert wheels[0].name == f"en_ner-0.1.0+m{digest}-py3-none-any.whl"
+        assert re.fullmatch(code, wheels[1].name)
+        install(python, *wheels)
+        found.append(int(in_bare(python, "-c", FIND)))
+    assert found[0] > found[1] == 0
+
+
+def edit_model(root: Path, name: str, edit: Callable[[Any], Any]) -> None:
+    """Change a file of JSON in the pipeline, as if it had been trained and evaluated so."""
+    model, file = root / "training/cpu/model-best", root / "metrics/cpu.json"
+    (model / name).write_text(json.dumps(edit(json.loads((model / name).read_text()))))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"pipeline_digest": digest_folder(model)}))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "version", "name"),
+    [
+        ("cpu", "0.1.0", "brands-0.1.0+m80eae5ca"),
+        ("small", "0.1.0", "brands_small-0.1.0+m80eae5ca"),
+        ("deberta-v3.base", "1.0.0rc1", "brands_deberta_v3_base-1.0.0rc1+m80eae5ca"),
+        ("XLM__R", "1.0.0+lab.2", "brands_xlm_r-1.0.0+lab.2.m80eae5ca"),
+    ],
+)
+def test_a_wheel_is_named_after_its_pipeline_and_its_version_after_the_model(pipeline, version, name):
+    made = identify(PackageName("brands", version), pipeline, f"80eae5ca{'0' * 56}")
+    assert f"{made.name}-{made.version}" == name
+    assert f"en_{made.name}".isidentifier()
 
 
 USE_BOTH = """
@@ -170,7 +219,7 @@ def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_
     install(python, *(tmp_path / "dist").glob("*.whl"))
     names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+)", content_of(made))}
     assert names == {b"spacy", b"spacy-per-label", b"spacy-transformers"}
-    assert_same_bits(root, "gpu", python, "en_trf", monkeypatch, capsys)
+    assert_same_bits(root, "gpu", python, "en_trf_gpu", monkeypatch, capsys)
 
 
 @pytest.mark.long
@@ -178,13 +227,13 @@ def test_a_small_transformer_needs_tokenizers_and_no_torch(demo_corpus, tiny_ber
     overrides = {"training.max_steps": 20, "training.eval_frequency": 20}
     overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
     root = project(tmp_path / "project", demo_corpus, "small", overrides=overrides)
-    made = make_package(root, "small", tmp_path / "dist", PackageName("small", "0.1.0"))
+    made = make_package(root, "small", tmp_path / "dist", PackageName("brands", "0.1.0"))
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
     python = bare_environment(tmp_path / "venv", "spacy", "tokenizers", "pip")
     install(python, *(tmp_path / "dist").glob("*.whl"))
     names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+(?:\[\w+\])?)", content_of(made))}
     assert names == {b"spacy", b"spacy-per-label[small]"}
-    assert_same_bits(root, "small", python, "en_small", monkeypatch, capsys)
+    assert_same_bits(root, "small", python, "en_brands_small", monkeypatch, capsys)
 
 
 def content_of(wheel: Path) -> bytes:
@@ -198,18 +247,31 @@ def own(trained, tmp_path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "project", symlinks=True))
 
 
-def test_neither_a_word_of_the_vocabulary_nor_digests_of_the_texts_nor_paths_are_in_the_wheel(trained, own):
-    """As spaCy would have saved a word; a pipeline has none of its texts to begin with."""
-    model, file = own / "training/cpu/model-best", own / "metrics/cpu.json"
-    strings = model / "vocab/strings.json"
-    strings.write_text(json.dumps([*json.loads(strings.read_text()), "Wintermute"]))
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"pipeline_digest": digest_folder(model)}))
+def test_the_wheel_has_the_saved_pipeline_and_no_words_texts_paths_or_files_of_the_project(trained, own):
+    """spaCy would save a word of the vocabulary; a pipeline has none of its texts to begin with."""
+    model = own / "training/cpu/model-best"
+    for name in (".dvc/config", "project.yml", ".git/config", "assets/brat/a.txt", "training/cpu/model-best/.env"):
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text("AKIA2E0A8F3B244C9986")
+    edit_model(own, "vocab/strings.json", lambda strings: [*strings, "Wintermute"])
     made = make_package(own, "cpu", own / "dist", PackageName("brands", "1.2.0"))
     content = content_of(made)
     assert b"PERSON" in content
-    for absent in ("Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS, RECORD):
+    for absent in ("AKIA2E0A8F3B244C9986", "Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS, RECORD):
         assert absent.encode() not in content
     assert "no text that it was trained on, and no word of these texts" in (own / "dist/README.md").read_text()
+    loaded = spacy.load(model)
+    shutil.rmtree(model)
+    loaded.to_disk(model)
+    saved = {path.relative_to(model).as_posix() for path in model.rglob("*") if path.is_file()}
+    folder = made.name.partition("-py3")[0]
+    with zipfile.ZipFile(made) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == {
+        *(f"en_brands/{folder}/{name}" for name in {*saved, "README.md"}),
+        "en_brands/__init__.py",
+        "en_brands/meta.json",
+    }
 
 
 def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(own):

@@ -49,7 +49,9 @@ def test_decoding_finds_what_enumeration_finds(seed):
     """A span's probability is the share of all legal sequences of tags that have it."""
     rng = np.random.default_rng(seed)
     lengths = [*rng.integers(0, 5, 3).tolist(), 1]
-    scores = log_softmax(3 * rng.normal(size=(sum(lengths), 2, TAGS)))
+    logits = 3 * rng.normal(size=(sum(lengths), 2, TAGS))
+    logits[np.ix_(rng.random(sum(lengths)) < 0.3, [0, 1], [BEGIN, LAST, UNIT])] = -np.inf  # white space
+    scores = log_softmax(logits)
     base = 0
     for length, found in zip(lengths, decode(scores, lengths), strict=True):
         expected = []
@@ -234,6 +236,21 @@ def test_it_learns_says_how_sure_it_is_and_is_saved_and_loaded(tmp_path):
         assert len(scores) == len(doc.spans["labels"]) == len(doc.ents)
         assert ((scores > 0.5) & (scores <= 1)).all()
         assert doc.to_bytes() == again(eg.text).to_bytes() == copied(eg.text).to_bytes()
+
+
+@pytest.mark.parametrize("text", ["   \n", " \n Ann met Bob\n", "\n\tIn New \n York.\n\n", "I like\xa0 Rome \u2028"])
+def test_no_span_begins_or_ends_with_white_space(text, learnt):
+    """However much the model finds; spaCy's ner can be trained on what is found."""
+    nlp = learnt["per_label"]
+    ner, doc = nlp.get_pipe("ner"), nlp.make_doc(text)
+    words = {token for token in doc if not token.is_space}
+    for _ in annotate_shifted(ner, [doc], (0.0, -5.0, -50.0)):
+        edges = [span[place] for span in [*doc.ents, *doc.spans["labels"]] for place in (0, -1)]
+        assert not [token for token in edges if token.is_space]
+    assert {token for ent in doc.ents for token in ent} >= words, "the last shift finds all words"
+    if words:
+        learn(with_ner("ner"), [Example(nlp.make_doc(text), doc)])
+    assert not [ent for ent in nlp(text).ents if ent.text != ent.text.strip()]
 
 
 @pytest.mark.parametrize("context", [True, False])

@@ -147,6 +147,13 @@ def test_the_exact_gelu_gives_nearly_the_same(folders):
     np.testing.assert_allclose(make(folders["bert"]).predict([doc])[0], exact.detach(), atol=5e-3)
 
 
+@pytest.mark.parametrize("name", ["gelu_new", TANH])
+def test_a_transformer_that_names_the_approximation_has_pytorchs_vectors(tmp_path, name):
+    folder, doc = save_transformer(tmp_path, "bert", hidden_act=name), Doc(NLP.vocab, WORDS)
+    [expected], _ = torch_vectors(folder, [doc], name)
+    np.testing.assert_allclose(make(folder).predict([doc])[0], expected.detach(), atol=1e-5)
+
+
 def test_a_text_has_the_vectors_that_it_has_alone(folders):
     model, docs = make(folders["bert"]), [NLP.make_doc(text) for text in TEXTS]
     together = model.predict(docs)
