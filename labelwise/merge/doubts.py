@@ -17,7 +17,7 @@ from labelwise.base.text import counted, name_counts
 from labelwise.corpus import queries
 from labelwise.corpus.ledger import Doubt
 from labelwise.corpus.texts import find_doc
-from labelwise.datasets.convert_brat import is_conversion
+from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED, Figures
 from labelwise.merge.readings import Trials, best_reading
@@ -65,7 +65,7 @@ class Case(NamedTuple):
     @property
     def add(self) -> str:
         """Name the place where a line is to be added."""
-        if is_conversion(Path(self.dataset.declared).parent):
+        if read_conversion(Path(self.dataset.declared).parent):
             return "add to the section brat of project.yml"
         return f"add to the entry {self.dataset.name!r} in {os.path.relpath(self.dataset.declared)}"
 

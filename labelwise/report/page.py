@@ -21,11 +21,10 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from labelwise.base.text import SpanKey, counted, decode_counter
+from labelwise.base.text import SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import read_train_curve
-from labelwise.datasets.brat_tasks import Report
-from labelwise.datasets.convert_brat import REPORT
+from labelwise.datasets.convert_brat import read_conversion
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -122,10 +121,8 @@ def write_report(
 
 def read_lacking(root: Path) -> Mapping[str, int]:
     """Count, by suffix, the test texts of a brat corpus that lack a file that other splits have."""
-    file = root / "corpus" / "tasks" / REPORT
-    if not file.is_file():
-        return {}
-    return msgspec.json.decode(file.read_bytes(), type=Report, dec_hook=decode_counter).lacking.get("test", {})
+    made = read_conversion(root / "corpus/tasks")
+    return made.lacking.get("test", {}) if made else {}
 
 
 def read_max_steps(root: Path, pipeline: str) -> int:

@@ -325,9 +325,8 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
 
 def test_texts_of_test_without_a_file_that_other_splits_have_are_named_beside_f(own):
     assert "that other splits have" not in render(own, "cpu")
-    report = {name: {} for name in ("documents", "lines", "annotations", "notes", "labels")}
     (own / "corpus/tasks").mkdir(parents=True)
-    (own / "corpus/tasks/report.json").write_text(json.dumps(report | {"lacking": {"test": {".a2": 7}, "dev": {}}}))
+    (own / "corpus/tasks/labelwise-brat.json").write_text('{"lacking": {"test": {".a2": 7}, "dev": {}}}')
     assert "7 test texts without the .a2 file that other splits have." in " ".join(render(own, "cpu").split())
 
 
