@@ -1,4 +1,4 @@
-"""Count the rows and spans of each data set for the doubts about it, with samples."""
+"""Count the rows and spans of each data set for import checks, with samples."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -36,7 +36,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
     declarations (Sequence[Path]): `datasets.yml` files, or folders with one.
     RAISES (InputError): nothing is found, or there is no corpus.
     """
-    read_manifest(corpus, doubted=True)
+    read_manifest(corpus, stopped=True)
     for way in (_find_places(corpus, asked), _find_words_anywhere(corpus, asked, declarations)):
         found = False
         for one in way:
@@ -50,7 +50,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
 def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield what is at a place, or in a document."""
     file, line = _split(asked)
-    for group in read_groups(corpus, doubted=True):
+    for group in read_groups(corpus, stopped=True):
         rows, spans = (_at(table, file, line) for table in (group.rows, group.spans))
         documents = _named(group.texts, "doc", file) if line is None else group.texts.slice(0, 0)
         whole = {*documents["text"].to_pylist()}
@@ -84,7 +84,7 @@ def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path])
 def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield the texts that have some words: those in the corpus, and others if a span has them."""
     pattern = _pattern(asked)
-    for group, docs in read_groups_with_docs(corpus, doubted=True):
+    for group, docs in read_groups_with_docs(corpus, stopped=True):
         found = {key: doc for key, doc in docs if pattern.search(doc.text)}
         words = group.spans.filter(pc.is_valid(group.spans["words"]))
         words = words.filter(pc.match_substring_regex(words["words"], _spell(asked, _escape)))
@@ -103,7 +103,7 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
             for item in read_items(file.path, dataset.database, dataset.key, dataset.offsets):
                 if isinstance(item, Task) and pattern.search(item.text):
                     texts[text_key(item.text).hex()] = item.text
-    for group in read_groups(corpus, doubted=True) if texts else ():
+    for group in read_groups(corpus, stopped=True) if texts else ():
         columns = (group.texts[name].to_pylist() for name in ("text", "same"))
         found = {text: [one for one in (text, *same) if one in texts] for text, same in zip(*columns, strict=True)}
         for account in _accounts(group, {text for text, ones in found.items() if ones}):
@@ -229,7 +229,7 @@ def _last_line(corpus: Path, file: str, before: int) -> int:
     """Find the last line of a file, before another one, that has a row or a span; 0 if none has."""
     lines = (
         pc.max(there.filter(pc.less(there["line"], before))["line"]).as_py() or 0
-        for group in read_groups(corpus, doubted=True)
+        for group in read_groups(corpus, stopped=True)
         for there in (_at(group.rows, file, None), _at(group.spans, file, None))
     )
     return max(lines, default=0)

@@ -301,7 +301,7 @@ def test_folders_of_other_texts_without_a_common_label_are_warned_of(tmp_path: P
     made = merge_folder(tmp_path, half)
     assert (made.status, "Folders have no label in common" in said(made)) == (0, True)
     assert "folders: labels" in said(made)
-    assert "loc: LOC; per: PER" in said(made)
+    assert "loc (LOC), per (PER)" in said(made)
 
 
 def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
