@@ -52,7 +52,7 @@ def merge_data(
     may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five more files, and `manifest.json`.
+    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, six more files, and `manifest.json`.
 
     declarations (Sequence[Path | str] | Path): `datasets.yml` files, or one.
     out (Path | str): the folder for the corpus; other files in it stay.
