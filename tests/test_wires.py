@@ -331,7 +331,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     (
         "convert_brat",
         [
-            "Not converted, .*: 1 discontinuous, 1 mention differs, 1 not annotated",
+            "Not converted, .*: 1 not annotated, 1 discontinuous, 1 mention differs",
             "Other lines, not converted: 1 ",
             "has 1 annotated document as tasks",
             "bar convert",

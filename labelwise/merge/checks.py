@@ -151,8 +151,8 @@ def _most_lost(data: Data, helped: Reason | None = None) -> Iterator[Found]:
         return
     why = largest_first(Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons}))
     made, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
-    option = KEPT_BY.get(Reason(first)) if made else None
-    helps = option is not None and getattr(made.how, option) == getattr(DEFAULTS, option)
+    option = KEPT_BY.get(Reason(first))
+    helps = made is not None and option is not None and getattr(made.how, option) == getattr(DEFAULTS, option)
     if helped == (first if helps else None):
         values = {"spans": (lost + used).total(), "reasons": why, "offsets": data.dataset.offsets}
         yield Found(lost.total(), values, data.figures.sample(*sorted(reasons, key=[*why].index)))
