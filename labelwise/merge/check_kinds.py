@@ -29,7 +29,7 @@ from labelwise.corpus import queries
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
-from labelwise.datasets.convert_brat import is_conversion
+from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.figures import Figures
 from labelwise.merge.readings import Trials
@@ -233,7 +233,7 @@ _FORMATTER = _Formatter()
 
 def _declaration(dataset: DataSet) -> str:
     """Name the place that declares a dataset, where a line is to be added."""
-    if is_conversion(Path(dataset.declared).parent):
+    if read_conversion(Path(dataset.declared).parent):
         return "the section brat of project.yml"
     return f"the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"
 

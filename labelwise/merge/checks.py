@@ -20,6 +20,7 @@ from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.tokenizer import has_rules
+from labelwise.datasets.convert_brat import Conversion, read_conversion
 from labelwise.datasets.entries import write_entries
 from labelwise.datasets.undeclared import Undeclared, patterns_in
 from labelwise.merge.check_kinds import (
@@ -39,6 +40,7 @@ from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
 from labelwise.merge.readings import best_reading
 from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.text_checks import TEXT_CHECKS
+from labelwise.sources.brat import DEFAULTS
 from labelwise.sources.formats import SUFFIXES, TABLES
 
 MIN_SPANS = 10  # or rows, below which chance is an explanation
@@ -90,21 +92,70 @@ def other_offsets(data: Data) -> Iterator[Found]:
         yield Found(before, {"reading": reading, "left": after}, data.figures.sample(*_losses(data)[2]))
 
 
-@dataset_check(
-    "{n:,} of {spans:span} can't be used: {reasons}",
-    "{offsets:?Correct `offsets: %s`, which its entry says. }" + IF_CORRECT,
-    EXPECTED,
-    stops=True,
-)
+LOST = "{n:,} of {spans:span} can't be used: {reasons}"
+
+
+@dataset_check(LOST, "{offsets:?Correct `offsets: %s`, which its entry says. }" + IF_CORRECT, EXPECTED, stops=True)
 def unusable_spans(data: Data) -> Iterator[Found]:
     """Find datasets of which most spans can't be used. Undeclared labels count only if there are no others."""
+    yield from _most_lost(data)
+
+
+OR_EXPECT = "(or `expect_losses: true`, if that is correct)"
+
+
+@dataset_check(
+    LOST,
+    f"To move each to the nearest occurrence of the words that it quotes {OR_EXPECT}, {{add}}",
+    "shifted: nearest",
+    stops=True,
+)
+def shifted_spans(data: Data) -> Iterator[Found]:
+    """Find brat corpora most of whose annotations aren't at their offsets."""
+    yield from _most_lost(data, Reason.MENTION_DIFFERS)
+
+
+@dataset_check(
+    LOST,
+    f"To cover all pieces of each {OR_EXPECT}, {{add}}",
+    "discontinuous: cover  # or `first`: the first piece",
+    stops=True,
+)
+def discontinuous_spans(data: Data) -> Iterator[Found]:
+    """Find brat corpora most of whose annotations are in several pieces."""
+    yield from _most_lost(data, Reason.DISCONTINUOUS)
+
+
+@dataset_check(
+    LOST,
+    f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
+    "encoding: cp1252  # or the encoding in which they were saved",
+    stops=True,
+)
+def undecodable_spans(data: Data) -> Iterator[Found]:
+    """Find brat corpora most of whose annotations can't be decoded."""
+    yield from _most_lost(data, Reason.NOT_DECODABLE)
+
+
+# The option of the section brat that may keep spans with an outcome, unless it is set already.
+KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuous", Reason.NOT_DECODABLE: "encoding"}
+
+
+def _most_lost(data: Data, helped: Reason | None = None) -> Iterator[Found]:
+    """Find datasets of which most spans can't be used.
+
+    helped (Reason | None): the most frequent reason, if an option of brat may help; None if none helps.
+    """
     used, lost, reasons = _losses(data)
-    if best_reading(data.merged.trials, data.dataset.name):
+    if lost.total() < MIN_SPANS or lost.total() <= used.total() or best_reading(data.merged.trials, data.dataset.name):
         return
-    if lost.total() >= MIN_SPANS and lost.total() > used.total():
-        why = Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons})
-        values = {"spans": (lost + used).total(), "reasons": largest_first(why), "offsets": data.dataset.offsets}
-        yield Found(lost.total(), values, data.figures.sample(*reasons))
+    why = largest_first(Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons}))
+    made, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
+    option = KEPT_BY.get(Reason(first)) if made else None
+    helps = option is not None and getattr(made.how, option) == getattr(DEFAULTS, option)
+    if helped == (first if helps else None):
+        values = {"spans": (lost + used).total(), "reasons": why, "offsets": data.dataset.offsets}
+        yield Found(lost.total(), values, data.figures.sample(*sorted(reasons, key=[*why].index)))
 
 
 def _losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
@@ -181,6 +232,38 @@ def _replaced_labels(data: Data) -> Counter[str]:
     left = data.figures.labels(*(reason for reason in Reason if reason not in SUPERSEDED))
     gone = {*data.dataset.labels} - left.keys()
     return Counter({label: n for label, n in data.figures.replaced.items() if n >= MIN_SPANS and label in gone})
+
+
+@check(
+    "No text of {split} has {files:a file|files}, but texts of other splits do: gold may be missing.",
+    "Fetch these files; or list the `labels` of the other files alone, such as BioNLP's .a1, in the section brat of "
+    "project.yml; or put the texts elsewhere.",
+)
+def files_missing_in_a_split(merged: Merged) -> Iterator[Found]:
+    """Find splits of a brat corpus that lack a kind of file, such as .a2."""
+    for made in _conversions(merged):
+        for split, files in made.lacking.items():
+            yield Found(max(files.values()), {"split": split, "files": [*files]})
+
+
+@check(
+    "Folders have no label in common, and each text counts as annotated for all labels: {folders}.",
+    "If each folder was annotated for its own labels, add to the section brat of project.yml",
+    "folders: labels",
+    people=True,
+)
+def folders_of_other_labels(merged: Merged) -> Iterator[Found]:
+    """Find brat corpora whose folders share no label."""
+    for made in _conversions(merged):
+        if made.disjoint:
+            named = [f"{name or 'the top'} ({', '.join(labels)})" for name, labels in made.disjoint.items()]
+            yield Found(len(named), {"folders": named})
+
+
+def _conversions(merged: Merged) -> Iterator[Conversion]:
+    """Yield the marks of the folders of tasks that `convert-brat` has written."""
+    folders = dict.fromkeys(Path(dataset.declared).parent for dataset in merged.datasets)
+    yield from filter(None, map(read_conversion, folders))
 
 
 @dataset_check(
@@ -609,10 +692,15 @@ CHECKS = (
     unusable_rows,
     other_offsets,
     unusable_spans,
+    shifted_spans,
+    discontinuous_spans,
+    undecodable_spans,
     tags_without_labels,
     words_as_labels,
     labels_used_once,
     label_after_label,
+    files_missing_in_a_split,
+    folders_of_other_labels,
     off_tokens,
     replaced_rows,
     copied_answers,

@@ -7,7 +7,7 @@ them, and the template shows them. It escapes everything that comes from a corpu
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from configparser import ConfigParser, Error
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,13 +21,11 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from labelwise.base.text import SpanKey, counted, decode_counter
+from labelwise.base.text import SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import read_train_curve
 from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.corpus.manifest import is_corpus
-from labelwise.datasets.brat_tasks import Report
-from labelwise.datasets.convert_brat import REPORT
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -93,7 +91,6 @@ def write_report(
         merge=merge,
         metrics=metrics,
         advice=advice,
-        lacking=read_lacking(root),
         ship_at=ship_at,
         bar=divide(metrics),
         missed=divide_missed(metrics),
@@ -131,14 +128,6 @@ def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
     """
     checks = read_checks(corpus) if is_corpus(corpus) else []
     return [check for check in checks if people or not CHECKS[check.kind].people]
-
-
-def read_lacking(root: Path) -> Mapping[str, int]:
-    """Count, by suffix, the test texts of a brat corpus that lack a file that other splits have."""
-    file = root / "corpus" / "tasks" / REPORT
-    if not file.is_file():
-        return {}
-    return msgspec.json.decode(file.read_bytes(), type=Report, dec_hook=decode_counter).lacking.get("test", {})
 
 
 def read_max_steps(root: Path, pipeline: str) -> int:

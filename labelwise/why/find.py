@@ -4,16 +4,14 @@
    entry in `datasets.yml` does: one has to end with the other.
 2. Words are looked up in the texts of the corpus, and in the spans of the texts that aren't in it.
 3. If these have none, words are looked up in the sources that `datasets.yml` declares.
-4. What `convert-brat` couldn't use is in the folder of tasks, beside its `datasets.yml`.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,31 +20,24 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import Group, read_groups
-from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
-from labelwise.datasets.brat_tasks import PROBLEMS
-from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import load_datasets
-from labelwise.sources.brat import SUFFIXES, BratProblem
+from labelwise.sources.brat import SUFFIXES
 from labelwise.sources.formats import read_items
 from labelwise.why.account import Account, Row
 
 LOCATED = re.compile(r"(.+):([0-9]+)")
 
 
-def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account | BratProblem]:
-    """Yield what is found, and the lines of brat that weren't converted.
+def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
+    """Yield what is found.
 
     asked (str): a file, with a line or without, the name of a document, or words.
     declarations (Sequence[Path]): `datasets.yml` files, or folders with one.
     RAISES (InputError): nothing is found, or there is no corpus.
     """
     read_manifest(corpus, stopped=True)
-    ways: tuple[Iterator[Account | BratProblem], ...] = (
-        chain(_find_brat(asked, declarations), _find_places(corpus, asked)),
-        _find_words_anywhere(corpus, asked, declarations),
-    )
-    for way in ways:
+    for way in (_find_places(corpus, asked), _find_words_anywhere(corpus, asked, declarations)):
         found = False
         for one in way:
             found = True
@@ -54,22 +45,6 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
         if found:
             return
     raise InputError(_not_found(corpus, asked, declarations))
-
-
-def _find_brat(asked: str, declarations: Sequence[Path]) -> Iterator[BratProblem]:
-    """Yield the lines of a brat corpus that weren't converted."""
-    file, line = _split(asked)
-    for problems in _brat_problems(declarations):
-        with problems.open("rb") as lines:
-            for problem in (BratProblem(**msgspec.json.decode(one)) for one in lines):
-                if _is_named(problem.file, file) and line in (None, problem.line):
-                    yield problem
-
-
-def _brat_problems(declarations: Sequence[Path]) -> list[Path]:
-    """List the files of problems of conversions, beside the declarations."""
-    folders = dict.fromkeys(path.parent if path.name == DATASETS else path for path in declarations)
-    return [folder / PROBLEMS for folder in folders if (folder / REPORT).is_file() and (folder / PROBLEMS).is_file()]
 
 
 def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
