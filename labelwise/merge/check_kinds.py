@@ -1,12 +1,7 @@
-"""The form of an import check: a query of the merge's tables, a sentence, a remedy, and lines to paste.
+"""The form of an import check: a query of a merge, a sentence, a remedy, and lines to paste.
 
-An entry is a function that yields a `Found` for each finding, with its words in a decorator:
-
-    @dataset_check("{n:,} of {spans:span} start or end inside a token", "To keep them, set", "alignment: expand")
-    def off_tokens(data: Data) -> Iterator[Found]:
-
-Its words are templates (`str.format`) over the values of a `Found`. `{add}` says where to add a line. Besides Python's
-own formats, there are:
+The words are templates, as of str.format, over the values that the query yields. `{add}` says where to add a line.
+Besides Python's own formats, there are:
 
 - `{n:row was|rows were}` for a number with a noun ("1 row was", "2,000 rows were"), `{n:span}` for "1 span", "2 spans";
 - `{n:~is|are}` for a word that depends on a number, or on the length of a list;
@@ -119,18 +114,16 @@ class Kind(NamedTuple):
     sentence, remedy (str): templates.
     lines (tuple[str, ...]): templates of lines to paste.
     stops (bool): whether later stages refuse the corpus, unless the dataset's entry says `expect_losses: true`.
-    advice (bool): whether it presupposes that all datasets were read as intended.
     people (bool): whether its words name annotators.
     """
 
     name: str
     query: Callable[[Merged], Iterable[Found]]
     sentence: str
-    remedy: str = ""
-    lines: tuple[str, ...] = ()
-    stops: bool = False
-    advice: bool = False
-    people: bool = False
+    remedy: str
+    lines: tuple[str, ...]
+    stops: bool
+    people: bool
 
     def find(self, merged: Merged) -> Iterator[ImportCheck]:
         """Yield what the query finds, as data."""
@@ -149,35 +142,59 @@ class Kind(NamedTuple):
             )
 
 
+def check(
+    name: str,
+    query: Callable[[Merged], Iterable[Found]],
+    sentence: str,
+    remedy: str = "",
+    *lines: str,
+    stops: bool = False,
+    people: bool = False,
+) -> Kind:
+    """Make an import check of a merge; see `Kind`."""
+    return Kind(name, query, sentence, remedy, lines, stops, people)
+
+
+def dataset_check(
+    name: str,
+    query: Callable[[Data], Iterable[Found]],
+    sentence: str,
+    remedy: str = "",
+    *lines: str,
+    stops: bool = False,
+    people: bool = False,
+) -> Kind:
+    """Make an import check of each dataset, whose name begins its sentence; see `Kind`."""
+
+    def of_all(merged: Merged) -> Iterator[Found]:
+        for dataset in merged.datasets:
+            yield from (found._replace(dataset=dataset) for found in query(Data(dataset, merged)))
+
+    return Kind(name, of_all, f"Dataset {{dataset!r}}: {sentence}", remedy, lines, stops, people)
+
+
+def some(n: int, rows: Sequence[Mapping[str, Any]] = (), quotes: Sequence[str] = (), **values: Any) -> list[Found]:
+    """Make a finding of a number, if it isn't 0; see `Found`."""
+    return [Found(int(n), values, rows, quotes)] if n else []
+
+
+def each_of(name: str, table: Mapping[str, Mapping[str, int]], template: str) -> list[Found]:
+    """Make a finding of a table of counts, as one value, whose keys follow from both keys of the table."""
+    counts = {template.format(outer, inner): n for outer, of in table.items() for inner, n in of.items()}
+    return [Found(sum(counts.values()), {name: largest_first(counts)})] if counts else []
+
+
+def nothing(merged: Merged) -> Iterable[Found]:
+    """Find nothing: the check isn't about a merge."""
+    return ()
+
+
 class Words(NamedTuple):
     """The words of an import check."""
 
     sentence: str
     remedy: str
     lines: tuple[str, ...]
-
-
-def check(sentence: str, remedy: str = "", *lines: str, **flags: bool) -> Callable[..., Kind]:
-    """Make an import check of a query of a merge; see `Kind`."""
-
-    def make(query: Callable[[Merged], Iterable[Found]]) -> Kind:
-        return Kind(query.__name__.replace("_", " "), query, sentence, remedy, lines, **flags)
-
-    return make
-
-
-def dataset_check(sentence: str, remedy: str = "", *lines: str, **flags: bool) -> Callable[..., Kind]:
-    """Make an import check of a query of each dataset, which its sentence begins with; see `Kind`."""
-
-    def make(query: Callable[[Data], Iterable[Found]]) -> Kind:
-        def of_all(merged: Merged) -> Iterator[Found]:
-            for dataset in merged.datasets:
-                yield from (found._replace(dataset=dataset) for found in query(Data(dataset, merged)))
-
-        name = query.__name__.replace("_", " ")
-        return Kind(name, of_all, f"Dataset {{dataset!r}}: {sentence}", remedy, lines, **flags)
-
-    return make
 
 
 def write_words(kind: Kind, found: ImportCheck) -> Words:

@@ -11,7 +11,7 @@ from statistics import median
 
 import spacy.lang
 
-from labelwise.merge.check_kinds import Found, Merged, SampledText, check, quote
+from labelwise.merge.check_kinds import Found, Merged, SampledText, check, quote, some
 
 MIN_WORDS = 1000  # from which a language can be told
 BETTER = 3  # times as many stop words
@@ -28,32 +28,22 @@ MAX_PAIRS = 20  # that are shown
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
 
-@check(
-    "`lang: {lang}`: the stop words of the texts are those of `{other}`.",
-    "If that is their language, set in the section merge of project.yml",
-    "lang: {other}",
-)
-def other_language(merged: Merged) -> Iterator[Found]:
+def other_language(merged: Merged) -> list[Found]:
     """Find texts whose stop words are another language's."""
     words: Counter[str] = Counter()
     for one in merged.sample:
         if words.total() < 20 * MIN_WORDS:
             words.update(word.lower() for word in WORD.findall(one.text))
-    if other := find_language(words, merged.settings.lang):
-        yield Found(values={"lang": merged.settings.lang, "other": other})
+    other = find_language(words, merged.settings.lang)
+    return [Found(values={"lang": merged.settings.lang, "other": other})] if other else []
 
 
-@check(
-    "{tokens:.1f} tokens per whitespace-separated word: the tokenizer is probably for another language.",
-    "Set `lang`, or `block` in configs/tokenizer.yml: docs/languages.md",
-)
-def other_tokenizer(merged: Merged) -> Iterator[Found]:
+def other_tokenizer(merged: Merged) -> list[Found]:
     """Find texts with spaces whose words are split into many tokens, unless the language explains it."""
     words = sum(len(one.text.split()) for one in merged.sample)
     tokens, chars = (sum(one.tokens for one in merged.sample), sum(len(one.text) for one in merged.sample))
     many = words >= MIN_WORDS and chars <= MAX_WORD_CHARS * words and tokens >= MAX_TOKENS * words
-    if many and not [*other_language.query(merged)]:
-        yield Found(values={"tokens": tokens / words})
+    return [Found(values={"tokens": tokens / words})] if many and not other_language(merged) else []
 
 
 def find_language(words: Counter[str], lang: str) -> str:
@@ -84,11 +74,6 @@ def stop_words(lang: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words if WORD.fullmatch(word))
 
 
-@check(
-    "{n:,} of {texts:text} of {name!r} are parts of {documents:text} of {whole!r}, so their annotations can't be "
-    "merged.",
-    "Use the same unit everywhere: split documents into sentences, or join the sentences.",
-)
 def parts_of_texts(merged: Merged) -> Iterator[Found]:
     """Find datasets whose texts are parts of another one's, such as the sentences of its documents."""
     sample = merged.sample
@@ -121,14 +106,9 @@ def parts_of_texts(merged: Merged) -> Iterator[Found]:
                 of.setdefault(name, set()).update(found[:1])
         for name, n in sorted(inside.items()):
             if n >= MIN_PARTS and 10 * len(of[name]) >= len(documents):
-                values = {"texts": len(lengths[name]), "name": name, "documents": len(of[name]), "whole": whole}
-                yield Found(n, values)
+                yield from some(n, all=len(lengths[name]), name=name, documents=len(of[name]), whole=whole)
 
 
-@check(
-    "{n:text} of {name!r} and {other!r} differ by one edit, so they aren't merged.",
-    "If a text was corrected, correct it in all datasets.",
-)
 def corrected_texts(merged: Merged) -> Iterator[Found]:
     """Find pairs of datasets with texts that differ by one typing error, as if it was corrected in one of them.
 
@@ -144,7 +124,7 @@ def corrected_texts(merged: Merged) -> Iterator[Found]:
             pair = (name, second) if name < second else (second, name)
             found.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
     for (name, second), pairs in sorted(found.items()):
-        yield Found(len(pairs), {"name": name, "other": second}, quotes=sorted(pairs)[:MAX_PAIRS])
+        yield from some(len(pairs), quotes=sorted(pairs)[:MAX_PAIRS], name=name, other=second)
 
 
 def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, SampledText]]:
@@ -176,4 +156,31 @@ def _same(one: str, other: str) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-TEXT_CHECKS = (other_language, other_tokenizer, parts_of_texts, corrected_texts)
+TEXT_CHECKS = (
+    check(
+        "other language",
+        other_language,
+        "`lang: {lang}`: the stop words of the texts are those of `{other}`.",
+        "If that is their language, set in the section merge of project.yml",
+        "lang: {other}",
+    ),
+    check(
+        "other tokenizer",
+        other_tokenizer,
+        "{tokens:.1f} tokens per whitespace-separated word: the tokenizer is probably for another language.",
+        "Set `lang`, or `block` in configs/tokenizer.yml: docs/languages.md",
+    ),
+    check(
+        "parts of texts",
+        parts_of_texts,
+        "{n:,} of {all:text} of {name!r} are parts of {documents:text} of {whole!r}, so their annotations can't be "
+        "merged.",
+        "Use the same unit everywhere: split documents into sentences, or join the sentences.",
+    ),
+    check(
+        "corrected texts",
+        corrected_texts,
+        "{n:text} of {name!r} and {other!r} differ by one edit, so they aren't merged.",
+        "If a text was corrected, correct it in all datasets.",
+    ),
+)

@@ -26,7 +26,7 @@ from labelwise.evaluate.ranking import RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.evaluate.undertrained import train_longer
-from labelwise.merge.checks import MIN_TEST_TEXTS, describe, no_gold_in_test, not_fully_annotated, small_test
+from labelwise.merge.checks import MIN_TEST_TEXTS, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED, SMALL_TEST, describe
 
 SOME = 3  # mistakes that a step must remove,
 TENTH = 0.1  # and the share of the label's mistakes
@@ -270,9 +270,9 @@ def warnings(metrics: Metrics, checks: Sequence[ImportCheck] = ()) -> Iterator[S
     yield from warnings_about_untaught(metrics.untaught)
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     if metrics.texts < MIN_TEST_TEXTS:
-        yield _describe(ImportCheck(kind=small_test.name, n=metrics.texts))
+        yield _describe(ImportCheck(kind=SMALL_TEST, n=metrics.texts))
     if without_gold:
-        yield _describe(ImportCheck(kind=no_gold_in_test.name, values={"labels": without_gold}))
+        yield _describe(ImportCheck(kind=NO_GOLD_IN_TEST, values={"labels": without_gold}))
     if metrics.unscored:
         unjudged = sorted(((-one.unjudged, label) for label, one in metrics.mistakes.items() if one.unjudged))
         named = ", ".join(f"{label} {-n:,}" for n, label in unjudged[:6])
@@ -283,8 +283,8 @@ def warnings(metrics: Metrics, checks: Sequence[ImportCheck] = ()) -> Iterator[S
             "doesn't occur.",
         )
     for check in checks:
-        untaught = check.kind == not_fully_annotated.name and {*check.values["labels"]} <= {*metrics.untaught}
-        if not untaught and check.kind not in (small_test.name, no_gold_in_test.name):
+        untaught = check.kind == NOT_FULLY_ANNOTATED and {*check.values["labels"]} <= {*metrics.untaught}
+        if not untaught and check.kind not in (SMALL_TEST, NO_GOLD_IN_TEST):
             yield _describe(check)
 
 

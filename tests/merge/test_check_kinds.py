@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from labelwise.corpus.import_checks import ImportCheck, read_checks
-from labelwise.merge.check_kinds import Kind, write_words
-from labelwise.merge.checks import CHECKS, KINDS
+from labelwise.merge.check_kinds import check, nothing, write_words
+from labelwise.merge.checks import ADVICE, FILES, KINDS, READING
 from scripts.why import why_cli
 from tests.conftest import Merging, call, task
 
@@ -34,13 +34,13 @@ from tests.conftest import Merging, call, task
     ],
 )
 def test_words_fit_their_values(template: str, values: dict[str, Any], words: str) -> None:
-    kind = Kind("kind", lambda merged: (), template)
+    kind = check("kind", nothing, template)
     n = values.pop("n", 0)
     assert write_words(kind, ImportCheck(kind="kind", dataset="d", n=n, values=values)).sentence == words
 
 
 def test_each_kind_has_a_name_of_its_own() -> None:
-    assert len(KINDS) == len(CHECKS)
+    assert len(KINDS) == len([*READING, *ADVICE, *FILES])
 
 
 def add_answers(merging: Merging) -> None:
