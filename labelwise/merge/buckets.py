@@ -25,8 +25,8 @@ from labelwise.base.files import remove
 from labelwise.base.text import KEY_BYTES, bytes_key
 from labelwise.sources.normalize import Move
 
-# The key; the number of the source, from 1, or TEXT; that of the task in the source; the key of the task's own text, from
-# which `key` differs once it is joined with another one; and the size of what follows.
+# The key; the number of the source, from 1, or TEXT; that of the task in the source; the key of the task's own text,
+# which differs where the text was joined with another one; and the size of what follows.
 HEAD = struct.Struct(f">{KEY_BYTES}sII{KEY_BYTES}sI")
 TEXT = 0
 BLOCK = struct.Struct("<qq")  # the place of the block before, or -1, and the size of the records
@@ -47,7 +47,7 @@ class Text(NamedTuple):
     """A text with its tasks.
 
     text (str): that of the first task.
-    variants (dict[bytes, str]): the texts that differ from it only in white space or Unicode composition, by their keys.
+    variants (dict[bytes, str]): texts that differ from it only in white space or Unicode composition, by their keys.
     records (list): its tasks, in the order of sources and lines.
     """
 
@@ -259,13 +259,11 @@ def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
 def _make_text(key: bytes, records: list[bytes]) -> Text:
     """Make a text of its records, in order."""
     texts: dict[bytes, str] = {}
-    for place, record in enumerate(records):
-        _, source, _, own, _ = HEAD.unpack_from(record)
-        if source != TEXT:
-            break
-        if own not in texts:
+    heads = [HEAD.unpack_from(record) for record in records]
+    for record, (_, source, _, own, _) in zip(records, heads, strict=True):
+        if source == TEXT and own not in texts:
             texts[own] = record[HEAD.size :].decode("utf8", "surrogatepass")
-    return Text(key, texts.pop(key), texts, records[place:])
+    return Text(key, texts.pop(key), texts, [one for one, head in zip(records, heads, strict=True) if head[1] != TEXT])
 
 
 def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:

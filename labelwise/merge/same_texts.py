@@ -71,7 +71,7 @@ def find_same(job: SameJob, folder: Path) -> None:
         texts[key] = min((source, number), texts.get(key, (source, number)))
     for record in job.buckets.tasks(job.number, moved=False):
         key, source, number, *_ = HEAD.unpack_from(record)
-        if source != TEXT and (texts := found.get(key)):
+        if source != TEXT and (texts := found.get(key, {})):
             place = (source - 1, number)
             texts[key] = min(place, texts.get(key, place))
     with BucketWriter(folder / "same" / f"{job.number:03d}", job.buckets.bits) as writer:

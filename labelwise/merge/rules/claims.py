@@ -1,6 +1,6 @@
 """Claims, which assert or reject a span, and the outcomes of rows and spans."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from labelwise.annotations import Reason, Span
@@ -64,17 +64,24 @@ def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[Sp
     if row.reason != Reason.MERGED:
         inside = SpanOutcome(INSIDE[row.reason])
         return {(number, place): inside for place in range(len(task.all_spans))}, []
+    usable = {*(row.covered if answer.kind == "complete" else answer.dataset.labels)}
+    if task.uncovered:
+        usable -= {label for label, state in task.uncovered.items() if state == "none"}
     claims = []
     for place, span in enumerate(task.all_spans):
         verdict = answer.verdict(span)
-        if outcome := _why_unusable(answer, span, row, verdict):
-            lost[number, place] = outcome
-        else:
+        if span.label in usable and verdict in ("accept", "reject") and not span.problem:
             claims.append(((span.start, span.end, span.label), Claim(answer, (number, place), verdict)))
+        else:
+            lost[number, place] = _why_unusable(answer, span, usable)
     return lost, claims
 
 
-def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> SpanOutcome | None:
+def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOutcome:
+    """Return the outcome of a span that no claim is made of.
+
+    usable (Collection[str]): the labels for which its answer counts.
+    """
     label = span.label
     if span.problem:
         return SpanOutcome(Reason.INVALID, span.problem)
@@ -83,9 +90,7 @@ def _why_unusable(answer: Answer, span: Span, row: RowOutcome, verdict: str) -> 
     if answer.task.uncovered.get(label) == "none":
         detail = f"{label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
         return SpanOutcome(Reason.INVALID, detail)
-    if answer.kind == "complete" and label not in row.covered:
-        return SpanOutcome(Reason.SUPERSEDED)
-    return None if verdict in ("accept", "reject") else SpanOutcome(Reason.IGNORED)
+    return SpanOutcome(Reason.IGNORED if label in usable else Reason.SUPERSEDED)
 
 
 def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:
