@@ -24,7 +24,7 @@ from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_man
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import key_of
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.datasets.convert_brat import REPORT
+from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, list_predictions, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
@@ -171,7 +171,7 @@ def open_source(path: Path, splits: Sequence[str], settings: Settings | None = N
             settings = Settings(lang=lang, tokenizer=rules)
         return ExportSource(path, lambda: read_corpus(path, splits), settings, read_manifest(path).labels)
     settings = settings or Settings()
-    if (path / REPORT).is_file():
+    if read_conversion(path):
         return ExportSource(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
     if files := list_predictions(path):
         return ExportSource(
@@ -212,6 +212,9 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
         for path, _ in dataset.files:
             for task in read_items(path):
                 if isinstance(task, Problem):
+                    if task.file:  # of brat, which couldn't be converted
+                        continue
                     raise InputError(f"{path}:{task.line}: not a task of convert-brat ({task}); run it again")
-                spans = sorted((span.start, span.end, span.label) for span in task.spans)
-                yield ExportDoc(task.text, task.doc, spans, split=split)
+                if not task.predicted:
+                    spans = sorted({(span.start, span.end, span.label) for span in task.spans})
+                    yield ExportDoc(task.text, task.doc, spans, split=split)

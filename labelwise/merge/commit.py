@@ -15,6 +15,7 @@ from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.errors import InputError
 from labelwise.base.text import counted
 from labelwise.corpus import queries
+from labelwise.corpus.import_checks import write_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
@@ -36,7 +37,7 @@ class Account(NamedTuple):
 
     keys (dict[Split, str]): a digest of the keys of each split.
     sources (SourceCounts): what the balance compares.
-    figures (Mapping[str, Figures]): what the doubts query, by data set.
+    figures (Mapping[str, Figures]): what import checks query, by dataset.
     """
 
     ledger: Ledger
@@ -145,6 +146,7 @@ def write_rest(
     """
     labels = list(ledger.labels)
     ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
+    write_checks(folder, ledger.checks)
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
@@ -155,7 +157,7 @@ def write_rest(
         declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
-        doubts=[doubt.what for doubt in ledger.doubts if doubt.stops],
+        stops=[f"{check.kind} ({check.dataset})" for check in ledger.checks if check.stops],
     )
     write_manifest(folder, manifest)
 

@@ -52,7 +52,7 @@ def merge_data(
     may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five more files, and `manifest.json`.
+    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, six more files, and `manifest.json`.
 
     declarations (Sequence[Path | str] | Path): `datasets.yml` files, or one.
     out (Path | str): the folder for the corpus; other files in it stay.
@@ -94,8 +94,9 @@ def merge_data(
         trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
+        from labelwise.merge.check_kinds import Merged
+        from labelwise.merge.checks import find_checks
         from labelwise.merge.commit import check_account, write_account, write_metrics, write_pairs, write_rest
-        from labelwise.merge.doubts import find_doubts
 
         partitions = collect_partitions(jobs, merged, corpus)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
@@ -105,9 +106,9 @@ def merge_data(
         ledger = account.ledger
         ledger.near_duplicates = write_pairs(pairs, corpus, sources)
         trials: Trials = sum((one.trials for one in merged), Counter())
-        ledger.doubts = find_doubts(corpus, datasets, settings, account.figures, trials)
-        doubted = any(doubt.stops for doubt in ledger.doubts)
-        check_account(ledger, corpus, strict=strict, may_be_empty=may_be_empty or doubted)
+        ledger.checks = find_checks(Merged(corpus, datasets, settings, ledger, account.figures, trials))
+        stopped = any(check.stops for check in ledger.checks)
+        check_account(ledger, corpus, strict=strict, may_be_empty=may_be_empty or stopped)
         nlp = load_tokenizer(settings).nlp
         write_rest(corpus, datasets, nlp, settings, ledger, account.keys, partitions)
         if new_metrics:

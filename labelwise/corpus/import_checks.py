@@ -1,0 +1,53 @@
+"""What a merge's import checks found, as it is stored with the corpus: data, not words."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
+
+IMPORT_CHECKS = "import_checks.json"
+
+
+class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A reason to think that data was misread, or isn't good for training; `merge.checks` puts it into words.
+
+    kind (str): name of an entry of `merge.checks`.
+    dataset (str): name of the dataset; empty if the check is about the corpus.
+    n (int): number of rows, spans or texts concerned.
+    values (dict): the other values of the sentence and of the remedy.
+    places (list[str]): up to three examples, such as "person.jsonl:34".
+    stops (bool): whether later stages refuse the corpus.
+    sample (list[str]): the places with their words; not stored.
+    where (str): the file, or section, that declares the dataset, relative to the working folder; not stored.
+    """
+
+    kind: str
+    dataset: str = ""
+    n: int = 0
+    values: dict[str, Any] = {}
+    places: list[str] = []
+    stops: bool = False
+    sample: list[str] = []
+    where: str = ""
+
+
+def write_checks(corpus: Path, found: Iterable[ImportCheck]) -> None:
+    """Write what import checks found, without quotes and paths: equal data and settings give equal bytes."""
+    stored = [msgspec.structs.replace(one, sample=[], where="") for one in found]
+    (corpus / IMPORT_CHECKS).write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1) + b"\n")
+
+
+def read_checks(corpus: Path) -> list[ImportCheck]:
+    """Read what the import checks of a merged corpus found.
+
+    RAISES (InputError): if the file is missing, or isn't what a merge writes.
+    """
+    file = corpus / IMPORT_CHECKS
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=list[ImportCheck])
+    except (FileNotFoundError, *DECODE_ERRORS) as error:
+        raise InputError(f"{file}: not what a merge writes ({error}); run the merge again") from error

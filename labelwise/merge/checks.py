@@ -1,0 +1,665 @@
+"""The import checks of a merge: were all datasets read as intended, and is the corpus good for training?
+
+Each check is an entry of a table below, or of `text_checks`; see `check_kinds`. After one that stops, nothing but `why`
+reads the corpus, until the dataset's entry declares its form, or `expect_losses: true`.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+
+from labelwise.annotations import ROW_PROBLEMS, Reason
+from labelwise.base.console import msg
+from labelwise.corpus.import_checks import ImportCheck
+from labelwise.corpus.ledger import Ledger, pairwise_f
+from labelwise.corpus.tasks import DATASETS
+from labelwise.corpus.tokenizer import has_rules
+from labelwise.datasets.convert_brat import Conversion, read_conversion
+from labelwise.datasets.entries import write_entries
+from labelwise.datasets.undeclared import Undeclared, patterns_in
+from labelwise.merge.check_kinds import (
+    MAX_LISTED,
+    Data,
+    Found,
+    Kind,
+    Merged,
+    Words,
+    check,
+    dataset_check,
+    each_of,
+    largest_first,
+    nothing,
+    some,
+    write_words,
+)
+from labelwise.merge.commit import first_problem
+from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
+from labelwise.merge.readings import best_reading
+from labelwise.merge.rules.settings import load_tokenizer
+from labelwise.merge.text_checks import TEXT_CHECKS
+from labelwise.sources.brat import DEFAULTS
+from labelwise.sources.formats import SUFFIXES, TABLES
+
+MIN_SPANS = 10  # or rows, below which chance is an explanation
+MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
+MIN_COPIES = 0.9  # share of a dataset's answers
+MIN_SAME_SPANS = 0.8  # share of a label's spans that are another label's, too
+MIN_OTHER_SPLIT = 0.1  # share of a dataset's rows
+MIN_SAME_PERSON_F = 0.97  # F1 between two annotators
+MIN_TEST_TEXTS = 20
+USED = (
+    Reason.ENTITY,
+    Reason.SAME_SPAN,
+    Reason.NESTED,
+    Reason.CROSSING,
+    Reason.OUTVOTED,
+    Reason.ACCEPT_REJECT,
+    Reason.REMOVED,
+)
+BARE = frozenset("BIOSELU")  # the prefixes of tags
+# The option of the section brat that may keep spans with an outcome, unless it is set already.
+KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuous", Reason.NOT_DECODABLE: "encoding"}
+
+
+# Queries that are too long for the tables.
+
+
+def unusable_rows(data: Data) -> list[Found]:
+    """Find datasets of which most rows can't be used, or that have no span and a row of another format."""
+    rows, spans = data.figures.rows, data.figures.labels(*USED, *UNUSED)
+    bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
+    most = bad.total() >= MIN_SPANS and 2 * bad.total() > rows.total()
+    if not most and (spans or not bad[Reason.OTHER_FORMAT]):
+        return []
+    return some(bad.total(), data.figures.sample(*bad), all=rows.total(), reasons=largest_first(bad))
+
+
+def losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
+    """Count the used and the unusable spans, by label; and list the reasons of the latter.
+
+    Undeclared labels count only if there are no others.
+    """
+    used, unused = data.figures.labels(*USED), data.figures.labels(*UNUSED)
+    undeclared = data.figures.labels(Reason.UNDECLARED)
+    lost = unused if undeclared == unused and not used else unused - undeclared
+    return used, lost, [reason for reason in UNUSED if lost & data.figures.labels(reason)]
+
+
+def other_offsets(data: Data) -> list[Found]:
+    """Find datasets whose lost spans fit if their offsets are read otherwise."""
+    reading, before, after = best_reading(data.merged.trials, data.dataset.name) or ("", 0, 0)
+    return some(before, data.figures.sample(*losses(data)[2]), reading=reading, left=after)
+
+
+def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
+    """Find datasets of which most spans can't be used.
+
+    helped (Reason | None): the most frequent reason, if an option of brat may help; None if none helps.
+    """
+    used, lost, reasons = losses(data)
+    if lost.total() < MIN_SPANS or lost.total() <= used.total() or other_offsets(data):
+        return []
+    why = largest_first(Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons}))
+    made, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
+    option = KEPT_BY.get(Reason(first)) if made else None
+    helps = made is not None and option is not None and getattr(made.how, option) == getattr(DEFAULTS, option)
+    if helped != (first if helps else None):
+        return []
+    sample = data.figures.sample(*sorted(reasons, key=[*why].index))
+    return some(lost.total(), sample, all=(lost + used).total(), reasons=why, offsets=data.dataset.offsets)
+
+
+def odd_labels(data: Data, problem: str) -> list[Found]:
+    """Find tables whose labels have a problem, and none of those before it."""
+    used, lost, reasons = losses(data)
+    spans = used + lost
+    if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
+        return []
+    bare = sorted(label for label in spans if label in BARE or re.search(r"[=|]", label))
+    once = [label for label, n in spans.items() if n == 1]
+    found = {
+        "bare": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],
+        "signs": sorted(label for label in spans if label and not re.search(r"\w", label)),
+        "once": once if len(spans) >= MIN_SPANS and 2 * len(once) > len(spans) else [],
+    }
+    if problem != next((name for name, labels in found.items() if labels), ""):
+        return []
+    return some(len(found[problem]), data.figures.sample(*reasons), all=len(spans), labels=found[problem][:MAX_LISTED])
+
+
+def replaced_labels(data: Data) -> Counter[str]:
+    """Count the superseded spans of labels without any span left, if rows of other labels superseded them."""
+    if data.figures.passes["disjoint"] < MIN_COPIES * data.figures.passes["rows"]:
+        return Counter()
+    left = data.figures.labels(*(reason for reason in Reason if reason not in SUPERSEDED))
+    gone = {*data.dataset.labels} - left.keys()
+    return Counter({label: n for label, n in data.figures.replaced.items() if n >= MIN_SPANS and label in gone})
+
+
+def label_after_label(data: Data) -> list[Found]:
+    """Find datasets that have lost all spans of a label to rows of other labels."""
+    gone = replaced_labels(data)
+    others = [label for label in data.dataset.labels if label not in gone]
+    return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
+
+
+def replaced_rows(data: Data) -> list[Found]:
+    """Find datasets with superseded rows that alone have spans of some labels."""
+    passes = data.figures.passes
+    if passes[ALONE] < MIN_SPANS or replaced_labels(data):
+        return []
+    return some(passes[ALONE], data.figures.sample(ALONE), spans=passes["spans"])
+
+
+def off_tokens(data: Data) -> list[Found]:
+    """Find datasets with many spans off the tokens, unless a check that stops explains them."""
+    lost = data.figures.labels(Reason.NO_BOUNDARY).total()
+    total = lost + data.figures.labels(*USED).total()
+    if lost < max(MIN_SPANS, MIN_OFF_TOKENS * total) or data.dataset.name in data.merged.misread:
+        return []
+    return some(lost, data.figures.sample(Reason.NO_BOUNDARY), all=total)
+
+
+def copied_answers(data: Data) -> Iterator[Found]:
+    """Find datasets of which another one has nearly all answers."""
+    name, answers = data.dataset.name, data.figures.rows.total()
+    for other, figures in data.merged.figures.items():
+        n, more = data.figures.copies[other] + figures.copies[name], figures.rows.total()
+        if n >= MIN_COPIES * answers and (answers, name) < (more, other):
+            yield from some(n, all=answers, other=other)
+
+
+def conversions(merged: Merged) -> Iterator[Conversion]:
+    """Yield the marks of the folders of tasks that `convert-brat` has written."""
+    folders = dict.fromkeys(Path(dataset.declared).parent for dataset in merged.datasets)
+    yield from filter(None, map(read_conversion, folders))
+
+
+def folders_of_other_labels(merged: Merged) -> Iterator[Found]:
+    """Find brat corpora whose folders share no label."""
+    for made in conversions(merged):
+        named = [f"{name or 'the top'} ({', '.join(labels)})" for name, labels in made.disjoint.items()]
+        yield from some(len(named), folders=named)
+
+
+def unused_renames(merged: Merged) -> list[Found]:
+    """Find labels in `rename` that no span has."""
+    unused = [
+        f"{name}: {old} to {new}"
+        for name, of in merged.ledger.renamed.items()
+        for old, to in of.items()
+        for new, spans in to.items()
+        if not spans
+    ]
+    return some(len(unused), labels=sorted(unused))
+
+
+def same_annotator(merged: Merged) -> Iterator[Found]:
+    """Find pairs of anonymous datasets with nearly the same spans."""
+    for (one, other), counts in merged.ledger.pairs.items():
+        f = pairwise_f(counts["both"], counts["spans"]) or 0.0
+        anonymous = {one, other} <= merged.ledger.datasets.keys()
+        if anonymous and counts["both"] >= MIN_SPANS and f >= MIN_SAME_PERSON_F:
+            yield from some(counts["texts"], one=one, other=other, f=f)
+
+
+def labels_without_gold(merged: Merged, split: str) -> list[Found]:
+    """Find labels without gold in a split that has texts."""
+    gold = merged.ledger.gold.get(split) or Counter()
+    labels = sorted(label for label in merged.ledger.labels if not gold[label])
+    return some(len(labels), labels=labels) if merged.ledger.texts[split] else []
+
+
+def partly_annotated(merged: Merged) -> list[Found]:
+    """Find training texts that aren't complete for all labels."""
+    ledger, texts = merged.ledger, merged.ledger.texts["train"]
+    complete = sorted((ledger.complete["train"][label], label) for label in ledger.labels)
+    smallest = {label: n for n, label in complete[:MAX_LISTED] if n < texts}
+    return some(merged.settings.coverage == "by-label" and ledger.partly["train"], all=texts, smallest=smallest)
+
+
+def similar_labels(ledger: Ledger) -> Iterator[Found]:
+    """Find labels that differ in case, composition, plural or the separators of words."""
+    for pair in combinations(ledger.labels, 2):
+        if len({*map(simplify, pair)}) == 1:
+            old, new = sorted(pair, key=lambda label: ledger.labels[label]["gold"])
+            yield Found(values={"old": old, "new": new})
+
+
+def simplify(label: str) -> str:
+    """Fold a label's case, Unicode form, plural, and the separators of its words.
+
+    >>> simplify("Birth Places"), simplify("BIRTH_PLACE")
+    ('birthplace', 'birthplace')
+    """
+    return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", label).casefold()).removesuffix("s")
+
+
+def same_spans(ledger: Ledger) -> Iterator[Found]:
+    """Find labels with nearly the same spans."""
+    for old, of in ledger.lost_spans.get(Reason.SAME_SPAN, {}).items():
+        for new, n in of.items():
+            gold = [ledger.labels[label]["gold"] for label in (old, new)]
+            if n >= max(MIN_SPANS, MIN_SAME_SPANS * min(gold)):
+                yield from some(n, all=gold[0], old=old, new=new)
+
+
+def renamed_elsewhere(data: Data) -> Iterator[Found]:
+    """Find labels that one entry renames and another one declares."""
+    renames = data.merged.ledger.renamed.get(data.dataset.name, {})
+    targets = {new for to in renames.values() for new in to}
+    for old, to in renames.items():
+        if old in data.merged.ledger.labels and old not in targets:
+            yield Found(values={"old": old, "new": min(to)})
+
+
+def tokenizer_without_rules(merged: Merged) -> list[Found]:
+    """Find a tokenizer that can't take rules that are set."""
+    rules, nlp = merged.settings.tokenizer, load_tokenizer(merged.settings).nlp
+    extended = bool(rules.infixes or rules.no_exceptions) and not has_rules(nlp)
+    return some(extended, tokenizer=type(nlp.tokenizer).__name__)
+
+
+def files_of_other_labels(data: Data) -> list[Found]:
+    """Find datasets of several files that have lost all spans of a label."""
+    ledger, dataset = data.merged.ledger, data.dataset
+    lost = [label for label in dataset.labels if not ledger.labels[label]["gold"]]
+    if len(dataset.files) == 1 or len(dataset.labels) == 1 or not ledger.spans[Reason.IN_SUPERSEDED]:
+        return []
+    return some(len(lost), labels=lost, files=len(dataset.files))
+
+
+LOST = "{n:,} of {all:span} can't be used: {reasons}"
+IF_CORRECT = "If the data is correct, {add}"
+RIGHT_COLUMN = f"Correct the column of the tags, or `labels`. {IF_CORRECT}"
+EXPECTED = "expect_losses: true"
+OR_EXPECT = "(or `expect_losses: true`, if that is correct)"
+
+# Was each dataset read as intended?
+READING: tuple[Kind, ...] = (
+    dataset_check(
+        "unusable rows",
+        unusable_rows,
+        "{n:,} of {all:row} can't be used: {reasons}",
+        IF_CORRECT,
+        EXPECTED,
+        stops=True,
+    ),
+    dataset_check(
+        "other offsets",
+        other_offsets,
+        "{n:span has|spans have} unusable offsets; with `{reading}` offsets, only {left:,} would",
+        "{add}",
+        "offsets: {reading}",
+        stops=True,
+    ),
+    dataset_check(
+        "unusable spans",
+        most_spans_lost,
+        LOST,
+        "{offsets:?Correct `offsets: %s`, which its entry says. }" + IF_CORRECT,
+        EXPECTED,
+        stops=True,
+    ),
+    dataset_check(
+        "shifted spans",
+        lambda data: most_spans_lost(data, Reason.MENTION_DIFFERS),
+        LOST,
+        f"To move each to the nearest occurrence of the words that it quotes {OR_EXPECT}, {{add}}",
+        "shifted: nearest",
+        stops=True,
+    ),
+    dataset_check(
+        "discontinuous spans",
+        lambda data: most_spans_lost(data, Reason.DISCONTINUOUS),
+        LOST,
+        f"To cover all pieces of each {OR_EXPECT}, {{add}}",
+        "discontinuous: cover  # or `first`: the first piece",
+        stops=True,
+    ),
+    dataset_check(
+        "undecodable spans",
+        lambda data: most_spans_lost(data, Reason.NOT_DECODABLE),
+        LOST,
+        f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
+        "encoding: cp1252  # or the encoding in which they were saved",
+        stops=True,
+    ),
+    dataset_check(
+        "tags without labels",
+        lambda data: odd_labels(data, "bare"),
+        "its tags have no labels, only {labels!r}",
+        RIGHT_COLUMN,
+        EXPECTED,
+        stops=True,
+    ),
+    dataset_check(
+        "words as labels",
+        lambda data: odd_labels(data, "signs"),
+        "its labels look like words: {labels!r}",
+        RIGHT_COLUMN,
+        EXPECTED,
+        stops=True,
+    ),
+    dataset_check(
+        "labels used once",
+        lambda data: odd_labels(data, "once"),
+        "{n:,} of {all:label} occur only once: {labels!r}. Is this the right column?",
+        RIGHT_COLUMN,
+        EXPECTED,
+        stops=True,
+    ),
+    dataset_check(
+        "label after label",
+        label_after_label,
+        "all spans of {labels} were replaced by later answers with other labels. Were these texts annotated once per "
+        "label?",
+        "If so, to keep all answers (or set `labels: [{others}]`, to ignore the rest), {add}",
+        "duplicates: union",
+        stops=True,
+    ),
+    check(
+        "files missing in a split",
+        lambda merged: [
+            Found(max(files.values()), {"split": split, "files": [*files]})
+            for made in conversions(merged)
+            for split, files in made.lacking.items()
+        ],
+        "No text of {split} has {files:a file|files}, but texts of other splits do: gold may be missing.",
+        "Fetch these files; or list the `labels` of the other files alone, such as BioNLP's .a1, in the section brat "
+        "of project.yml; or put the texts elsewhere.",
+    ),
+    check(
+        "folders of other labels",
+        folders_of_other_labels,
+        "Folders have no label in common, and each text counts as annotated for all labels: {folders}.",
+        "If each folder was annotated for its own labels, add to the section brat of project.yml",
+        "folders: labels",
+        people=True,
+    ),
+    dataset_check(
+        "off tokens",
+        off_tokens,
+        "{n:,} of {all:span} start or end inside a token",
+        "To take whole tokens, set in the section merge of project.yml (docs/languages.md has other tokenizers)",
+        "alignment: expand",
+    ),
+    dataset_check(
+        "replaced rows",
+        replaced_rows,
+        "{n:row was|rows were} replaced by later rows that lack some of their labels ({spans:span} lost)",
+        "If both rows count, {add}",
+        "duplicates: union",
+    ),
+    dataset_check(
+        "copied answers",
+        copied_answers,
+        "{n:,} of its {all:answer} are copies of answers in {other!r} (same timestamps) and aren't counted twice",
+        "If {other!r} is a newer export of it, leave it out: {add}",
+        "skip: true",
+    ),
+    dataset_check(
+        "anonymous answers",
+        lambda data: [
+            Found(texts, {"name": name}) for name, texts in sorted(data.figures.unnamed.items()) if texts >= MIN_SPANS
+        ],
+        "{n:text was|texts were} answered by {name!r} and anonymously; these count as two annotators",
+        "If {name!r} gave both, {add}",
+        "annotator: {name!y}",
+        people=True,
+    ),
+    *TEXT_CHECKS,
+)
+
+ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
+MORE_TEST = "Annotate more texts, raise test_ratio in project.yml, or declare a dataset with split: test."
+RENAME = "add `rename: {{{old!y}: {new!y}}}` to the entries in datasets.yml that have it."
+SMALL_TEST, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED = "small test", "no gold in test", "not fully annotated"
+
+# Is the corpus good for training? Asked only if all datasets were read as intended.
+ADVICE: tuple[Kind, ...] = (
+    check(
+        "problems",
+        lambda merged: some(n := merged.ledger.problems, quotes=[first_problem(merged.corpus)] if n else []),
+        "{n:row or span|rows or spans} can't be used.",
+        "`python -m scripts.why corpus --problems` lists each with its dataset, file, line and reason.",
+    ),
+    check(
+        "undeclared labels",
+        lambda merged: each_of("labels", merged.ledger.undeclared, "{}: {}"),
+        "Spans of undeclared labels aren't used: {labels}.",
+        "If the texts were annotated for a label, add it to the labels of their dataset in datasets.yml.",
+    ),
+    check(
+        "unused renames",
+        unused_renames,
+        "`rename` lists labels that don't occur: {labels}.",
+        "Correct `rename` in datasets.yml.",
+    ),
+    check(
+        NOT_FULLY_ANNOTATED,
+        lambda merged: some(
+            len(labels := [label for label, counts in merged.ledger.labels.items() if not counts["complete"]]),
+            labels=labels,
+        ),
+        "No text is fully annotated for {labels:label|labels}; accepted and rejected spans alone teach the model "
+        "little.",
+        f"{ANNOTATE} By default, training excludes {{labels:~this label|these labels}}.",
+    ),
+    check(
+        "not compared",
+        lambda merged: some(not merged.ledger.compared),
+        "Near-duplicates between training and test were not checked.",
+        "Set near_duplicates: report, or group, in project.yml.",
+    ),
+    check(
+        "nearly equal texts",
+        lambda merged: some(
+            sum(of.total() for of in merged.ledger.near_duplicates.values()),
+            test=sum(of["test"] for of in merged.ledger.near_duplicates.values()),
+        ),
+        "{n:pair} of nearly equal texts in two splits; {test:,} of them with a text in test.",
+        "Set near_duplicates: group in project.yml to keep them in one; corpus/near_duplicates.jsonl has each.",
+    ),
+    dataset_check(
+        "texts of other splits",
+        lambda data: [
+            Found(rows, {"other": other})
+            for other, rows in data.merged.ledger.other_split.get(data.dataset.name, {}).items()
+            if rows >= MIN_OTHER_SPLIT * data.merged.ledger.datasets[data.dataset.name]["rows"]
+        ],
+        "{n:answer} left out; {other!r} declares another split for their texts.",
+        "A text is in one split: test before dev before train. Take these texts out of one of the two datasets.",
+    ),
+    check(
+        "replaced answers",
+        lambda merged: each_of("datasets", merged.ledger.replaced, "{} by {}"),
+        "{n:answer was|answers were} replaced by a later answer of the same annotator in another dataset: {datasets}.",
+        "If two people share a name, give an entry `annotator: {{NAME: ANOTHER}}` in datasets.yml.",
+    ),
+    check(
+        "unknown annotators",
+        lambda merged: some(len(names := merged.ledger.unknown_annotators), names=names),
+        "Unknown {names:~annotator|annotators} in `annotators`: {names!r}.",
+        "Correct `annotators` in project.yml.",
+        people=True,
+    ),
+    dataset_check(
+        "unmatched annotators",
+        lambda data: [
+            Found(len(names), {"names": names, "known": [*filter(None, known)]})
+            for name, (names, known) in data.merged.ledger.unmatched_people.items()
+            if name == data.dataset.name
+        ],
+        "`annotator` names {names!r}, and no answer is theirs.",
+        "Correct it in datasets.yml: it says who names in answers are, such as `{{1: ann}}`, or who answered where "
+        "there is none. The names here: {known!r}.",
+        people=True,
+    ),
+    check(
+        "same annotator",
+        same_annotator,
+        "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
+        "Same person?",
+        "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest first: "
+        "`path: [OLD, NEW]`.",
+    ),
+    check(
+        "out of order",
+        lambda merged: some((counts := merged.ledger.out_of_order).total(), datasets=largest_first(counts)),
+        "Timestamps contradict the file order for {n:answer}: {datasets}.",
+        "Timestamps decide if all answers have one. In datasets.yml, list the oldest export first.",
+    ),
+    check(
+        "outvoted spans",
+        lambda merged: some(merged.ledger.spans[Reason.OUTVOTED]),
+        "{n:span} outvoted: too few annotators marked them, or a review overruled them.",
+        "Adjudicate them in Prodigy (export --disagreements), or change `annotators` in project.yml.",
+    ),
+    check(
+        "stale decisions",
+        lambda merged: some(merged.ledger.rows[Reason.SUPERSEDED_DECISION]),
+        "{n:decision no longer applies|decisions no longer apply}: the annotations they were based on have changed.",
+        "`python -m scripts.why corpus --problems` lists them; load them into the page of a new report, and decide "
+        "again.",
+    ),
+    dataset_check(
+        "no rows",
+        lambda data: some(not data.merged.ledger.datasets[data.dataset.name]["rows"]),
+        "no rows.",
+        "Check its path.",
+    ),
+    check(
+        "empty train",
+        lambda merged: some(not merged.ledger.texts["train"]),
+        "No text is in train.",
+        "Lower both ratios in project.yml, or declare a dataset with split: train.",
+    ),
+    check(
+        "empty split",
+        lambda merged: [Found(values={"split": split}) for split in ("dev", "test") if not merged.ledger.texts[split]],
+        "No text is in {split}.",
+        "Raise {split}_ratio in project.yml, or declare a dataset with split: {split}.",
+    ),
+    check(
+        SMALL_TEST,
+        lambda merged: some((texts := merged.ledger.texts["test"]) < MIN_TEST_TEXTS and texts),
+        "Only {n:test text}: scores are unreliable.",
+        MORE_TEST,
+    ),
+    check(
+        "no gold in dev",
+        lambda merged: labels_without_gold(merged, "dev"),
+        "No gold of {labels:label|labels} in dev: training chooses the best pipeline without {labels:~it|them}.",
+        MORE_TEST.replace("test", "dev"),
+    ),
+    check(
+        NO_GOLD_IN_TEST,
+        lambda merged: labels_without_gold(merged, "test"),
+        "No gold of {labels:label|labels} in test: scores say nothing about {labels:~it|them}.",
+        MORE_TEST,
+    ),
+    check(
+        "partly annotated",
+        partly_annotated,
+        "{n:,} of {all:training text} are annotated for some labels only.",
+        "Each label is trained only on texts annotated for it (smallest: {smallest}). If a label can't occur in some "
+        'datasets, add it to `absent`; if unmarked always means "no entity", set coverage: outside.',
+    ),
+    check(
+        "without split key",
+        lambda merged: some(merged.ledger.without_split_by, key=merged.settings.split_by),
+        "{n:text} without {key!r} in the meta.",
+        "They were split by text.",
+    ),
+    check(
+        "similar labels",
+        lambda merged: similar_labels(merged.ledger),
+        "{old!r} and {new!r} may be one label: their names are nearly equal.",
+        f"If {{old!r}} is one, {RENAME}",
+    ),
+    check(
+        "same spans",
+        lambda merged: same_spans(merged.ledger),
+        "{n:,} of {all:span} of {old!r} are spans of {new!r}, too.",
+        f"If it is another name of that label, {RENAME}",
+    ),
+    dataset_check(
+        "renamed elsewhere",
+        renamed_elsewhere,
+        "renames {old!r} to {new!r}, but another dataset still declares {old!r}.",
+        f"If that is the same label, {RENAME}",
+    ),
+    check(
+        "tokenizer without rules",
+        tokenizer_without_rules,
+        "configs/tokenizer.yml doesn't extend the tokenizer: {tokenizer} has no rules.",
+        "Leave infixes and no_exceptions empty.",
+    ),
+    dataset_check(
+        "files of other labels",
+        files_of_other_labels,
+        "{files:file} and no span of {labels!r}. If two files have an answer to a text, only the last one counts.",
+        "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
+    ),
+)
+
+UNDECLARED = "{file}: {dataset!r} isn't declared: {problem}"
+LEAVE_OUT = "To leave it out for good, add an entry with `skip: true` to {declarations}."
+
+# Files that no entry declares are found before the merge, and not stored.
+FILES = (
+    check("no data", nothing, UNDECLARED),
+    check("unreadable file", nothing, UNDECLARED, LEAVE_OUT),
+    check(
+        "undeclared file",
+        nothing,
+        UNDECLARED,
+        f"{LEAVE_OUT} To merge it, add there, with all labels that annotators were shown",
+        "{entry}",
+    ),
+)
+KINDS = {kind.name: kind for kind in (*READING, *ADVICE, *FILES)}
+
+
+def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[ImportCheck]:
+    """Yield the files of a folder that can't be declared, each with the entry to add."""
+    for one in left:
+        file = folder / one.entry.paths[0]
+        patterns = patterns_in(file) if file.is_dir() else []
+        path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
+        entry = write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)])
+        other = "unreadable file" if Reason.OTHER_FORMAT in one.problem else "undeclared file"
+        kind = other if patterns or file.name.endswith(SUFFIXES) else "no data"
+        values = {"file": str(file), "problem": one.problem, "declarations": str(folder / DATASETS), "entry": entry}
+        yield ImportCheck(kind=kind, dataset=one.entry.name, values=values)
+
+
+def find_checks(merged: Merged) -> list[ImportCheck]:
+    """List what all checks find, first what stops; there is no advice then."""
+    found = sorted((one for kind in READING for one in kind.find(merged)), key=lambda one: not one.stops)
+    stopped = any(one.stops for one in found)
+    return found if stopped else [*found, *(one for kind in ADVICE for one in kind.find(merged))]
+
+
+def describe(found: ImportCheck) -> Words:
+    """Put a finding into words."""
+    return write_words(KINDS[found.kind], found)
+
+
+def print_checks(found: Iterable[ImportCheck]) -> None:
+    """Print findings, each with its examples, its remedy and the lines to paste."""
+    for one in found:
+        sentence, remedy, lines = describe(one)
+        (msg.fail if one.stops else msg.warn)(sentence)
+        for place in one.sample or one.places:
+            print(f"    {place}")
+        if remedy:
+            msg.more(f"{remedy}:" if lines else remedy)
+        for line in lines:
+            print(line if line.startswith("- ") else f"    {line}")  # an entry begins a line of datasets.yml
