@@ -35,6 +35,7 @@ COMMENT = """\
 SPLIT_WORDS: Mapping[str, Split] = {
     **SPLIT_FOLDERS,
     "training": "train",
+    **{"testa": "dev", "testb": "test"},  # CoNLL-2003's
     **dict.fromkeys(("eval", "evaluation", "testing"), "test"),
 }
 

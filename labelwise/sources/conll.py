@@ -7,42 +7,42 @@
     Ekeus NNP I-NP I-PER
 
 Columns are separated by tabs, if a line has any, or else by spaces; all rows of a sentence have the same number. A
-line may also be a `token|tag`, or a whole sentence of these. `conll_layout` finds the columns of the token and the tag;
-`tags` reads the tags. A line that begins with # is a comment, unless its columns are those of a token.
+line may also be a `token|tag`, a whole sentence of these, or a sentence and its tags, with a tab between them.
+`conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
+comment, unless its columns are those of a token.
 
 Files don't have the text: it is the tokens with one space between them. After -DOCSTART-, `meta.doc` is the number of
 the document, or else the name that a comment gives it; `split_by: doc` keeps its sentences in one split.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from labelwise.annotations import Found, Problem, Reason
 from labelwise.corpus.tasks import DOCUMENT
 from labelwise.sources.conll_layout import (
-    BRACKETED,
     DOCUMENT_START,
-    FEATURE,
     HEAD,
-    PLAIN,
+    MIN_SHARE,
     WHITE,
     Layout,
     Shape,
     cells_of,
     find_layout,
     is_marked,
-    label_of,
     shape_of,
 )
-from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_task
+from labelwise.sources.tags import OUTSIDE, PREFIXED, Scheme, find_scheme, tagged_task
 
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
 # Of CoNLL-U, CoNLL-2012, and HIPE-2022.
 NAMED = re.compile(r"#\s*newdoc id\s*=\s*(.+)|#begin document \((.+)\).*|#\s*(?:\w+:)?document_id\s*=\s*(.+)")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
+MAX_TAGS = 10_000  # different ones
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
@@ -52,6 +52,8 @@ def read_conll(path: Path) -> Iterator[Found]:
     RAISES (InputError): the column of tags can't be found.
     """
     layout = find_layout(path, [line for _, line in islice(_lines(path), HEAD)])
+    tags = _count_tags(path, layout.tag)
+    scheme, untagged = find_scheme(tags), "_" if "O" in tags else ""  # where O is outside, `_` says nothing: HIPE's
     documents, document = 0, ""
     for lines in _blocks(path, layout):
         shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
@@ -69,7 +71,19 @@ def read_conll(path: Path) -> Iterator[Found]:
             elif cells_of(line) != layout.names:
                 rows.append((number, cells_of(line)))
         if problem or rows:
-            yield problem or _read_sentence(rows, layout, document)
+            yield problem or _read_sentence(rows, layout, document, scheme, untagged)
+
+
+def _count_tags(path: Path, tag: int) -> Counter[str]:
+    """Count the tokens of each tag in a file; if there are too many different ones for tags, in the lines before."""
+    tags: Counter[str] = Counter()
+    for _, line in _lines(path):
+        cells = cells_of(line) if not is_marked(line) and line.strip(WHITE) else []
+        if len(cells) > max(tag, 1):
+            tags[cells[tag].strip()] += 1
+        if len(tags) > MAX_TAGS:
+            break
+    return tags
 
 
 def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
@@ -93,38 +107,36 @@ def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, without their ends: LF, CR, or CRLF.
 
-    Of `token|tag token|tag`, each pair is a line, and a blank line follows; a single `token|tag` is a line.
+    Of `token|tag token|tag`, or a sentence and its tags, each token with its tag is a line, and a blank line follows; a
+    single `token|tag` is a line.
     """
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         lines = (line.removesuffix("\n") for line in file)
         head = list(islice(lines, HEAD))
-        marked = [line.split() for line in head if line.strip(WHITE) and not is_marked(line)]
+        rows = [line for line in head if line.strip(WHITE) and not is_marked(line)]
+        marked = [line.split() for line in rows]
         piped = bool(marked) and all("|" in pair[1:] for pairs in marked for pair in pairs)
-        whole = piped and any(len(pairs) > 1 for pairs in marked)
+        whole = any(len(pairs) > 1 for pairs in marked) if piped else _are_sentences(rows)
         for number, line in enumerate(chain(head, lines), 1):
-            if not piped or is_marked(line):
+            if not (piped or whole) or is_marked(line):
                 yield number, line
                 continue
-            for pair in line.split():
-                yield number, "\t".join(pair.rsplit("|", marked[0][0].count("|")))
+            if piped:
+                pairs = [pair.rsplit("|", marked[0][0].count("|")) for pair in line.split()]
+            else:
+                pairs = [[*pair] for pair in zip_longest(*map(str.split, line.split("\t")[:2]), fillvalue="")]
+            for pair in pairs:
+                yield number, "\t".join(pair)
             if whole or not line.strip(WHITE):
                 yield number, ""
 
 
-def _plain_tags(tags: Sequence[str], spelled: re.Pattern[str]) -> Iterator[str]:
-    """Spell the tags of a sentence plainly: B-PER."""
-    label = ""
-    for tag in tags:
-        found = spelled.fullmatch(tag)
-        if spelled is BRACKETED:
-            begun = label_of(tag, spelled)
-            label = begun or label
-            yield f"{'B' if begun else 'I'}-{label}" if label else "O"
-            label = "" if tag.endswith(")") else label
-        elif found:
-            yield f"{found['prefix'].upper()}-{found['label'] or NO_LABEL}"
-        else:
-            yield "O" if spelled is FEATURE or tag == "o" else tag
+def _are_sentences(rows: Sequence[str]) -> bool:
+    """Return whether each line has a sentence, a tab, and as many tags."""
+    cells = [[cell.split() for cell in line.split("\t")[:2]] for line in rows]
+    whole = [row for row in cells if len(row) == 2 and len(row[0]) == len(row[1])]
+    longer = [row for row in whole if len(row[1]) > 1]
+    return 2 * len(longer) > len(cells) and len(whole) >= MIN_SHARE * len(cells)
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
@@ -142,8 +154,11 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
     return label not in OUTSIDE and not PREFIXED.fullmatch(label)
 
 
-def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str) -> Found:
-    """Convert a sentence to a task, whose line is that of its first token."""
+def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Found:
+    """Convert a sentence to a task, whose line is that of its first token.
+
+    untagged (str): the tag of a token that nobody has tagged; empty if there is none.
+    """
     columns = layout.token, layout.tag
     for number, cells in rows:
         if len(cells) < 2 or len(cells) <= max(columns):
@@ -152,7 +167,6 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str) -
             first = f"the sentence's first line has {len(rows[0][1])}"
             return Problem(number, Reason.MALFORMED, f"{len(cells)} columns, where {first}")
     words, tags = ([cells[place].strip() for _, cells in rows] for place in columns)
-    if layout.untagged and {*tags} == {layout.untagged}:
-        return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {layout.untagged}, and others are O")
-    tags = tags if layout.spelled is PLAIN else [*_plain_tags(tags, layout.spelled)]
-    return tagged_task(rows[0][0], words, tags, {DOCUMENT: document} if document else None)
+    if untagged and {*tags} == {untagged}:
+        return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {untagged}, and others are O")
+    return tagged_task(rows[0][0], words, tags, {DOCUMENT: document} if document else None, scheme)

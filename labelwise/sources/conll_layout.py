@@ -1,24 +1,24 @@
-"""Find the columns of tokens and of tags in the first lines of a CoNLL file, and the spelling of its tags.
+"""Find the columns of tokens and of tags in the first lines of a CoNLL file.
 
 1. A comment such as `# global.columns = ID FORM NER` (CoNLL-U Plus: https://universaldependencies.org/ext-format.html),
    or a first line of names, such as `Word POS Tag`. In a column `Sentence #`, a value begins a sentence.
-2. The only column that has nothing but tags, other than chunks such as B-NP; of two that share labels, the first. All
-   tags may be spelled B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are
-   CoNLL-2012's.
+2. The only column that has nothing but tags (see `tags`), other than chunks such as B-NP; of two that share labels, the
+   first.
 3. The last column, if it may have labels without B and I.
 
-The token is in the first column, or in the second, if the first numbers the tokens or has the tags.
+The token is in the first column that neither has the tags, nor numbers the tokens, nor repeats in all lines of a
+sentence, as a document's name does.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, groupby
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.base.errors import InputError
-from labelwise.sources.tags import OUTSIDE, PREFIXED
+from labelwise.sources.tags import BARE, BRACKETED, FEATURE, OUTSIDE, PREFIXED, Scheme, find_scheme, split_tag
 
 DOCUMENT_START = "-DOCSTART-"
 WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
@@ -28,15 +28,10 @@ TOKENS = ("FORM", "TOKEN", "TOKENS", "WORD", "WORDS", "TEXT")
 TAGS = ("NE", "NER", "ENTITY", "ENTITIES", "IOB", "IOB2", "BIO", "TAG", "TAGS", "LABEL", "LABELS")  # the best first
 SPACES = re.compile("[ \t]+")
 WORD_ENDS = re.compile("[-_ .]+")
-FIRST = re.compile(r"[01]($|[-.])")  # the number of a sentence's first token
+NUMBER = re.compile(r"([0-9]{1,9})(?:[-.]([0-9]{1,9}))?")  # of a token: 1, 2-3, 4.1, or 6-4 in the sixth sentence
+MIN_SHARE = 0.9  # of a column's cells
+MIN_WORDS = 10  # different ones in a column
 CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "PC", "NC", "VC", "AC"}
-# The spellings of tags. All but the first two count only if all tags of a column have them, and a label has B and I.
-PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.+)", re.DOTALL)
-BARE = re.compile(r"(?P<prefix>[BIUSLE])(?P<label>)")
-FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
-BELOW, BEHIND = re.compile(r"(?P<prefix>[BIUSLE])_(?P<label>.+)"), re.compile(r"(?P<label>.+)-(?P<prefix>[BIUSLE])")
-SMALL = re.compile(r"(?P<prefix>[biusle])-(?P<label>.+)")
-BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and how many there are
 
 
@@ -44,19 +39,15 @@ class Layout(NamedTuple):
     """The layout of a file, as its first lines show it.
 
     shape (Shape | None): that of its first token; None if no line is certain to be one.
-    spelled (re.Pattern): the spelling of tags.
     names (list[str]): the cells of a line of names; empty without.
     sentence (int): the column in which a value begins a sentence; -1 for none.
-    untagged (str): the cell of a token that nobody has tagged; empty if there is none.
     """
 
     shape: Shape | None
     token: int = 0
     tag: int = -1
-    spelled: re.Pattern[str] = PLAIN
     names: list[str] = []
     sentence: int = -1
-    untagged: str = ""
 
 
 def cells_of(line: str) -> list[str]:
@@ -93,21 +84,68 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     ]
     if named or names:
         token, tag = _named_columns(named or names)
-        spelling = _spelling_of(columns[tag]) if tag < len(columns) else None
         sentence = next((place for place, name in enumerate(names) if name.upper().startswith("SENTENCE")), -1)
-        return Layout(shape, token, tag, spelling or PLAIN, names, sentence, _untagged(columns, tag))
-    tags = {place: spelled for place, column in enumerate(columns) if (spelled := _spelling_of(column))}
+        return Layout(shape, token, tag, names, sentence)
+    tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}
     tag = _choose_column(path, columns, tags)
-    if tags.get(tag) is BRACKETED:
-        return Layout(shape, 3 if width > tag >= 10 else 0, tag, BRACKETED)
-    numbered = _are_numbered(head) and width > 2
-    token, last = int(numbered or tag == 0), tag == width - 1
-    return Layout(shape, token, -1 if last else tag, tags.get(tag, PLAIN), untagged=_untagged(columns, tag))
+    token = _find_tokens(path, columns, {*tags, tag}, _neighbors(head, width))
+    return Layout(shape, token, -1 if tag == width - 1 else tag)
 
 
-def _untagged(columns: Sequence[Sequence[str]], tag: int) -> str:
-    """Return `_` if `O` is outside all spans in the column of tags: then `_` says nothing, as in HIPE's files."""
-    return "_" if columns and tag < len(columns) and "O" in columns[tag] else ""
+def _neighbors(head: Iterable[str], width: int) -> list[tuple[list[str], list[str]]]:
+    """List the pairs of neighboring rows of a width in the same sentence."""
+    blocks = groupby(head, lambda line: not line.strip(WHITE))
+    sentences = ([cells_of(line) for line in block if not is_marked(line)] for blank, block in blocks if not blank)
+    return [pair for rows in sentences for pair in pairwise(rows) if all(len(row) == width for row in pair)]
+
+
+def _find_tokens(
+    path: Path, columns: Sequence[Sequence[str]], tags: Iterable[int], neighbors: Sequence[tuple[list[str], list[str]]]
+) -> int:
+    """Find the column of tokens.
+
+    RAISES (InputError): it has no letters, and another column has words.
+    """
+    others = [place for place in range(len(columns)) if place not in tags]
+
+    def share(place: int, fits: Callable[[str, str], bool]) -> float:
+        """Return the share of neighbors whose cells in a column fit."""
+        return sum(fits(one[place], other[place]) for one, other in neighbors) / max(len(neighbors), 1)
+
+    tokens = [one for one in others if max(share(one, str.__eq__), share(one, _counts_on)) < MIN_SHARE]
+    found = next(iter(tokens or others), 0)
+    wordy = [place for place in tokens if _has_words(columns[place])]
+    if wordy and found not in wordy:
+        raise InputError(
+            f"{path}: column {found + 1} has no words; name the columns in a first line, such as `# global.columns = "
+            f"{_columns_line(len(columns), wordy[0])}`. The columns are {_sample(columns)}"
+        )
+    return found
+
+
+def _counts_on(one: str, other: str) -> bool:
+    """Return whether the numbers of two neighboring tokens follow each other; 1-2 may stand before its parts."""
+    numbers = [
+        [int(part) for part in found.groups() if part] for cell in (one, other) if (found := NUMBER.fullmatch(cell))
+    ]
+    return len(numbers) == 2 and any(after - before in (0, 1) for before in numbers[0] for after in numbers[1])
+
+
+def _has_words(column: Sequence[str]) -> bool:
+    """Return whether most cells of a column have letters, and many are different."""
+    letters = [cell for cell in column if any(map(str.isalpha, cell))]
+    return 2 * len(letters) > len(column) and len({*letters}) >= MIN_WORDS
+
+
+def _columns_line(width: int, token: int = 0) -> str:
+    """Write the names of columns, of which one has tokens, and the last one tags."""
+    names = ["FORM" if place == token else "_" for place in range(width - 1)]
+    return " ".join([*names, "NER"])
+
+
+def _sample(columns: Sequence[Sequence[str]]) -> str:
+    """Write some cells of each column."""
+    return "; ".join(f"{n}: {', '.join([*dict.fromkeys(column)][:4])}" for n, column in enumerate(columns, 1))
 
 
 def _are_names(cells: Sequence[str]) -> bool:
@@ -122,43 +160,26 @@ def _rank(name: str) -> int:
     return TAGS.index(first) if first in TAGS else len(TAGS)
 
 
-def _are_numbered(lines: Iterable[str]) -> bool:
-    """Return whether the first column numbers the tokens, from 1 in each longer sentence, such as 1, 2-3, 4.1."""
-    blocks = groupby(lines, lambda line: not line.strip(WHITE))
-    sentences = ([cells_of(line) for line in block if not blank and not is_marked(line)] for blank, block in blocks)
-    first, *others = [[cells[0] for cells in rows if len(cells) > 2] for rows in sentences if len(rows) > 1] or [[]]
-    numbered = bool(first) and first == [str(place) for place in range(1, len(first) + 1)]
-    return numbered and all(map(FIRST.match, (numbers[0] if numbers else "" for numbers in others)))
+def _scheme_of(column: Sequence[str]) -> Scheme | None:
+    """Return the scheme of a column's tags; None if it has other content, chunks, or no tag."""
+    scheme = find_scheme(Counter(column))
+    marked = [cell for cell in column if cell not in scheme.outside]
+    labels = {label for cell in marked for _, label in split_tag(cell, scheme)}
+    if not labels or not scheme.spelled or labels <= CHUNKS or (scheme.spelled is BARE and len({*marked}) < 2):
+        return None
+    if scheme.spelled in (FEATURE, BRACKETED):
+        return scheme if all("=" in cell or BRACKETED.fullmatch(cell) for cell in marked) else None
+    return scheme if sum(map(bool, map(scheme.spelled.fullmatch, marked))) >= MIN_SHARE * len(marked) else None
 
 
-def _spelling_of(column: Sequence[str]) -> re.Pattern[str] | None:
-    """Return the spelling of a column's tags; None if it has other content, or no tag."""
-    marked = [cell for cell in column if cell not in (*OUTSIDE, "o")]
-    plain = [found for cell in marked if (found := PLAIN.fullmatch(cell))]
-    if plain and len(plain) >= 0.9 * len(marked):
-        return None if {found["label"] for found in plain} <= CHUNKS else PLAIN
-    if {"B", "I"} <= {*marked} <= {*"BIUSLE"}:
-        return BARE
-    if any(map(FEATURE.fullmatch, marked)) and all("=" in cell for cell in marked):
-        return FEATURE
-    if any(cell.startswith("(") for cell in column) and all(map(BRACKETED.fullmatch, column)):
-        return BRACKETED
-    for spelled in (BELOW, BEHIND, SMALL):
-        matches = [spelled.fullmatch(cell) for cell in marked]
-        pairs = {(one["label"], one["prefix"].upper() == "B") for one in matches if one}
-        if all(matches) and any((label, not begins) in pairs for label, begins in pairs):
-            return spelled
-    return None
-
-
-def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, re.Pattern[str]]) -> int:
+def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme]) -> int:
     """Choose the column of tags among those that have some; else the last column, if it may have labels alone.
 
     RAISES (InputError): several have tags, and share no label; or none has, and the last one has other content.
     """
-    labels = [{label_of(cell, tags[place]) for cell in columns[place]} - {""} for place in tags]
+    labels = [{label for cell in columns[place] for _, label in split_tag(cell, tags[place])} for place in tags]
     shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])
-    if tags and (shared or BRACKETED in tags.values()):
+    if tags and (shared or any(scheme.spelled is BRACKETED for scheme in tags.values())):
         return next(iter(tags))
     last = {*columns[-1]} - {*OUTSIDE} if columns else set()
     odd = any(sign in cell for cell in last for sign in "=|(*") or len(last) > max(10, sum(map(len, columns[:1])) / 4)
@@ -166,17 +187,10 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
     if not tags and not odd:
         return len(columns) - 1
     which = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
-    samples = (f"{n}: {', '.join([*dict.fromkeys(column)][:4])}" for n, column in enumerate(columns, 1))
     raise InputError(
         f"{path}: {which}, such as B-PER, I-PER and O; name the columns in a first line, such as `# global.columns = "
-        f"{' '.join(['FORM', *['_'] * (len(columns) - 2), 'NER'])}`. The columns are {'; '.join(samples)}"
+        f"{_columns_line(len(columns))}`. The columns are {_sample(columns)}"
     )
-
-
-def label_of(cell: str, spelled: re.Pattern[str]) -> str:
-    """Return the label of a tag as it is spelled; empty if it has none."""
-    found = spelled.fullmatch(cell)
-    return (found["label"] or "") if found else ""
 
 
 def _named_columns(names: Sequence[str]) -> tuple[int, int]:

@@ -45,7 +45,10 @@ def _read_spacy(path: Path, key: str, _: str) -> Iterator[Found]:
     return read_spacy(path, key)
 
 
-TABLES = (".tsv", ".conll", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou")
+TABLES = (
+    *(".tsv", ".conll", ".conllu", ".conllup", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou", ".bmes"),
+    *(".train", ".testa", ".testb"),  # of CoNLL-2003
+)
 DATABASE = Format("Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), read_database)
 JSON = Format("JSON", (".jsonl", ".jsonl.gz", ".json"), read_rows)
 # If several have a file's suffix, the first whose `begins` fits counts.

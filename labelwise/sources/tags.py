@@ -1,56 +1,157 @@
 """Turn tokens and tags into tasks.
 
-Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt), in BIO (also called
-IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), or as labels alone: B, U and S begin a span, and so does any tag after another
-label or outside; L, E, U and S end it. If all tags are B and I without a label, theirs is NO_LABEL, which stands for
-the one that their data set declares.
+`find_scheme` finds how the tags of a file are written, from all of them, before the first task is made: a prefix and a
+label, in BIO (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), BMES or BMEWO, or labels alone. They may be spelled
+B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
+
+Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt): B, U, S and W begin a
+span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags. If no tag
+has a label, theirs is NO_LABEL, which stands for the one that their data set declares.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 from labelwise.annotations import Found, Problem, Reason
 from labelwise.sources.clean import RawSpan, clean
 
-PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
-BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, after any other
-OUTSIDE = ("O", "_", "-", "")
+OUTSIDE = ("O", "_", "-", "", "o")
+OTHER_OUTSIDE = ("0", "NONE", "None", "OTHER", "null")  # in files without O, where it has more tokens than any other tag
 NO_LABEL = "(no label)"
+MIN_SPELLED = 0.9  # share of the tags that have a spelling
+PREFIXED = re.compile(r"([BIUSLEMW])-(.+)", re.DOTALL)
+BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, after any other
+# The spellings of tags. M and W are prefixes only where their label has others, too.
+PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.*)", re.DOTALL)
+MIDDLE = re.compile(r"(?P<prefix>[BIUSLEMW])-(?P<label>.*)", re.DOTALL)
+BARE = re.compile(r"(?P<prefix>[BIUSLEMW])-?(?P<label>)")
+FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
+BELOW, BEHIND = re.compile(r"(?P<prefix>[BIUSLEMW])_(?P<label>.+)"), re.compile(r"(?P<label>.+)-(?P<prefix>[BIUSLEMW])")
+SMALL = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
+BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
 
-def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> Found:
+class Scheme(NamedTuple):
+    """How the tags of a file are written.
+
+    spelled (re.Pattern | None): the spelling of prefix and label; None for labels alone.
+    outside (frozenset[str]): the tags of tokens outside spans.
+    """
+
+    spelled: re.Pattern[str] | None = PLAIN
+    outside: frozenset[str] = frozenset(OUTSIDE)
+
+
+BIO = Scheme()
+
+
+def find_scheme(tags: Mapping[str, int]) -> Scheme:
+    """Find how tags are written.
+
+    tags (Mapping): the number of tokens of each tag in a file.
+    """
+    outside = frozenset(OUTSIDE)
+    most = max(tags, key=tags.__getitem__, default="")
+    if most in OTHER_OUTSIDE and not tags.keys() & {"O", "o"}:
+        outside |= {most}
+    marked = {tag: n for tag, n in tags.items() if tag not in outside}
+    words = sum(marked.values())
+
+    def share(fits: Callable[[str], object]) -> float:
+        """Return the share of the tokens with a tag whose tag fits."""
+        return sum(n for tag, n in marked.items() if fits(tag)) / max(words, 1)
+
+    if not marked:
+        return Scheme(PLAIN, outside)
+    if any(tag[0] == "B" for tag in marked) and all(map(BARE.fullmatch, marked)):
+        return Scheme(BARE, outside)
+    if any(map(FEATURE.fullmatch, marked)) and share(lambda tag: "=" in tag) >= MIN_SPELLED:
+        return Scheme(FEATURE, outside)
+    if any(tag.startswith("(") for tag in marked) and share(BRACKETED.fullmatch) >= MIN_SPELLED:
+        return Scheme(BRACKETED, outside)
+    recurring = find_recurring(marked)
+    middle = any(tag[:2] in ("M-", "W-") and tag[2:] in recurring for tag in marked)
+    plain = MIDDLE if middle else PLAIN
+    if recurring or share(plain.fullmatch) > 0.5:
+        return Scheme(plain, outside)
+    for spelled in (BELOW, BEHIND, SMALL):
+        if share(spelled.fullmatch) >= MIN_SPELLED and find_recurring(marked, spelled):
+            return Scheme(spelled, outside)
+    return Scheme(None, outside)
+
+
+def find_recurring(tags: Iterable[str], spelled: re.Pattern[str] = MIDDLE) -> set[str]:
+    """Find the labels that occur under two prefixes or more, B or S among them, as those of tags do."""
+    prefixes: dict[str, set[str]] = {}
+    for found in filter(None, map(spelled.fullmatch, tags)):
+        prefixes.setdefault(found["label"], set()).add(found["prefix"].upper())
+    return {label for label, there in prefixes.items() if label and len(there) > 1 and there & {"B", "S"}}
+
+
+@lru_cache(maxsize=10_000)
+def split_tag(tag: str, scheme: Scheme = BIO) -> tuple[tuple[str, str], ...]:
+    """Return the prefix and the label of each part of a tag, such as B-PER|B-LOC; none if it is outside spans.
+
+    The prefix of a label alone is I; the label of a tag such as `B-`, among others with a label, is empty.
+    """
+    if tag in scheme.outside or not scheme.spelled:
+        return () if tag in scheme.outside else (("I", tag),)
+    pieces = tag.split("|") if scheme.spelled in (PLAIN, MIDDLE) else []
+    if len(pieces) > 1 and all(one in scheme.outside or scheme.spelled.fullmatch(one) for one in pieces):
+        return tuple(part for one in pieces for part in split_tag(one, scheme))
+    found = scheme.spelled.fullmatch(tag)
+    if scheme.spelled is BRACKETED:
+        return (("B", found["label"]),) if found and found["label"] else ()
+    if not found:
+        return () if scheme.spelled is FEATURE else (("I", tag),)
+    return ((found["prefix"].upper(), NO_LABEL if scheme.spelled is BARE else found["label"]),)
+
+
+def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
+    """Write the brackets of a sentence as tags in BIO: `(PER*`, `*)`, `*` as B-PER, I-PER, O."""
+    label = ""
+    for tag in tags:
+        found = BRACKETED.fullmatch(tag)
+        begun = (found["label"] or "") if found else ""
+        label = begun or label
+        yield f"{'B' if begun else 'I'}-{label}" if label else "O"
+        label = "" if tag.endswith(")") else label
+
+
+def tagged_task(
+    line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None, scheme: Scheme = BIO
+) -> Found:
     """Make a task of tokens, with one space between them in the text, and their tags; a problem without a text."""
     text = " ".join(words)
     if not text.strip():
         return Problem(line, Reason.NO_TEXT)
     starts = [0, *accumulate(len(word) + 1 for word in words)]
-    spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags)]
+    spans = [RawSpan(starts[start], starts[end] - 1, label or None) for start, end, label in decode_tags(tags, scheme)]
     return clean(line, text, spans, meta=meta)
 
 
-def give_label(tags: Sequence[str]) -> Sequence[str]:
-    """Label B and I alone as NO_LABEL, if there are no other tags."""
-    if not {"B"} <= {*tags} - {*OUTSIDE} <= {"B", "I"}:
-        return tags
-    return [tag if tag in OUTSIDE else f"{tag}-{NO_LABEL}" for tag in tags]
-
-
-def decode_tags(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the spans of tags, in tokens.
+def decode_tags(tags: Iterable[str], scheme: Scheme = BIO) -> Iterator[tuple[int, int, str]]:
+    """Yield the spans of tags, in tokens, by their ends.
 
     >>> list(decode_tags(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "ORG"]))
     [(0, 2, 'PER'), (2, 3, 'PER'), (4, 5, 'LOC'), (5, 6, 'ORG')]
     """
-    start, within = 0, ""  # the label of the span that tokens are in
+    if scheme.spelled is BRACKETED:
+        tags, scheme = plain_brackets(tags), BIO
+    starts: dict[tuple[str, int], int] = {}  # of open spans, by label and its number among equal labels of a token
     for place, tag in enumerate([*tags, "O"]):
-        found = PREFIXED.fullmatch(tag)
-        prefix, label = (found[1], found[2]) if found else ("I", "" if tag in OUTSIDE else tag)
-        if within and (label != within or prefix in "BUS"):
-            yield start, place, within
-            within = ""
-        if label and not within:
-            start, within = place, label
-        if within and prefix in "LEUS":
-            yield start, place + 1, within
-            within = ""
+        seen: Counter[str] = Counter()
+        here: dict[tuple[str, int], str] = {}
+        for prefix, label in split_tag(tag, scheme):
+            here[label, seen[label]] = prefix
+            seen[label] += 1
+        for key in [key for key in starts if here.get(key, "B") in "BUSW"]:
+            yield starts.pop(key), place, key[0]
+        for key, prefix in here.items():
+            starts.setdefault(key, place)
+            if prefix in "LEUSW":
+                yield starts.pop(key), place + 1, key[0]

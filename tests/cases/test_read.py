@@ -55,6 +55,23 @@ def brackets(n: int, token: str, tag: str) -> list[str]:
     return ["d0", "0", str(n - 1), token, "NN", "*", "-", "-", "-", "-", marks.get(tag, f"({tag[2:]})"), "-"]
 
 
+def numbered(cells: Callable[[int, int, str, str], Any], separator: str = "\t") -> str:
+    """Write all sentences as tables, with the number of the sentence, from 1, before that of the token."""
+    blocks = (
+        [cells(number, n, *row) for n, row in enumerate(one.tagged, 1)] for number, one in enumerate(sentences(), 1)
+    )
+    return "".join(table([block], separator) for block in blocks)
+
+
+def on_a_line(one: Sentence) -> str:
+    return f"{one.text}\t{' '.join(tag for _, tag in one.tagged)}\n"
+
+
+def in_bmes(n: int, token: str, tag: str) -> list[str]:
+    """A person has two tokens, and everything else has one."""
+    return [token, {"B-PER": "B-PER", "I-PER": "E-PER", "O": "O"}.get(tag, f"S-{tag[2:]}")]
+
+
 GERMEVAL = "#\thttp://example.org/0 [2009-10-17]\n"
 SHEET = "Sentence #\tWord\tPOS\tTag\n"
 FILES: dict[str, str | bytes] = {
@@ -95,6 +112,19 @@ FILES: dict[str, str | bytes] = {
     "l.iob": "".join(pairs(one) + "\n" for one in sentences()),
     "m.iob2": tagged(lambda n, token, tag: (token, tag), "|"),
     "n.iob": "".join(pairs(one).replace("|", "|NN|") + "\n" for one in sentences()),
+    "r.tsv": tagged(lambda n, token, tag: (str(n - 1), token, tag)),
+    "s.conll": numbered(lambda number, n, token, tag: (f"doc{number // 7}", token, tag)),
+    "t.tsv": numbered(lambda number, n, token, tag: (f"{number}-{n}", token, tag)),  # WebAnno TSV 2
+    "u.conll": numbered(lambda number, n, token, tag: (str(1000 * number + n), str(number), "x", token, tag), " "),
+    "v.tsv": "".join(map(on_a_line, sentences())),
+    "w.conll": tagged(lambda n, token, tag: (token, tag[2:] or "0"), " "),
+    "x.tsv": tagged(lambda n, token, tag: (token, tag if tag != "O" else "NONE")),
+    "y.bmes": tagged(in_bmes, " "),
+    "z.conllup": tagged(
+        lambda n, token, tag: (token, token.lower(), "NOUN", tag), head="# global.columns = FORM LEMMA UPOS CONLL:NER\n"
+    ),
+    "a.conllu": tagged(lambda n, token, tag: (str(n), token, *"_X__0", "root", "_", f"NE={tag}")),
+    "eng.testa": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     # rows of JSON
     "a.jsonl": jsonl({"text": one.text, "entities": one.objects()} for one in sentences()),
     "b.json": json.dumps([[one.text, {"entities": one.spans}] for one in sentences()]),

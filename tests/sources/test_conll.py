@@ -1,13 +1,15 @@
 """CoNLL files: sentences become texts, and tags of every scheme the spans that they stand for."""
 
 import re
+from collections import Counter
 
 import pytest
 from spacy.training.converters import conll_ner_to_docs
 
 from labelwise.annotations import Task
+from labelwise.base.errors import InputError
 from labelwise.sources.formats import read_items
-from labelwise.sources.tags import decode_tags
+from labelwise.sources.tags import decode_tags, find_scheme
 from tests.conftest import real_corpus
 from tests.sources.reading import read, write
 from tests.sources.second_count import lost_of_conll
@@ -59,6 +61,55 @@ def test_a_document_is_named_by_the_comment_before_its_sentences(tmp_path, comme
 )
 def test_tags_of_each_scheme(tags, spans):
     assert list(decode_tags(tags.split())) == spans
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        ("B-A M-A M-A E-A S-B O", [(0, 4, "A"), (4, 5, "B")]),  # BMES
+        ("W-A B-A E-A M-B O O", [(0, 1, "A"), (1, 3, "A"), (3, 4, "B")]),  # BMEWO
+        ("M-A M-A F-A O O O", [(0, 2, "M-A"), (2, 3, "F-A")]),  # no other prefix
+        ("person-other person-other O", [(0, 2, "person-other")]),
+        ("B-cell T-cell T-cell O", [(0, 1, "B-cell"), (1, 3, "T-cell")]),
+        ("B-A 0 0 0", [(0, 1, "A")]),
+        ("A A None None None null", [(0, 2, "A"), (5, 6, "null")]),
+        ("A A OTHER", [(0, 2, "A"), (2, 3, "OTHER")]),  # it is not the most frequent
+        ("B-A I-A O NONE NONE NONE", [(0, 2, "A"), (3, 6, "NONE")]),  # O is outside
+        ("B-A|B-B I-A|O O|B-B I-B O", [(0, 1, "B"), (0, 2, "A"), (2, 4, "B")]),
+        ("B-A I-A|B-A I-A|I-A O", [(1, 3, "A"), (0, 3, "A")]),
+        ("B-A B-A|x O", [(0, 1, "A"), (1, 2, "A|x")]),
+        ("B-A I-A B- O", [(0, 2, "A"), (2, 3, "")]),
+        ("b-a i-a O", [(0, 2, "a")]),
+        ("B- I- O B-", [(0, 2, "(no label)"), (3, 4, "(no label)")]),
+        ("(A* *) * (B)", [(0, 2, "A"), (3, 4, "B")]),
+    ],
+)
+def test_tags_are_read_by_what_the_file_shows(tags, spans):
+    scheme = find_scheme(Counter(tags.split()))
+    assert sorted(decode_tags(tags.split(), scheme)) == sorted(spans)
+
+
+def test_the_scheme_is_that_of_the_whole_file(tmp_path):
+    """M-A is a prefix and a label, as B-A occurs, though 1,000 lines later."""
+    content = "Ann M-A\nran O\n\n" * 400 + "Bob B-A\nNy M-A\nLee E-A\nran O\n"
+    *_, last = read(tmp_path / "a.conll", content)
+    assert last == ("Bob Ny Lee ran", [("Bob Ny Lee", "A")])
+    assert read(tmp_path / "a.conll")[0] == ("Ann ran", [("Ann", "A")])
+
+
+def test_tags_without_a_label_among_others_are_counted(tmp_path):
+    assert read(tmp_path / "a.conll", "Ann B-A\nran U-\n") == [("Ann ran", [("Ann", "A"), "invalid: None 4 7"])]
+
+
+WORDS = [f"w{'abcdefghijkl'[n]}" for n in range(12)]
+
+
+def test_what_can_not_be_told_names_the_columns(tmp_path):
+    lines = [f"{n * 7 % 5}\t{word}\tB-A\n" for n, word in enumerate(WORDS)]
+    with pytest.raises(InputError, match=r"column 1 has no words.*global.columns = _ FORM NER.*1: 0, 2, 4, 1; 2: wa, "):
+        read(tmp_path / "a.conll", "".join(lines))
+    lines = [f"# global.columns = _ FORM NER\n", *lines]
+    assert read(tmp_path / "a.conll", "".join(lines))[0][0] == " ".join(WORDS)
 
 
 SENTENCES = [

@@ -171,7 +171,7 @@ BREAKS = {
         "labelwise.sources.label_studio._read_results",
         lambda number, results: ([], [Problem(number, Reason.INVALID)]),
     ),
-    "tags": ("labelwise.sources.tags.decode_tags", lambda tags: []),
+    "tags": ("labelwise.sources.tags.decode_tags", lambda *_: []),
     "rows": (
         "pyarrow.parquet.ParquetFile.iter_batches",
         lambda file, *given, **named: [file.read(["tokens", "ner_tags"])[:2]],
