@@ -6,7 +6,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import annotation_of
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import task
-from tests.merge.test_advice import said
+from tests.merge.test_checks import said
 
 TEXT = "Zoë Barton of Mercury Labs paid."
 ZOE, FIRST, OTHER = (0, 10, "PERSON"), (0, 3, "PERSON"), (14, 26, "PERSON")
