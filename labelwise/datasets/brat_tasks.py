@@ -9,10 +9,11 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from labelwise.annotations import DOCUMENT
 from labelwise.base.errors import InputError
 from labelwise.base.files import caseless
 from labelwise.base.text import counted, counter_field, name_counts
-from labelwise.corpus.tasks import DOCUMENT, make_task
+from labelwise.corpus.tasks import make_task
 from labelwise.datasets.brat_folders import MANY
 from labelwise.datasets.entries import AnySplit
 from labelwise.sources.brat import DECIDED_BY, DEFAULTS, NOT_CONVERTED, SUFFIXES, BratOptions, BratProblem, Document

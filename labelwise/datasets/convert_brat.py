@@ -15,8 +15,8 @@ import msgspec
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import counted
-from labelwise.corpus.tasks import DATASETS
 from labelwise.datasets.brat_folders import Folders
 from labelwise.datasets.brat_splits import Log, split_folders
 from labelwise.datasets.brat_tasks import PROBLEMS, Report, TaskFile, check_losses, write_tasks

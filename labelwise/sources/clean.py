@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Kind, Span, Task, Verdict
+from labelwise.annotations import DOCUMENT, PREDICTED, Kind, Span, Task, Verdict
 from labelwise.base.text import State, trim
-from labelwise.corpus.tasks import DOCUMENT, PREDICTED
 from labelwise.sources.offsets import READINGS, says
 
 ANSWERS: tuple[Verdict, ...] = ("accept", "reject", "ignore")

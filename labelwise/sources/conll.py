@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from labelwise.annotations import Found, Problem, Reason
-from labelwise.corpus.tasks import DOCUMENT
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason
 from labelwise.sources.conll_layout import (
     BRACKETED,
     DOCUMENT_START,

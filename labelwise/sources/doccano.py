@@ -18,9 +18,8 @@ doccano can name.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.annotations import PREDICTED, Found, Problem, Reason, miscounted
 from labelwise.base.text import is_integer
-from labelwise.corpus.tasks import PREDICTED
 from labelwise.sources import keys
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.offsets import choose_counted

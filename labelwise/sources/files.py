@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.tasks import DATASETS
+from labelwise.base.settings import DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
 PROJECT = "exportedproject.json"  # of INCEpTION's exports: the states of documents; see `webanno`

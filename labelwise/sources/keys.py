@@ -10,9 +10,8 @@ A row without any of them, such as `{"text": "Add"}`, is Prodigy's.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from labelwise.annotations import Problem, Reason
+from labelwise.annotations import DOCUMENT, REJECTED, UNCOVERED, Problem, Reason
 from labelwise.base.text import State
-from labelwise.corpus.tasks import DOCUMENT, REJECTED, UNCOVERED
 from labelwise.sources.clean import ANSWERS, RawSpan
 from labelwise.sources.tags import OUTSIDE
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
+from labelwise.annotations import PREDICTED, REJECTED
 from labelwise.base.text import is_integer
-from labelwise.corpus.tasks import PREDICTED, REJECTED
 from labelwise.sources.keys import ENDS, LISTS, NAMES, STARTS
 
 NAMED = {

@@ -19,10 +19,9 @@ from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Found, Kind, Problem, Reason
+from labelwise.annotations import REVIEW, UNCOVERED, Found, Kind, Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, State
-from labelwise.corpus.tasks import REVIEW, UNCOVERED
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.json_text import why_not_json
 

@@ -33,10 +33,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
-from labelwise.corpus.tasks import DOCUMENT
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.files import PROJECT
 from labelwise.sources.offsets import offset_table

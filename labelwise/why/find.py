@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from labelwise.annotations import Task
 from labelwise.base.errors import InputError
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import text_key
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import Group, read_groups
-from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.brat_tasks import PROBLEMS
 from labelwise.datasets.convert_brat import REPORT
