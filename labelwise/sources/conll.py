@@ -15,7 +15,7 @@ the document, or else the name that a comment gives it; `split_by: doc` keeps it
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -50,9 +50,11 @@ def read_conll(path: Path) -> Iterator[Found]:
 
     RAISES (InputError): the column of tags can't be found.
     """
-    layout = find_layout(path, [line for _, line in islice(_lines(path), HEAD)])
+    numbered = _lines(path)
+    head = list(islice(numbered, HEAD))
+    layout = find_layout(path, [line for _, line in head])
     documents, document = 0, ""
-    for lines in _blocks(path, layout):
+    for lines in _blocks(chain(head, numbered), layout):
         shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
         rows: list[NumberedRow] = []
         problem = None
@@ -71,11 +73,11 @@ def read_conll(path: Path) -> Iterator[Found]:
             yield problem or _read_sentence(rows, layout, document)
 
 
-def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
+def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[list[tuple[int, str]]]:
     """Yield the lines of each sentence, with their numbers."""
     block: list[tuple[int, str]] = []
     last = ""
-    for number, line in _lines(path):
+    for number, line in numbered:
         blank = not line.strip(WHITE)
         cells = cells_of(line) if layout.sentence >= 0 and not blank else []
         value = cells[layout.sentence].strip() if len(cells) > max(layout.sentence, 0) else ""

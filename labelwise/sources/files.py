@@ -56,14 +56,15 @@ def has_data(folder: Path) -> bool:
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a file.
 
+    buffering (int): bytes that are read at once; -1 for the system's default.
     RAISES (FileNotFoundError): nothing is there, not even a link.
     RAISES (InputError): it can't be read: a broken link, a folder, a file without permission.
     """
     try:
-        return path.open("rb")
+        return path.open("rb", buffering)
     except FileNotFoundError as error:
         if not path.is_symlink():
             raise

@@ -230,7 +230,7 @@ class OffsetText:
         self._length = self._spaces = 0  # the length as the file counts
         for sentence in sentences:
             self._add(sentence)
-        table = [*offset_table(self.text, ["utf-16"] if utf16 else []), len(self.text)]
+        table = [*offset_table(self.text, ("utf-16",) if utf16 else ()), len(self.text)]
         self.places: dict[int, int] = {}
         for row in (row for sentence in sentences for row in sentence.rows):
             fits = row.start <= row.end < len(table)

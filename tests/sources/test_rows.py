@@ -12,7 +12,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.sources.clean import clean
 from labelwise.sources.formats import read_items
-from labelwise.sources.jsonl import parse_row
+from labelwise.sources.json_rows import parse_row
 from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
@@ -64,6 +64,12 @@ ROWS = [
         ("four", [("four", "A"), "invalid: None None None", "invalid: None None None"]),
     ),
     ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are those of the text, and have no offsets"),
+    ({"text": TEXT, "label": [[4, 8, "D"]], "entities": True}, D),
+    # lists for spans, an object among them
+    (
+        {"text": TEXT, "spans": [[4, 8, "D"], {"start": 0, "end": 3, "label": "P"}, 3]},
+        (TEXT, [("5 mL", "D"), ("Add", "P"), "invalid: None None None"]),
+    ),
     # tokens and tags
     (TAGGED, T),
     ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),
@@ -162,9 +168,9 @@ STUDIO = {"data": {"text": TEXT}, "annotations": [{"result": [{"type": "labels"}
 
 # What reads lines, spans and so on, and what reads less of them in its place.
 BREAKS = {
-    "lines": ("labelwise.sources.jsonl.open_jsonl", lambda path: Losing(path.read_bytes())),
+    "lines": ("labelwise.sources.json_rows.open_json", lambda path: Losing(path.read_bytes())),
     "spans": (
-        "labelwise.sources.doccano.clean",
+        "labelwise.sources.prodigy_row.clean",
         lambda line, text, spans, **rest: clean(line, text, spans[:3], **rest),
     ),
     "results": (
