@@ -35,7 +35,8 @@ from labelwise.sources.conll_layout import (
     label_of,
     shape_of,
 )
-from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_task
+from labelwise.sources.prodigy_row import task_of
+from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_row
 
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
@@ -156,4 +157,4 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str) -
     if layout.untagged and {*tags} == {layout.untagged}:
         return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {layout.untagged}, and others are O")
     tags = tags if layout.spelled is PLAIN else [*_plain_tags(tags, layout.spelled)]
-    return tagged_task(rows[0][0], words, tags, {DOCUMENT: document} if document else None)
+    return task_of(rows[0][0], tagged_row(words, tags, {DOCUMENT: document} if document else None))

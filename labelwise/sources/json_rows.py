@@ -130,20 +130,19 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     """Decode a row to its tasks and problems."""
     short = without_tokens(row)
     lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be lists other than an empty one of spans
-    if _may_repeat(short) and (key := find_repeated(row)):
-        return (_repeated(line, key),)
+    repeated = find_repeated(row) if _may_repeat(short) else ""
     try:
-        # Nearly all rows have Prodigy's keys alone, and are decoded once, without their tokens.
+        # Nearly all rows have Prodigy's keys alone, once each, and are decoded once, without their tokens.
         with suppress(msgspec.ValidationError):
-            prodigys = None if how.array else _decode(short)
+            prodigys = None if how.array or repeated else _decode(short)
             if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not lists):
                 return (task_of(line, prodigys, how.offsets),)
         # Others are decoded again, with all of their keys.
         content = msgspec.json.decode(row)
     except DECODE_ERRORS:
         return (Problem(line, Reason.BAD_JSON, why_not_json(row)),)
-    if key := find_repeated(row):
-        return (_repeated(line, key),)
+    if key := repeated or find_repeated(row):
+        return (Problem(line, Reason.MALFORMED, f"{key!r} is there twice; write it once"),)
     return tasks_of(line, convert_row(line, content, how))
 
 
@@ -165,7 +164,3 @@ def _may_repeat(row: bytes) -> bool:
     return b'"tokens"' not in row and (
         row.count(b'"text"') > 1 or row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1
     )
-
-
-def _repeated(line: int, key: str) -> Problem:
-    return Problem(line, Reason.MALFORMED, f"{key!r} is there twice; write it once")

@@ -29,7 +29,7 @@ from labelwise.annotations import Problem, Reason, miscounted
 from labelwise.base.text import is_integer
 from labelwise.sources.clean import RawSpan
 from labelwise.sources.offsets import choose_reading, fold, to_code_points
-from labelwise.sources.prodigy_row import Converted, ProdigyRow, name_of, rejected_of, uncovered_of
+from labelwise.sources.prodigy_row import Converted, complete_row
 
 OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
 LABELS = ("labels", "hypertextlabels")
@@ -62,7 +62,9 @@ def read_element(
     offsets (str): see `clean`; empty for the reading that the texts of spans show.
     """
     annotations = _annotations_of(element)
-    texts = _texts_of(element)
+    data = _data_of(element)
+    times = TIMES if data is element else ()
+    texts = {name: text for name, text in data.items() if isinstance(text, str) and name not in times}
     text = texts.get(key) if key else texts.get("text", next(iter(texts.values())) if len(texts) == 1 else None)
     if text is None:
         which = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`" if texts else ""
@@ -106,13 +108,6 @@ def _data_of(element: Mapping[str, Any]) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else element
 
 
-def _texts_of(element: Mapping[str, Any]) -> dict[str, str]:
-    """List the strings in the data of a task."""
-    data = _data_of(element)
-    times = TIMES if data is element else ()
-    return {name: text for name, text in data.items() if isinstance(text, str) and name not in times}
-
-
 def _has_offsets(value: Any) -> bool:
     return isinstance(value, dict) and is_integer(value.get("start")) and is_integer(value.get("end"))
 
@@ -134,17 +129,15 @@ def _read_annotation(
         yield Problem(number, Reason.MALFORMED, why)
         return
     yield from problems + misplaced
-    data = _data_of(element)
-    row = ProdigyRow(
+    row = complete_row(
         text,
-        spans + rejected_of(data),
+        spans,
+        element,
+        _data_of(element),
         answer="ignore" if annotation.get("was_cancelled") else "accept",
-        is_binary=False,
         annotator_id=_who(annotation.get("completed_by")),
         timestamp=_time(annotation.get("updated_at") or annotation.get("created_at")),
         review=annotation.get("ground_truth") is True,
-        meta=name_of(element, data, text),
-        uncovered=uncovered_of(data),
     )
     yield Converted(row, offsets)
 

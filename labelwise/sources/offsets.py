@@ -138,17 +138,17 @@ def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str
 
     RETURNS (str): its name; the first of these three if they tie, and empty if they never differ.
     """
-
-    def differs(text: str, offsets: tuple[int, int]) -> bool:
-        """Return whether the readings differ."""
-        return len({READINGS[name](text, offsets) for name in COUNTED}) > 1
-
-    def fits(text: str, name: str, offsets: tuple[int, int]) -> bool:
-        """Return whether offsets end at words by a reading."""
-        return ends_at_words(text, READINGS[name](text, offsets))
-
-    differing = ((text, [one for one in spans if differs(text, one)]) for text, spans in rows if not text.isascii())
-    return choose((row for row in differing if row[1]), lambda _: COUNTED, fits) or ""
+    differing = (
+        (text, [one for one in spans if len({READINGS[name](text, one) for name in COUNTED}) > 1])
+        for text, spans in rows
+        if not text.isascii()
+    )
+    found = choose(
+        (row for row in differing if row[1]),
+        lambda _: COUNTED,
+        lambda text, name, offsets: ends_at_words(text, READINGS[name](text, offsets)),
+    )
+    return found or ""
 
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
@@ -165,25 +165,21 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
     mentions (Sequence): sorted fragments, with the quoted mention, or None without a quote.
     RETURNS (tuple): its offset table and its name; None and an empty name for code points.
     """
-
-    def fits(text: str, reading: tuple[str, ...], mention: tuple[Fragments, str | None]) -> bool:
-        """Return whether a mention agrees with a reading."""
-        fragments, quoted = mention
-        table = offset_table(text, reading) if reading else None
-        return not cuts_character(text, fragments, table) and says(text, to_code_points(fragments, table), quoted)
-
-    if all(fits(text, (), mention) for mention in mentions):
+    if all(_quotes(text, (), mention) for mention in mentions):
         return None, ""
-    reading = choose([(text, mentions)], lambda text: [(), *possible_readings(text)], fits)
+    reading = choose([(text, mentions)], lambda text: [(), *possible_readings(text)], _quotes)
     return (offset_table(text, reading), "+".join(reading)) if reading else (None, "")
 
 
-def cuts_character(text: str, fragments: Fragments, table: OffsetTable | None) -> bool:
-    """Return whether an offset is inside a surrogate pair, where no span can begin or end."""
-    if table is None or last_end(fragments) > len(table):
-        return False
-    inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))
-    return any(table[offset] == table[offset - 1] and ord(text[table[offset]]) > 0xFFFF for offset in inner)
+def _quotes(text: str, reading: tuple[str, ...], mention: tuple[Fragments, str | None]) -> bool:
+    """Return whether a mention quotes the text at its offsets, and ends inside no surrogate pair, where none can."""
+    fragments, quoted = mention
+    table = offset_table(text, reading) if reading else None
+    if table and last_end(fragments) <= len(table):
+        inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))
+        if any(table[offset] == table[offset - 1] and ord(text[table[offset]]) > 0xFFFF for offset in inner):
+            return False
+    return says(text, to_code_points(fragments, table), quoted)
 
 
 def last_end(fragments: Fragments) -> int:

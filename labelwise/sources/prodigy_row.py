@@ -108,23 +108,31 @@ def kind_of(row: ProdigyRow) -> Kind:
     return "complete"
 
 
-def name_of(row: Mapping[str, Any], data: Mapping[str, Any], text: str) -> dict[str, str]:
-    """Return the name of a document, as a part of `meta`: that in its data, or else the row's id."""
-    name = data.get(DOCUMENT)
+def complete_row(
+    text: str,
+    spans: list[RawSpan],
+    row: Mapping[str, Any],
+    data: Mapping[str, Any],
+    meta: Mapping[str, str] = {},
+    **keys: Any,
+) -> ProdigyRow:
+    """Make the row of a text that another tool asked for all spans of, with what our own exports keep in its data.
+
+    row, data (Mapping): the other tool's row, and that with the text, which may be the same.
+    keys (Any): further fields of the row.
+    """
+    name, uncovered, rejected = (data.get(key) for key in (DOCUMENT, UNCOVERED, REJECTED))
     if isinstance(name, str) and name and name != text:
-        return {DOCUMENT: name}
-    return {DOCUMENT: str(row["id"])} if "id" in row else {}
-
-
-def uncovered_of(data: Mapping[str, Any]) -> dict[str, State]:
-    """Return the labels that a text isn't complete for, if its data say so."""
-    found = data.get(UNCOVERED)
-    states = found.items() if isinstance(found, dict) else ()
-    return {label: state for label, state in states if state in get_args(State)}
-
-
-def rejected_of(data: Mapping[str, Any]) -> list[RawSpan]:
-    """List the spans that annotators rejected, if a text's data have them."""
-    found = data.get(REJECTED)
-    spans = (one for one in found if isinstance(one, list) and len(one) == 3) if isinstance(found, list) else ()
-    return [RawSpan(start, end, label, "reject") for start, end, label in spans]
+        meta = {**meta, DOCUMENT: name}
+    elif "id" in row:
+        meta = {**meta, DOCUMENT: str(row["id"])}
+    states = uncovered.items() if isinstance(uncovered, dict) else ()
+    others = (one for one in rejected if isinstance(one, list) and len(one) == 3) if isinstance(rejected, list) else ()
+    return ProdigyRow(
+        text,
+        [*spans, *(RawSpan(start, end, label, "reject") for start, end, label in others)],
+        is_binary=False,
+        meta=meta,
+        uncovered={label: state for label, state in states if state in get_args(State)},
+        **keys,
+    )

@@ -30,7 +30,7 @@ from labelwise.annotations import PREDICTED, REJECTED, Problem, Reason
 from labelwise.base.text import is_integer
 from labelwise.sources.clean import ANSWERS, RawSpan
 from labelwise.sources.label_studio import is_label_studios, read_element
-from labelwise.sources.prodigy_row import Converted, ProdigyRow, name_of, rejected_of, uncovered_of
+from labelwise.sources.prodigy_row import Converted, ProdigyRow, complete_row
 from labelwise.sources.tags import OUTSIDE, TAGS, TOKENS, read_tagged
 
 Shape = Literal["prodigy", "doccano", "tags"]
@@ -100,7 +100,7 @@ def rewrite(row: Any) -> Any:
         case [str(text), {"entities": entities}]:
             return {"text": text, "entities": entities}
         case {"text": str(), "spans": [[*_], *_] as spans}:
-            return row | {"spans": [*map(_of_list, spans)]}
+            return row | {"spans": [one if isinstance(one, dict) else _of_list(one) for one in spans]}
         case {"content": str(text), "annotation": None | []}:
             return {"text": text, "labels": None}
         case {"content": str(text), "annotation": [*marks]}:
@@ -111,10 +111,8 @@ def rewrite(row: Any) -> Any:
 
 
 def _of_list(span: Any) -> dict[str, Any]:
-    """Return a span as an object; anything but a list or an object has no offsets, and can't be used."""
-    if isinstance(span, list):
-        return dict(zip(("start", "end", "label"), span, strict=False))
-    return span if isinstance(span, dict) else {}
+    """Return a list as a span; anything else has no offsets, and can't be used."""
+    return dict(zip(("start", "end", "label"), span if isinstance(span, list) else (), strict=False))
 
 
 def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
@@ -247,18 +245,13 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
     if any(_places(one) != _places(filled[0]) for one in filled):
         why = f"its {' and '.join(key for key in LISTS if row.get(key))} differ; keep one of them"
         return Problem(line, Reason.MALFORMED, why)
-    rejected, predicted = rejected_of(row), row.get(PREDICTED)
+    predicted = row.get(PREDICTED)
     unchanged = isinstance(predicted, list) and _places(filled[0]) == sorted(map(str, predicted))
-    found = ProdigyRow(
-        text,
-        filled[0] + rejected,
-        is_binary=False,
-        annotator_id=row.get("username") or row.get("user"),
-        meta=name_of(row, row, text) | ({PREDICTED: "yes"} if unchanged else {}),
-        uncovered=uncovered_of(row),
-    )
+    who = row.get("username") or row.get("user")
+    found = complete_row(text, filled[0], row, row, {PREDICTED: "yes"} if unchanged else {}, annotator_id=who)
     offsets = how.shown if counts_in_several_ways(row) else how.offsets
-    return Converted(found, offsets, max(map(len, lists)) + len(rejected))
+    rejected = len(found.spans or ()) - len(filled[0])
+    return Converted(found, offsets, max(map(len, lists)) + rejected)
 
 
 def counts_in_several_ways(row: Mapping[str, Any]) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from labelwise.annotations import Found, Problem, Reason
+from labelwise.annotations import Problem, Reason
 from labelwise.base.text import is_integer
 from labelwise.sources.clean import RawSpan
-from labelwise.sources.prodigy_row import Converted, ProdigyRow, task_of
+from labelwise.sources.prodigy_row import Converted, ProdigyRow
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")  # their keys in rows, and columns
 PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
@@ -23,12 +23,8 @@ OUTSIDE = ("O", "_", "-", "")
 NO_LABEL = "(no label)"
 
 
-def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> Found:
-    """Make a task of tokens, with one space between them in the text, and their tags; a problem without a text."""
-    return task_of(line, _tagged_row(words, tags, meta))
-
-
-def _tagged_row(words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> ProdigyRow:
+def tagged_row(words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> ProdigyRow:
+    """Convert tokens, with one space between them in the text, and their tags to Prodigy's row."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags)]
     return ProdigyRow(" ".join(words), spans, is_binary=False, meta=meta)
@@ -49,7 +45,7 @@ def read_tagged(line: int, tokens: Any, tags: Any, names: Sequence[str] = ()) ->
         why = f"the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
         return Problem(line, Reason.MALFORMED, why)
     begun = sum(bool(BEGINS.match(tag)) for tag in named)
-    return Converted(_tagged_row(tokens, give_label(named)), there=begun, what="tags that begin a span")
+    return Converted(tagged_row(tokens, give_label(named)), there=begun, what="tags that begin a span")
 
 
 def give_label(tags: Sequence[str]) -> Sequence[str]:
