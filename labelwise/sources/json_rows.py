@@ -43,7 +43,7 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
     with open_json(path) as file:
         array = is_array(path, file.read(HEAD))
         file.seek(0)
-        shown = offsets or show_offsets(read_elements(path, file) if array else file)
+        shown = offsets or choose_counted(_counted_in_several_ways(read_elements(path, file) if array else file))
         file.seek(0)
         how = How(offsets, shown, key, array)
         if array:
@@ -65,16 +65,11 @@ def is_array(path: Path, head: bytes) -> bool:
     return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
 
 
-def show_offsets(rows: Iterable[bytes]) -> str:
-    """Choose the reading of offsets that tools count in several ways; see `choose_counted`.
-
-    RETURNS (str): its name; empty if the first row with spans isn't of such a tool, or if all readings agree.
-    """
-    return choose_counted(_counted_in_several_ways(rows))
-
-
 def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yield the texts that have other characters than ASCII, with the offsets of their spans."""
+    """Yield the texts that have other characters than ASCII, with the offsets of their spans.
+
+    Yields none if the first row with spans isn't of a tool that counts in several ways.
+    """
     known = False
     for raw in rows:
         if known and raw.isascii() and b"\\u" not in raw:

@@ -57,7 +57,7 @@ class How(NamedTuple):
     """The options of a reader of rows.
 
     offsets (str): the declared reading of offsets; empty if none is.
-    shown (str): that of rows whose tool counts in several ways, as the rows of the file show; see `show_offsets`.
+    shown (str): that of rows whose tool counts in several ways, as the rows of the file show.
     key (str): the key of Label Studio's texts.
     array (bool): the rows are elements of an array; Label Studio's may lack its keys.
     """
