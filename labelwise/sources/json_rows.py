@@ -14,7 +14,7 @@ import msgspec
 from labelwise.annotations import Found, Problem, Reason, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
-from labelwise.sources.json_text import BOM, find_repeated, open_json, read_elements, why_not_json
+from labelwise.sources.json_text import BOM, find_repeated, open_json, read_elements, why_not_json, without_nan
 from labelwise.sources.offsets import choose_counted
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, task_of, tasks_of
 from labelwise.sources.shapes import (
@@ -29,6 +29,7 @@ from labelwise.sources.shapes import (
 
 HEAD = 2**16  # bytes that show whether a file is an array
 KEY = re.compile(rb'"([A-Za-z_%]+)"\s*:')
+LIST = re.compile(rb'\{\s*"(\w+)"\s*:\s*\[')  # an object that begins with one
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 LINES = How()
 
@@ -61,6 +62,8 @@ def is_array(path: Path, head: bytes) -> bool:
     begin = head.removeprefix(BOM).lstrip()
     if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
         why = name_tool(key.decode() for key in KEY.findall(begin))
+        if not why and (first := LIST.match(begin)):
+            why = f"write its list `{first[1].decode()}` alone to a file: jq .{first[1].decode()}"
         raise InputError(f"{path}: it is one JSON object; {why or 'write an array of tasks, or JSONL, a row per line'}")
     return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
 
@@ -135,7 +138,8 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
         # Others are decoded again, with all of their keys.
         content = msgspec.json.decode(row)
     except DECODE_ERRORS:
-        return (Problem(line, Reason.BAD_JSON, why_not_json(row)),)
+        finite = without_nan(row)
+        return parse_row(line, finite, how) if finite != row else (Problem(line, Reason.BAD_JSON, why_not_json(row)),)
     if key := repeated or find_repeated(row):
         return (Problem(line, Reason.MALFORMED, f"{key!r} is there twice; write it once"),)
     return tasks_of(line, convert_row(line, content, how))

@@ -25,6 +25,9 @@ BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
 BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
 SHOWN = 12  # bytes of it
+NOT_FINITE = re.compile(
+    rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL
+)  # or a string, which may have such words
 # A string, or the quote of one whose end isn't read yet, or a sign that begins, separates or ends elements.
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
@@ -44,6 +47,11 @@ def open_json(path: Path) -> IO[bytes]:
             raise InputError(f"{path}: {remedy}")
     file.seek(0)
     return file
+
+
+def without_nan(content: bytes) -> bytes:
+    """Replace NaN and Infinity, which Python and pandas write and JSON doesn't have, by null."""
+    return NOT_FINITE.sub(lambda found: found[0] if found[0].startswith(b'"') else b"null", content)
 
 
 def why_not_json(content: bytes | str) -> str:

@@ -38,14 +38,25 @@ Shape = Literal["prodigy", "doccano", "tags"]
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
 # doccano's, and those of similar tools: `Doc.to_json` of spaCy writes "ents".
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
-STARTS, ENDS = ("start", "start_offset", "start_char", "begin"), ("end", "end_offset", "end_char", "stop")
-NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "category", "class", "tag")
+STARTS, ENDS = ("start", "start_offset", "start_char", "begin", "offset"), ("end", "end_offset", "end_char", "stop")
+NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
+# Objects that have a tool's keys, in whatever they hold, and no text: what the tool is called, and the way to rows.
 NAMED = {
     ("classes", "annotations"): "this is ner-annotator's: write its `annotations` alone to a file: jq .annotations",
     ("paragraphs",): "this is spaCy 2's training JSON: convert it to .spacy with `python -m spacy convert`",
     ("pages",): "it has `pages`, each of which is a text: write each as a row of its own",
     ("%FEATURE_STRUCTURES",): "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead",
     ("sentences", "ner"): "its spans count the tokens of `sentences`: write texts with offsets in characters",
+    ("projectFileVersion", "assets"): "these are Azure's labels, without texts: write each text with its `entities`",
+    ("passages", "infons"): "this is BioC: convert it to brat with the Python library bconv",
+    ("annotatable", "anncomplete"): "this is tagtog's ann.json, without a text: write the text with its `entities`",
+    ("rasa_nlu_data",): "this is Rasa's: write its examples alone to a file: jq .rasa_nlu_data.common_examples",
+    ("examples", "content", "annotations"): "this is LightTag's: write each example's `content` as `text`, and its "
+    "`annotations` as `entities`: jq '.examples | map({text: .content, entities: .annotations})'",
+    ("document", "entityLabel"): "this is UBIAI's: write each `document` as `text`, and its `tokens` as `entities`: "
+    "jq 'map({text: .document, entities: .tokens})'",
+    ("entity_group", "word"): "this is a pipeline's output, without its text: write each text with its `entities`",
+    ("tokens", "entities"): "its spans count `tokens`: write `tokens` with `ner_tags`, or offsets in characters",
 }
 # Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", PREDICTED, REJECTED}
@@ -77,7 +88,7 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
     shape = shape_of(row)
     if shape != "prodigy" and is_label_studios(row):
         yield from read_element(line, row, how.key, how.offsets)
-    elif other := find_contradiction(row, shape) or name_other(row):
+    elif other := find_contradiction(row, shape) or name_other(row, shape):
         yield Problem(line, Reason.OTHER_FORMAT, other)
     elif shape == "tags":
         yield read_tagged(line, first_of(row, TOKENS), first_of(row, TAGS))
@@ -182,17 +193,37 @@ def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
     return CONTRADICTION if spans or tagged else ""
 
 
-def name_other(row: Mapping[str, Any]) -> str:
+def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
     if row.get("spans"):
         return ""
-    if not isinstance(row.get("text"), str) and (why := name_tool(key for key in row if isinstance(row[key], list))):
+    if shape in (None, "prodigy") and not isinstance(row.get("text"), str) and (why := name_tool(_keys_of(row))):
         return why
     for key, value in row.items():
+        if shape is None and key in LISTS and _are_named(value):
+            return f"its `{key}` aren't a list of spans: write each with start, end and label"
         read = key in LISTS and isinstance(value, list)
         if key not in NO_ANNOTATION and not read and _has_spans(value):
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
     return ""
+
+
+def _keys_of(value: Any) -> Iterator[str]:
+    """Yield the keys of an object, and of all that it holds."""
+    if isinstance(value, dict):
+        yield from value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys_of(one)
+
+
+def _are_named(value: Any) -> bool:
+    """Return whether a value has annotations by their labels: strings, or objects."""
+    lists = [*value.values()] if isinstance(value, dict) else []
+    return (
+        any(lists)
+        and all(isinstance(ones, list) for ones in lists)
+        and all(isinstance(one, str | dict) for ones in lists for one in ones)
+    )
 
 
 def name_tool(keys: Iterable[str]) -> str:
@@ -271,5 +302,8 @@ def _span_of(one: Any) -> RawSpan:
     if isinstance(one, dict):
         label = first_of(one, NAMES)
         label = label[0] if isinstance(label, list) and len(label) == 1 else label
-        return RawSpan(first_of(one, STARTS), first_of(one, ENDS), label, None, one.get("text"))
+        start, end = first_of(one, STARTS), first_of(one, ENDS)
+        if end is None and is_integer(start) and is_integer(one.get("length")):
+            end = start + one["length"]
+        return RawSpan(start, end, label, None, one.get("text"))
     return RawSpan(*one[:3]) if isinstance(one, list) and len(one) >= 3 else RawSpan()
