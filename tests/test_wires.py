@@ -355,7 +355,17 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("export", ["Order: the most spans first"], {"source": "@/predicted.jsonl"}, {}),
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
-    ("package", ["No license is named", "README.md is its model card", "MB; install it, with what it needs", "\npip install .*whl"], {}, {}),
+    (
+        "package",
+        [
+            "No license is named",
+            "README.md is its model card",
+            "MB; install it, with what it needs",
+            "\npip install .*whl",
+        ],
+        {},
+        {},
+    ),
     ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar predict 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),

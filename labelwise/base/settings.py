@@ -24,6 +24,8 @@ Kind = TypeVar("Kind")
 Section = TypeVar("Section", bound=msgspec.Struct)
 
 PROJECT = Path("project.yml")
+DATASETS = "datasets.yml"  # the declarations of a folder
+CONVERSION = "labelwise-brat.json"  # the mark of a folder of tasks that `convert-brat` has written
 TWICE = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says which key is there twice
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)

@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from labelwise.corpus.tasks import REJECTED, UNCOVERED
+from labelwise.annotations import REJECTED, UNCOVERED
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 
 TURN = 0.618  # of the circle of colours, from one label to the next, so that neighbours differ

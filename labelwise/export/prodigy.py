@@ -9,18 +9,10 @@ from typing import Any
 import msgspec
 from spacy.tokens import Doc
 
+from labelwise.annotations import DOCUMENT, PREDICTED, UNCOVERED
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import SpanKey
-from labelwise.corpus.tasks import (
-    DATASETS,
-    DOCUMENT,
-    PREDICTED,
-    UNCOVERED,
-    VERDICTS,
-    file_names,
-    make_task,
-    place_in_tokens,
-    task_tokens,
-)
+from labelwise.corpus.tasks import VERDICTS, file_names, make_task, place_in_tokens, task_tokens
 from labelwise.datasets.entries import Entry, write_entries
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 

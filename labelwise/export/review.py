@@ -24,13 +24,14 @@ from typing import Any, NamedTuple
 import msgspec
 from spacy.vocab import Vocab
 
+from labelwise.annotations import PREDICTED, REVIEW, UNCOVERED
 from labelwise.base.errors import InputError
 from labelwise.corpus.agreement import Version, find_versions
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.lost_spans import LostSpan, find_lost
 from labelwise.corpus.manifest import is_corpus, read_manifest
 from labelwise.corpus.tables import Group
-from labelwise.corpus.tasks import PREDICTED, REVIEW, UNCOVERED, place_in_tokens, task_hashes, task_tokens
+from labelwise.corpus.tasks import place_in_tokens, task_hashes, task_tokens
 from labelwise.corpus.texts import read_groups_with_docs
 
 LOST, DISAGREEMENTS = "lost_spans.jsonl", "disagreements.jsonl"

@@ -18,10 +18,10 @@ from spacy.tokens import Doc
 
 from labelwise.annotations import Problem
 from labelwise.base.errors import InputError
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import SpanKey, text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_manifest
-from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import key_of
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.datasets.convert_brat import read_conversion

@@ -15,9 +15,9 @@ import msgspec
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.console import msg
+from labelwise.base.settings import DATASETS
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger, pairwise_f
-from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
 from labelwise.datasets.entries import write_entries

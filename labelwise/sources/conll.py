@@ -15,12 +15,11 @@ the document, or else the name that a comment gives it; `split_by: doc` keeps it
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from labelwise.annotations import Found, Problem, Reason
-from labelwise.corpus.tasks import DOCUMENT
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason
 from labelwise.sources.conll_layout import (
     BRACKETED,
     DOCUMENT_START,
@@ -36,7 +35,8 @@ from labelwise.sources.conll_layout import (
     label_of,
     shape_of,
 )
-from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_task
+from labelwise.sources.prodigy_row import task_of
+from labelwise.sources.tags import NO_LABEL, OUTSIDE, PREFIXED, tagged_row
 
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
@@ -51,9 +51,11 @@ def read_conll(path: Path) -> Iterator[Found]:
 
     RAISES (InputError): the column of tags can't be found.
     """
-    layout = find_layout(path, [line for _, line in islice(_lines(path), HEAD)])
+    numbered = _lines(path)
+    head = list(islice(numbered, HEAD))
+    layout = find_layout(path, [line for _, line in head])
     documents, document = 0, ""
-    for lines in _blocks(path, layout):
+    for lines in _blocks(chain(head, numbered), layout):
         shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
         rows: list[NumberedRow] = []
         problem = None
@@ -72,11 +74,11 @@ def read_conll(path: Path) -> Iterator[Found]:
             yield problem or _read_sentence(rows, layout, document)
 
 
-def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
+def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[list[tuple[int, str]]]:
     """Yield the lines of each sentence, with their numbers."""
     block: list[tuple[int, str]] = []
     last = ""
-    for number, line in _lines(path):
+    for number, line in numbered:
         blank = not line.strip(WHITE)
         cells = cells_of(line) if layout.sentence >= 0 and not blank else []
         value = cells[layout.sentence].strip() if len(cells) > max(layout.sentence, 0) else ""
@@ -155,4 +157,4 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str) -
     if layout.untagged and {*tags} == {layout.untagged}:
         return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {layout.untagged}, and others are O")
     tags = tags if layout.spelled is PLAIN else [*_plain_tags(tags, layout.spelled)]
-    return tagged_task(rows[0][0], words, tags, {DOCUMENT: document} if document else None)
+    return task_of(rows[0][0], tagged_row(words, tags, {DOCUMENT: document} if document else None))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.tasks import CONVERSION, DATASETS
+from labelwise.base.settings import CONVERSION, DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
 PROJECT = "exportedproject.json"  # of INCEpTION's exports: the states of documents; see `webanno`
@@ -56,14 +56,15 @@ def has_data(folder: Path) -> bool:
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a file.
 
+    buffering (int): bytes that are read at once; -1 for the system's default.
     RAISES (FileNotFoundError): nothing is there, not even a link.
     RAISES (InputError): it can't be read: a broken link, a folder, a file without permission.
     """
     try:
-        return path.open("rb")
+        return path.open("rb", buffering)
     except FileNotFoundError as error:
         if not path.is_symlink():
             raise

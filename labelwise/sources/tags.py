@@ -9,24 +9,43 @@ the one that their data set declares.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from typing import Any
 
-from labelwise.annotations import Found, Problem, Reason
-from labelwise.sources.clean import RawSpan, clean
+from labelwise.annotations import Problem, Reason
+from labelwise.base.text import is_integer
+from labelwise.sources.clean import RawSpan
+from labelwise.sources.prodigy_row import Converted, ProdigyRow
 
+TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")  # their keys in rows, and columns
 PREFIXED = re.compile(r"([BIUSLE])-(.+)", re.DOTALL)
 BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, after any other
 OUTSIDE = ("O", "_", "-", "")
 NO_LABEL = "(no label)"
 
 
-def tagged_task(line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> Found:
-    """Make a task of tokens, with one space between them in the text, and their tags; a problem without a text."""
-    text = " ".join(words)
-    if not text.strip():
-        return Problem(line, Reason.NO_TEXT)
+def tagged_row(words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None) -> ProdigyRow:
+    """Convert tokens, with one space between them in the text, and their tags to Prodigy's row."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags)]
-    return clean(line, text, spans, meta=meta)
+    return ProdigyRow(" ".join(words), spans, is_binary=False, meta=meta)
+
+
+def read_tagged(line: int, tokens: Any, tags: Any, names: Sequence[str] = ()) -> Converted | Problem:
+    """Convert a row of tokens and tags.
+
+    names (Sequence[str]): of numbered tags.
+    """
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        return Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings")
+    if not isinstance(tags, list) or len(tags) != len(tokens):
+        return Problem(line, Reason.MALFORMED, f"`ner_tags` isn't a list of {len(tokens)} tags")
+    named = [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
+    nameless = [tag for tag in named if not isinstance(tag, str) or tag.isdigit()]
+    if nameless:
+        why = f"the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
+        return Problem(line, Reason.MALFORMED, why)
+    begun = sum(bool(BEGINS.match(tag)) for tag in named)
+    return Converted(tagged_row(tokens, give_label(named)), there=begun, what="tags that begin a span")
 
 
 def give_label(tags: Sequence[str]) -> Sequence[str]:

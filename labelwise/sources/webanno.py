@@ -33,10 +33,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
-from labelwise.corpus.tasks import DOCUMENT
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.files import PROJECT
 from labelwise.sources.offsets import offset_table
@@ -231,7 +230,7 @@ class OffsetText:
         self._length = self._spaces = 0  # the length as the file counts
         for sentence in sentences:
             self._add(sentence)
-        table = [*offset_table(self.text, ["utf-16"] if utf16 else []), len(self.text)]
+        table = [*offset_table(self.text, ("utf-16",) if utf16 else ()), len(self.text)]
         self.places: dict[int, int] = {}
         for row in (row for sentence in sentences for row in sentence.rows):
             fits = row.start <= row.end < len(table)
