@@ -203,7 +203,7 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
         document.text, document.suffixes = text, tuple(files)
     mentions = []
     for suffix, content in files.items():
-        for number, line in enumerate(_split_lines(content), 1):
+        for number, line in enumerate(split_lines(content), 1):
             try:
                 row = line.decode(how.encoding).rstrip("\r\n").removeprefix("\ufeff")
             except UnicodeDecodeError:
@@ -297,7 +297,7 @@ def _locate_all(document: Document, text: str, mentions: list[_Mention], how: Br
     document.spans.sort(key=lambda span: (span.start, span.end, span.label))
 
 
-def _split_lines(content: bytes) -> list[bytes]:
+def split_lines(content: bytes) -> list[bytes]:
     """Split bytes into lines: str.splitlines would also split at U+2028 and the like, which mentions contain.
 
     Without any LF, lines end in CR; beside LF, CR ends a line only where an annotation follows.

@@ -18,9 +18,10 @@ from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.export.brat import standoff
+from labelwise.export.originals import Originals
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
+from labelwise.export.standoff import standoff
 from labelwise.merge.rules.settings import Settings, read_settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions, find_documents, read_document
@@ -75,7 +76,8 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
     (brat / "empty.ann").write_text("")
     convert_brat(brat, tmp_path / "tasks", BratOptions(discontinuous="cover"))
     merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(docs_per_partition=10))
-    done = export(tmp_path / "corpus", tmp_path / "out", "brat")
+    originals = Originals(brat, BratOptions(discontinuous="cover"))
+    done = export(tmp_path / "corpus", tmp_path / "out", "brat", originals=originals)
     before, after = spans_of(brat), spans_of(tmp_path / "out")
     assert after == before
     assert after["a/b/x.txt"] == (text, sorted(hostile))
@@ -293,7 +295,7 @@ def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp
     (tmp_path / "out").mkdir()  # an empty folder is replaced, too
     assert export(demo_corpus, tmp_path / "out", "texts").rows == 30
     assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
-    call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
+    call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test", "--originals", demo_corpus.parent / "brat")
     manifest = json.loads((demo_corpus / "manifest.json").read_text())
     assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
     (tmp_path / "thesis.txt").write_text("mine")
