@@ -40,6 +40,7 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
     for label in source.labels:
         if names.setdefault(brat_label(label), label) != label:
             raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
+    originals = Originals() if source.predicted else originals
     digests: dict[str, str] = {}
     taken = originals.reserved()
     left_out, first = Counter[str](), list[str]()
@@ -50,7 +51,7 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
         listed.write("document\tuncertainty\n")
         for doc in source.read():
             files = []
-            for one in [] if doc.predicted else originals.restore(doc):
+            for one in originals.restore(doc):
                 files.append(write_restored(one, folder))
                 for place, row in one.left_out:
                     left_out[KINDS[row[0]]] += 1
