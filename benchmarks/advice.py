@@ -195,7 +195,7 @@ def read_tasks(corpus: Path, folder: Path) -> list[Task]:
     if corpus.is_dir():
         convert_brat(corpus, folder, BratOptions(split="auto"))
     lines = (folder / "auto.jsonl" if corpus.is_dir() else corpus).read_text(encoding="utf8").splitlines()
-    tasks = (task for task in map(json.loads, lines) if task.get("answer", "accept") == "accept")
+    tasks = (task for task in map(json.loads, lines) if "text" in task and task.get("answer", "accept") == "accept")
     return [{**task, "spans": task.get("spans") or []} for task in tasks]
 
 

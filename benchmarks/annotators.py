@@ -109,7 +109,8 @@ def main(
     with TemporaryDirectory() as name:
         folder = Path(name)
         convert_brat(brat, folder / "brat", BratOptions(split="auto"))
-        tasks = [json.loads(line) for line in (folder / "brat/auto.jsonl").read_text(encoding="utf8").splitlines()]
+        lines = (folder / "brat/auto.jsonl").read_text(encoding="utf8").splitlines()
+        tasks = [task for task in map(json.loads, lines) if "text" in task]
         labels = sorted({span["label"] for task in tasks for span in task["spans"]})
         gold = merge(folder / "brat", "half")
         for people in (2, 3):

@@ -42,7 +42,7 @@ def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
     test: list[Task] = []
     for file in files:
         for task in map(json.loads, file.read_text(encoding="utf8").splitlines() if file.is_file() else ()):
-            if task.get("answer", "accept") == "accept":
+            if "text" in task and task.get("answer", "accept") == "accept":
                 drawn = file.stem not in ("train", "dev") and chance("test", task["text"]) < TEST
                 (test if drawn or file.stem == "dev" else train).append(task)
     return train, test

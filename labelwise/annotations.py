@@ -57,6 +57,10 @@ class Reason(StrEnum):
     UNDECLARED = "undeclared label"
     INVALID = "invalid"
     NOT_A_SPAN = "not a span"  # an annotation of another kind, such as a relation
+    OTHER_LABEL = "other label"  # brat's, which `labels` of the section brat leaves out
+    MENTION_DIFFERS = "mention differs"  # brat's: the text at its offsets isn't the words that it quotes
+    DISCONTINUOUS = "discontinuous"  # brat's, in several pieces
+    NOT_DECODABLE = "not decodable"  # brat's, in another encoding
     IN_SUPERSEDED = "in superseded task"
     IN_SAME_ANSWER = "in same answer task"
     IN_REJECTED = "in rejected task"
@@ -69,7 +73,13 @@ class Reason(StrEnum):
 
 # Rows and spans that can't be used: `--strict` fails on them.
 ROW_PROBLEMS = (Reason.BAD_JSON, Reason.NO_TEXT, Reason.MALFORMED, Reason.MISCOUNTED, Reason.OTHER_FORMAT)
-SPAN_PROBLEMS = (Reason.INVALID, Reason.UNDECLARED)
+SPAN_PROBLEMS = (
+    Reason.INVALID,
+    Reason.UNDECLARED,
+    Reason.MENTION_DIFFERS,
+    Reason.DISCONTINUOUS,
+    Reason.NOT_DECODABLE,
+)
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
@@ -130,12 +140,14 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row, or an annotation outside any row, that can't be used.
 
-    line (int): its place in its source, from 1; 0 if that isn't known.
+    line (int): its place in its source, from 1; 0 if that isn't known, or if it is a whole file.
+    file (str): its own file, such as an annotation file of brat; empty if that is its source.
     """
 
     line: int
     reason: Reason
     detail: str = ""
+    file: str = ""
 
     def __str__(self) -> str:
         """Explain why."""

@@ -1,22 +1,24 @@
 """Merge data sets into one corpus of partitioned .spacy files."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, print_warnings, progress, run, user_errors
+from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.text import counted
+from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.declarations import list_sources
-from labelwise.datasets.declare import declare, print_undeclared
+from labelwise.datasets.declare import declare
+from labelwise.datasets.undeclared import Undeclared
 from labelwise.datasets.untracked import check_kept, check_tracked
-from labelwise.merge.advice import warnings, warnings_about_files
 from labelwise.merge.rules.settings import read_settings
 from labelwise.merge.run import merge_data
-from labelwise.merge.summary import print_doubts, print_ledger
+from labelwise.merge.summary import print_ledger
 
 Option = typer.Option
 
@@ -39,7 +41,7 @@ def merge_cli(
             for folder in filter(Path.is_dir, datasets):
                 if project:  # convert-brat checks it, too, but DVC may have had its tasks
                     check_kept(folder, project.parent)
-                last.callback(print_undeclared, folder, declare(folder))
+                last.callback(show, [], folder, declare(folder))
             if project:
                 check_tracked(list_sources(datasets), out / MANIFEST, project)
             ledger = merge_data(
@@ -53,18 +55,24 @@ def merge_cli(
                 progress=progress,
             )
         print_ledger(ledger, f"{metrics or out}")
-        print_doubts(ledger.doubts)
-        if any(doubt.stops for doubt in ledger.doubts):
+        show(ledger.checks)
+        if any(check.stops for check in ledger.checks):
             msg.fail(
-                f"Nothing can be trained from {out}: data wasn't read as intended",
-                f"Declare what it is, and merge again; `python -m scripts.why {out} PLACE` says what became of a line",
+                "Merge stopped: see the problems above",
+                f"Add the suggested lines and run it again. `python -m scripts.why {out} FILE:LINE` explains a line",
             )
             raise typer.Exit(1)
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
         msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
             msg.info(f"{said}. To look in Prodigy at those that aren't entities, export them with --lost.")
-        print_warnings([*warnings(ledger, settings), *warnings_about_files(ledger, datasets, out)])
+
+
+def show(checks: Sequence[ImportCheck], folder: Path = Path(), undeclared: Sequence[Undeclared] = ()) -> None:
+    """Print import checks, and the files of a folder that can't be declared."""
+    from labelwise.merge.checks import check_undeclared, print_checks  # they import pyarrow, which workers don't need
+
+    print_checks([*checks, *check_undeclared(folder, undeclared)])
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def why_cli(
                 listed += 1
             msg.good(counted(listed, "row or span", "rows or spans"))
             return
-        settings = read_manifest(corpus, doubted=True).settings
+        settings = read_manifest(corpus, stopped=True).settings
         found = find(corpus, words, datasets or [path for path in map(Path, DATASETS) if path.is_dir()])
         for one in islice(found, MOST):
             typer.echo("\n".join(tell(one, settings)))

@@ -21,6 +21,7 @@ from labelwise.base.text import describe_seconds
 FEW = 4  # counts that are printed in one line
 PATIENCE = 5.0  # seconds before a bar is shown
 REFRESH = 0.2  # seconds between two pictures of it
+WRAPPED: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 MOST = 8  # rows of a table that is printed in part
 
 
@@ -43,12 +44,16 @@ class Messages:
         """Print what wasn't done, and why."""
         self._say("✘", "red", title, text)
 
+    def more(self, text: str) -> None:
+        """Print what belongs to the message before."""
+        print(textwrap.fill(text, Console().width, initial_indent="  ", subsequent_indent="  ", **WRAPPED))
+
     def _say(self, sign: str, colour: str, title: str, text: str) -> None:
         """Print in lines that are as wide as the terminal; a word that is longer, such as a path, is left whole."""
         console = Console(highlight=False)
         for line, style in ((f"{sign} {title}", colour), (text, "")):
             if line:
-                wrapped = textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+                wrapped = textwrap.fill(line, console.width, **WRAPPED)
                 console.print(Text(wrapped, style), soft_wrap=True)
 
 

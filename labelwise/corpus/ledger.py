@@ -1,39 +1,23 @@
 """The ledger of a merge: the counts in metrics/merge.json, which all later stages read there."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.text import counted, counter_field
+from labelwise.corpus.import_checks import ImportCheck
 
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
-NOT_METRICS = ("pairs", "unmatched_people", "doubts")
+NOT_METRICS = ("pairs", "unmatched_people", "checks")
 ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a data set's rows
 
 
 def _table() -> Any:
     return msgspec.field(default_factory=lambda: defaultdict(Counter))
-
-
-class Doubt(NamedTuple):
-    """A reason to think that data was misread.
-
-    what (str): the evidence.
-    remedy (str): the advice, before the lines to paste.
-    lines (Sequence[str]): the lines to paste.
-    sample (Sequence[str]): places, with the words at the offsets in brackets.
-    stops (bool): later stages refuse the corpus.
-    """
-
-    what: str
-    remedy: str = ""
-    lines: Sequence[str] = ()
-    sample: Sequence[str] = ()
-    stops: bool = False
 
 
 class Ledger(msgspec.Struct, kw_only=True):
@@ -67,7 +51,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     problems (int): the rows and spans that couldn't be used.
     pairs (dict): the counts of `agreement` for two annotators, over all labels; not in the metrics, as it has names.
     unmatched_people (dict): by data set, people whom its `annotator` names and who have no answer; and those who have.
-    doubts (list): those about the data. Neither is in the metrics.
+    checks (list): findings of the import checks. Neither is in the metrics.
     """
 
     rows_read: int = 0
@@ -97,7 +81,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     problems: int = 0
     pairs: dict[tuple[str, str], Counts] = {}
     unmatched_people: dict[str, tuple[list[str], list[str]]] = {}
-    doubts: list[Doubt] = []
+    checks: list[ImportCheck] = []
 
     def metrics(self) -> dict[str, Any]:
         """Return the content of metrics/merge.json, whose keys are sorted, except labels: equal ledgers look equal."""

@@ -1,7 +1,7 @@
 """The manifest of a merged corpus: its settings, and its content.
 
 A merge deletes the manifest first and writes it last. Readers refuse a corpus without a manifest, and all but `why` one
-whose manifest has doubts. A `Partition` carries its digest from the manifest, so that its reader gets these bytes or an
+that a check stops. A `Partition` carries its digest from the manifest, so that its reader gets these bytes or an
 error, even if a merge replaces the corpus meanwhile.
 """
 
@@ -15,6 +15,7 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
+from labelwise.corpus.import_checks import ImportCheck
 
 MANIFEST = "manifest.json"
 TABLES = ("texts.parquet", "rows.parquet", "spans.parquet")  # the account of a merge; see `tables`
@@ -41,17 +42,17 @@ class Manifest(msgspec.Struct, kw_only=True):
     splits (dict): the size of each split.
     partitions (dict[str, str]): the SHA-256 of each `.spacy` file, by its path in the corpus, such as
         "train/part-00000.spacy".
-    doubts (list[str]): those that stop later stages.
+    checks (list[ImportCheck]): findings of the import checks; see `merge.checks`.
     """
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     settings: dict[str, Any]
     labels: list[str]
     datasets: dict[str, int]
     declared: dict[str, tuple[str, ...]] = {}
     splits: dict[Split, SplitCounts]
     partitions: dict[str, str]
-    doubts: list[str] = []
+    checks: list[ImportCheck] = []
 
 
 class Partition(NamedTuple):
@@ -66,11 +67,12 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
-def read_manifest(corpus: Path, *, doubted: bool = False) -> Manifest:
+def read_manifest(corpus: Path, *, stopped: bool = False) -> Manifest:
     """Read the manifest of a corpus.
 
-    doubted (bool): accept one with doubts.
-    RAISES (InputError): there is none, as a merge is replacing the corpus; it isn't of this version; or it has doubts.
+    stopped (bool): accept one that an import check stops.
+    RAISES (InputError): if there is none, as a merge is replacing the corpus; if another version wrote it; or if an
+        import check stops it.
     """
     try:
         manifest = msgspec.json.decode((corpus / MANIFEST).read_bytes(), type=Manifest)
@@ -80,10 +82,10 @@ def read_manifest(corpus: Path, *, doubted: bool = False) -> Manifest:
         raise InputError(
             f"{corpus / MANIFEST}: not what this version's merge writes ({error}); run the merge again"
         ) from error
-    if manifest.doubts and not doubted:
+    if not stopped and (found := [f"{one.kind} ({one.dataset})" for one in manifest.checks if one.stops]):
         raise InputError(
-            f"{corpus}: the merge stopped, as data wasn't read as intended: {'; '.join(manifest.doubts)}; run the "
-            "merge again, which says what to declare"
+            f"{corpus}: unusable, because the merge found misread data: {', '.join(found)}. Run "
+            f"`python -m scripts.why {corpus}`, or the merge again, to see the fix"
         )
     return manifest
 
@@ -132,14 +134,14 @@ def find_partitions(split: Path) -> list[Partition]:
     return found
 
 
-def partitions_of(corpus: Path, split: str, *, doubted: bool = False) -> list[Partition]:
+def partitions_of(corpus: Path, split: str, *, stopped: bool = False) -> list[Partition]:
     """List the `.spacy` files of a split of a corpus, sorted; it may have none.
 
-    doubted (bool): accept a corpus with doubts.
+    stopped (bool): accept a corpus that an import check stops.
     RAISES (InputError): they aren't those in the manifest.
     """
     files = sorted((corpus / split).glob("*.spacy"))
-    listed = _listed(corpus / split, doubted=doubted)
+    listed = _listed(corpus / split, stopped=stopped)
     if listed is None:
         return [Partition(file) for file in files]
     manifest = (corpus / split).resolve().parent / MANIFEST
@@ -172,7 +174,7 @@ def find_partition(file: Path) -> Partition:
     return Partition(file, listed[file.name] if listed else "")
 
 
-def _listed(split: Path, *, doubted: bool = False) -> dict[str, str] | None:
+def _listed(split: Path, *, stopped: bool = False) -> dict[str, str] | None:
     """Return the digests of a split's files in its manifest, by name; None if no merge made the split."""
     split = split.resolve()
     corpus = split.parent
@@ -180,5 +182,5 @@ def _listed(split: Path, *, doubted: bool = False) -> dict[str, str] | None:
     if not made and not is_corpus(corpus):
         return None
     prefix = f"{split.name}/"
-    listed = read_manifest(corpus, doubted=doubted).partitions.items()
+    listed = read_manifest(corpus, stopped=stopped).partitions.items()
     return {name.removeprefix(prefix): digest for name, digest in listed if name.startswith(prefix)}

@@ -143,16 +143,16 @@ def has_tables(folder: Path) -> bool:
 
 
 def read_groups(
-    corpus: Path, *, merged: bool = True, doubted: bool = False, columns: Collection[str] = ()
+    corpus: Path, *, merged: bool = True, stopped: bool = False, columns: Collection[str] = ()
 ) -> Iterator[Group]:
     """Yield the row groups of the tables of a corpus.
 
-    merged, doubted (bool): require the manifest; accept one with doubts.
+    merged, stopped (bool): require the manifest; accept one that an import check stops.
     columns (Collection[str]): those to read; all, if empty.
     RAISES (InputError): a merge hasn't written them.
     """
     if merged:
-        read_manifest(corpus, doubted=doubted)
+        read_manifest(corpus, stopped=stopped)
     with ExitStack() as stack:
         files = []
         for name in TABLES:

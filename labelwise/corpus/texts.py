@@ -19,34 +19,34 @@ def key_of(doc: StoredDoc) -> str:
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
     """Find the Doc of a text in few partitions, as those of a split are in the order of keys.
 
-    The corpus may have doubts, and needn't have its manifest yet.
+    An import check may stop the corpus, which needn't have its manifest yet.
     """
 
     def first_key(partition: Partition) -> str:
         """Return the key of a partition's first text; none is empty."""
         return key_of(next(read_stored_docs(partition)))
 
-    partitions = partitions_of(corpus, split, doubted=True)
+    partitions = partitions_of(corpus, split, stopped=True)
     number = bisect_right(partitions, key, key=first_key) - 1
     docs = read_stored_docs(partitions[number]) if number >= 0 else iter(())
     return next((doc for doc in docs if key_of(doc) == key), None)
 
 
 def read_groups_with_docs(
-    corpus: Path, *, merged: bool = True, doubted: bool = False, only: Collection[str] = ()
+    corpus: Path, *, merged: bool = True, stopped: bool = False, only: Collection[str] = ()
 ) -> Iterator[tuple[Group, Iterator[tuple[str, StoredDoc]]]]:
     """Yield the row groups of the tables, each with the Docs of its texts that are in the corpus, by key.
 
     A group's Docs are read as they are consumed, one partition of each split at a time.
 
-    merged, doubted (bool): see `tables.read_groups`.
+    merged, stopped (bool): see `tables.read_groups`.
     only (Collection[str]): the columns to read, with "text" and "split"; all, if empty.
     """
     docs = {
-        split: chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split, doubted=doubted)))
+        split: chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split, stopped=stopped)))
         for split in SPLITS
     }
-    for group in read_groups(corpus, merged=merged, doubted=doubted, columns=only):
+    for group in read_groups(corpus, merged=merged, stopped=stopped, columns=only):
         columns = (group.texts[name].to_pylist() for name in ("text", "split"))
         of_group = ((key, next(docs[split])) for key, split in zip(*columns, strict=True) if split)
         yield group, of_group

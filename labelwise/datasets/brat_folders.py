@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, takewhile
 from pathlib import Path
 
+from labelwise.annotations import Task
 from labelwise.base.errors import InputError
 from labelwise.base.text import counted, text_key
 from labelwise.datasets.brat_splits import SPLIT_FOLDERS
-from labelwise.sources.brat import Document
 
 CONF = "annotation.conf"  # brat's own: the labels that annotators could choose
 FEW = 2  # common texts from which the meaning of folders has to be declared
@@ -42,11 +42,11 @@ class Folders:
         parts = path.split("/")[self.depth : -1]
         return next((part for part in parts if part.lower() not in SPLIT_FOLDERS), "")
 
-    def add(self, document: Document) -> None:
-        """Count a document that has a text."""
-        name = self.name_of(document.path)
-        self.labels.setdefault(name, Counter()).update(span.label for span in document.spans)
-        owners = self._owners.setdefault(text_key(document.text or ""), [])
+    def add(self, path: str, task: Task) -> None:
+        """Count an annotated document."""
+        name = self.name_of(path)
+        self.labels.setdefault(name, Counter()).update(span.label for span in task.spans)
+        owners = self._owners.setdefault(text_key(task.text), [])
         if name not in owners:
             owners.append(name)
 

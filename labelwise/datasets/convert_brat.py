@@ -2,31 +2,31 @@
 
 1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split. If
    folders are annotators or labels (`brat_folders`), each of them has files of its own.
-2. Each T line becomes a span of a task, or a line, with its reason, in `problems.jsonl`.
+2. Each T line becomes a span of a task, or a problem in the same file, for which the merge accounts.
 3. Documents are read and written one by one.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from labelwise.annotations import Problem
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
-from labelwise.base.text import counted
-from labelwise.corpus.tasks import DATASETS
+from labelwise.base.text import DECODE_ERRORS, counted
+from labelwise.corpus.tasks import CONVERSION, DATASETS
 from labelwise.datasets.brat_folders import Folders
 from labelwise.datasets.brat_splits import Log, split_folders
-from labelwise.datasets.brat_tasks import PROBLEMS, Report, TaskFile, check_losses, write_tasks
+from labelwise.datasets.brat_tasks import Converted, TaskFile, write_tasks
 from labelwise.datasets.declarations import natural_order
 from labelwise.datasets.entries import Entry, check_renaming, write_entries
 from labelwise.sources.brat import (
     DEFAULTS,
     READ_SUFFIXES,
     BratOptions,
-    BratProblem,
     Document,
     find_documents,
     find_predicted,
@@ -34,7 +34,20 @@ from labelwise.sources.brat import (
 )
 from labelwise.sources.files import stat_of
 
-REPORT = "report.json"
+OLD_MARKS = ("report.json", "problems.jsonl", DATASETS)  # of releases up to 0.2
+
+
+class Conversion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The mark of a folder of tasks, by which it is known as one that may be replaced.
+
+    how (BratOptions): how the corpus was read.
+    lacking (dict): the documents of a split without a kind of file, such as .a2, that other splits use.
+    disjoint (dict): the labels of each folder, if folders have no label in common, and nothing says what they are.
+    """
+
+    how: BratOptions = DEFAULTS
+    lacking: dict[str, dict[str, int]] = {}
+    disjoint: dict[str, list[str]] = {}
 
 
 def convert_brat(
@@ -44,22 +57,20 @@ def convert_brat(
     *,
     may_be_empty: bool = False,
     prefix: str = "",
-    strict: bool = False,
     progress: Progress = no_progress,
     log: Log = lambda message: None,
-) -> Report:
+) -> Converted:
     """Convert a brat folder, a document at a time, to a task with all its labels.
 
     out (Path): the folder for the tasks; replaced as a whole.
     how (BratOptions): the section `brat` of project.yml.
     may_be_empty (bool): the folder may have no documents, as other data sets may be all there is.
     prefix (str): see `declare_tasks`.
-    strict (bool): refuse lines that can't be converted, and write nothing.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     log (Callable): takes messages, such as how many spans are renamed.
 
-    RAISES (InputError): there is no document, label or such encoding; the folder can't be replaced; the corpus has
-        changed meanwhile; or, with `strict`, a line can't be converted.
+    RAISES (InputError): there is no document, label or such encoding; the folder can't be replaced; or the corpus has
+        changed meanwhile.
     """
     check_out(out, [brat_dir])
     try:
@@ -80,32 +91,30 @@ def convert_brat(
         found = Folders(stems, brat_dir)
         apart = how.folders in ("annotators", "labels")
 
-        def file_of(document: Document) -> TaskFile:
+        def file_of(path: str) -> TaskFile:
             """Choose the file of a document."""
-            found.add(document)
-            split = next((split for folder, split in folders.items() if document.path.startswith(folder)), others)
-            return TaskFile(found.name_of(document.path) if apart else "", split)
+            split = next((split for folder, split in folders.items() if path.startswith(folder)), others)
+            return TaskFile(found.name_of(path) if apart else "", split)
 
-        documents = (read_document(stem, brat_dir, how, predicted) for stem in progress(stems, "convert"))
-        written = write_tasks(documents, folder, file_of)
-        report, bad = written.report, written.first
+        def read() -> Iterator[Document]:
+            """Yield the documents, and note the texts and labels of their folders."""
+            for stem in progress(stems, "convert"):
+                document = read_document(stem, brat_dir, how, predicted)
+                if document.task and not document.task.predicted:
+                    found.add(document.path, document.task)
+                yield document
+
+        converted = write_tasks(read(), folder, file_of)
         # A document's text and annotations are two files.
         if stat_of(brat_dir, READ_SUFFIXES) != before:
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
-        labels = choose_labels(how, written.labels, brat_dir, log, bad) if stems else []
-        if strict and bad:
-            raise InputError(
-                f"{counted(written.bad, 'file or line', 'files or lines')} can't be converted, the first is "
-                f"{bad.file}:{bad.line} ({bad.reason}): {bad.row!r}; fix them, or leave out --strict"
-            )
+        labels = choose_labels(how, converted.labels, brat_dir, log, converted.first) if stems else []
         if how.folders == "ask":
             found.check()
-            report.disjoint = found.disjoint()
-        check_losses(report.annotations, how, brat_dir, folder / PROBLEMS)
-        declare_tasks(folder, written.files, labels, found, how, prefix)
-        report.labels.update(dict.fromkeys(labels, 0))
-        write_report(report, folder / REPORT)
-    return report
+        declare_tasks(folder, sorted(converted.files), labels, found, how, prefix)
+        mark = Conversion(how, converted.lacking(), found.disjoint() if how.folders == "ask" else {})
+        (folder / CONVERSION).write_bytes(msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
+    return converted
 
 
 def check_out(out: Path, inputs: Iterable[Path]) -> None:
@@ -114,29 +123,44 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
     for folder in (folder.resolve() for folder in inputs):
         if target.is_relative_to(folder) or folder.is_relative_to(target):
             raise InputError(f"{out} would be replaced, and {folder} is an input; write elsewhere")
-    check_replaceable(out, (REPORT, PROBLEMS, DATASETS), "conversion")
+    if not _is_old(out):
+        check_replaceable(out, (CONVERSION,), "conversion")
 
 
-def is_conversion(folder: Path) -> bool:
-    """Return whether a conversion has made a folder."""
-    return all((folder / name).is_file() for name in (REPORT, PROBLEMS, DATASETS))
+def _is_old(folder: Path) -> bool:
+    """Return whether an older release has converted a corpus to a folder."""
+    return all((folder / name).is_file() for name in OLD_MARKS)
+
+
+def read_conversion(folder: Path) -> Conversion | None:
+    """Read the mark of a folder of tasks; None if no conversion has made it.
+
+    RAISES (InputError): if the mark can't be read.
+    """
+    file = folder / CONVERSION
+    if not file.is_file():
+        return Conversion() if _is_old(folder) else None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Conversion)
+    except DECODE_ERRORS as error:
+        raise InputError(f"{file}: not the mark of a conversion ({error}); convert the corpus again") from error
 
 
 def choose_labels(
-    how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: BratProblem | None = None
+    how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: Problem | None = None
 ) -> list[str]:
     """Choose the labels to declare: those of the options, or all.
 
     written (Counter): those of all annotations, before they are renamed.
     log (Callable): takes messages: how many spans of each label are renamed.
-    bad (BratProblem | None): the first file or line that can't be converted.
+    bad (Problem | None): the first file or line that can't be converted.
     RAISES (InputError): one of the options doesn't occur, or there is no label.
     """
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
     found = {how.rename.get(label, label) for label in written}
     if not found:
-        first = f"; {bad.file}, line {bad.line}: {bad.reason}: {bad.row!r}" if bad else ""
+        first = f"; {bad.file}, line {bad.line}: {bad}" if bad else ""
         raise InputError(
             f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn{first}"
         )
@@ -169,15 +193,3 @@ def declare_tasks(
     ]
     entries = [entry for entry in entries if entry.labels]
     (out / DATASETS).write_text(write_entries(entries), encoding="utf8")
-
-
-def write_report(report: Report, file: Path) -> None:
-    """Sort a report, and write it.
-
-    RAISES (RuntimeError): the counts don't balance, which is a bug in this program.
-    """
-    if report.lines["T"] != report.annotations.total():
-        raise RuntimeError(f"{report.lines['T']} T lines read, but {report.annotations} counted: please report this")
-    for name in ("documents", "lines", "annotations", "notes", "labels"):
-        setattr(report, name, Counter(dict(sorted(getattr(report, name).items()))))
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")

@@ -1,4 +1,4 @@
-"""Declare the files of a folder that its `datasets.yml` doesn't declare yet, and print those that can't be declared.
+"""Declare the files of a folder that its `datasets.yml` doesn't declare yet.
 
 An entry has a file's name, its path, and the labels that are used in it. Check it: labels nobody used can't be
 inferred. Entries are added to `datasets.yml`, and never changed or removed. Each file is a data set, until you list two
@@ -9,12 +9,11 @@ of the others, which would be empty otherwise, and these count only if something
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import Reason
 from labelwise.base.console import msg, print_table
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
@@ -23,9 +22,8 @@ from labelwise.corpus.manifest import Split
 from labelwise.corpus.tasks import DATASETS
 from labelwise.datasets.brat_splits import SPLIT_FOLDERS
 from labelwise.datasets.entries import Entry, decode_entries, read_entries, write_entries
-from labelwise.datasets.undeclared import Undeclared, find_undeclared, patterns_in
+from labelwise.datasets.undeclared import Undeclared, find_undeclared
 from labelwise.sources.files import read_file
-from labelwise.sources.formats import SUFFIXES
 
 COMMENT = """\
 # Found in this folder; check it: list all labels that annotators were shown, as those that nobody used can't be
@@ -58,21 +56,6 @@ def declare(folder: Path) -> list[Undeclared]:
             + ("; a `split` is what the file is named after" if splits else ""),
         )
     return [one for one in found if one.problem]
-
-
-def print_undeclared(folder: Path, left: Iterable[Undeclared]) -> None:
-    """Print the files of a folder that can't be declared, each with the entry to add."""
-    for one in left:
-        file = folder / one.entry.paths[0]
-        msg.warn(f"{file}: {one.entry.name!r} isn't declared", one.problem)
-        patterns = patterns_in(file) if file.is_dir() else []
-        if patterns or file.name.endswith(SUFFIXES):
-            msg.info(f"To leave it out for good, add an entry with `skip: true` to {folder / DATASETS}.")
-            if Reason.OTHER_FORMAT in one.problem:
-                continue
-            msg.info(f"To merge it, add to {folder / DATASETS}, with all labels that annotators were shown:")
-            path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
-            print(write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)]))
 
 
 def declare_folder(folder: Path) -> list[Undeclared]:

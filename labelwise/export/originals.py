@@ -177,13 +177,13 @@ class Originals:
         if not (stem := self._stems.get(name)):
             return None
         document = read_document(stem, self.folder, self.how)
-        if document.text is None:
+        if not (task := document.task):
             return None
-        spans = {(span.file, span.line): (span.start, span.end, span.label) for span in document.spans}
-        same = form_of(document.text) == form_of(text)
-        moved = _move(spans.values(), document.text, text) if same else ()
+        spans = {(span.file, span.line): (span.start, span.end, span.label) for span in task.spans}
+        same = form_of(task.text) == form_of(text)
+        moved = _move(spans.values(), task.text, text) if same else ()
         merged = dict(zip(spans, moved, strict=same))
-        return _Original(name, stem, document.text, same, document.suffixes, spans, merged)
+        return _Original(name, stem, task.text, same, document.suffixes, spans, merged)
 
     def _write(self, original: _Original, gone: Collection[SpanKey], added: Iterable[SpanKey], text: str) -> Restored:
         """Write a document again.

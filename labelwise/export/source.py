@@ -25,7 +25,7 @@ from labelwise.corpus.tables import Group
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import read_groups_with_docs
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.datasets.convert_brat import REPORT
+from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, list_predictions, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
@@ -194,7 +194,7 @@ def open_source(
             path, lambda: read_corpus(path, splits, placed=placed), settings, read_manifest(path).labels
         )
     settings = settings or Settings()
-    if (path / REPORT).is_file():
+    if read_conversion(path):
         return ExportSource(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
     if files := list_predictions(path):
         return ExportSource(
@@ -253,8 +253,12 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
         for path, _ in dataset.files:
             for task in read_items(path):
                 if isinstance(task, Problem):
+                    if task.file:  # of brat, which couldn't be converted
+                        continue
                     raise InputError(f"{path}:{task.line}: not a task of convert-brat ({task}); run it again")
-                spans = sorted((span.start, span.end, span.label) for span in task.spans)
+                if task.predicted:
+                    continue
+                spans = sorted({(span.start, span.end, span.label) for span in task.spans})
                 places = {
                     (one.file, one.line): PlacedSpan((one.start, one.end, one.label), counts=True)
                     for one in task.spans

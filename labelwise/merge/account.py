@@ -21,7 +21,7 @@ from labelwise.merge.rules.decisions import DecisionOutcome
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.to_doc import Projection
 
-SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)  # of problems with less than a row
+SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN, Reason.OTHER_LABEL)  # of problems with less than a row
 STATES = ("complete", "partial")
 BATCH_ROWS = 2**12  # that a job holds before it writes them
 SIZE = struct.Struct("<Q")  # of a batch, in bytes
@@ -90,10 +90,10 @@ def read_batches(file: Path) -> Iterator[Sequence[Sequence[Sequence[Any]]]]:
 def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
     """Add a row, or a span outside any row, that can't be used.
 
-    file (str): the name of its file, as declared.
+    file (str): the name of its source, as declared, unless it has a file of its own.
     kind (str | None): "decision" for a decision.
     """
-    place = (dataset, file, problem.line)
+    place = (dataset, problem.file or file, problem.line)
     why = (problem.reason, problem.detail or None, None)
     if problem.reason in SPAN_REASONS:
         account.spans.append((None, None, None, *place, *[None] * 6, *why, False, False))

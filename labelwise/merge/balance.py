@@ -1,5 +1,6 @@
 """Check that the account has all rows and spans of each source, each once."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,10 @@ from labelwise.merge.read import ReadCounts, Source
 
 
 class SourceCounts(NamedTuple):
-    """The rows and spans of sources that have an outcome, by the names of the data set and of the file."""
+    """The rows and spans of sources that have an outcome, by the names of the data set and of the file.
+
+    The file is that of the source, except for problems that have one of their own.
+    """
 
     rows: queries.Figures
     spans: queries.Figures
@@ -33,14 +37,19 @@ def check_balance(
     RAISES (RuntimeError): they differ, which is a bug in this program.
     """
     rows, spans = counted
+    own: Counter[tuple[str, str, str]] = Counter()
     for source, seen in zip(sources, read, strict=True):
         name = (source.dataset.name, source.file.name)
+        own.update({(table, name[0], file): n for (table, file), n in seen.elsewhere.items()})
         if (seen.rows, seen.spans) != (rows[name], spans[name]):
             line = _first_missing(corpus, source, buckets)
             raise RuntimeError(
                 f"{source.file.path}{line}: {seen.rows} rows and {seen.spans} spans were read, and {rows[name]} and "
                 f"{spans[name]} have an outcome; please report this"
             )
+    for (table, *place), n in own.items():
+        if n != (there := getattr(counted, table)[*place]):
+            raise RuntimeError(f"{place[1]}: {n} {table} were read, and {there} have an outcome; please report this")
 
 
 def count_spans(group: Group) -> queries.Figures:

@@ -37,7 +37,7 @@ class Account(NamedTuple):
 
     keys (dict[Split, str]): a digest of the keys of each split.
     sources (SourceCounts): what the balance compares.
-    figures (Mapping[str, Figures]): what the doubts query, by data set.
+    figures (Mapping[str, Figures]): what import checks query, by dataset.
     """
 
     ledger: Ledger
@@ -158,7 +158,7 @@ def write_rest(
         declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
-        doubts=[doubt.what for doubt in ledger.doubts if doubt.stops],
+        checks=[check.stored() for check in ledger.checks],
     )
     write_manifest(folder, manifest)
 

@@ -1,4 +1,4 @@
-"""Count the rows and spans of each data set for the doubts about it, with samples."""
+"""Count the rows and spans of each data set for import checks, with samples."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelwise.annotations import ROW_PROBLEMS, Reason
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS, Reason
 from labelwise.corpus import queries
 from labelwise.corpus.tables import Group
 
 SAMPLE = 3
 ALONE = "alone"  # superseded spans whose labels the row that counts lacks
-UNUSED = (Reason.NO_BOUNDARY, Reason.INVALID, Reason.UNDECLARED)
+UNUSED = (Reason.NO_BOUNDARY, *SPAN_PROBLEMS)
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
 
 

@@ -8,6 +8,7 @@ import msgspec
 from labelwise.annotations import Found, Problem, Reason, Task, rename_labels
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import trim_heap
+from labelwise.base.text import counter_field
 from labelwise.corpus.tasks import DOCUMENT
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
@@ -48,11 +49,15 @@ class ReadJob(msgspec.Struct, frozen=True):
 
 
 class ReadCounts(msgspec.Struct):
-    """Counts of a source: its rows and spans, and the rows that are tasks."""
+    """Counts of a source: its rows and spans, and the rows that are tasks.
+
+    elsewhere (Counter): problems that have a file of their own, as brat's have, by table and file.
+    """
 
     rows: int = 0
     spans: int = 0
     tasks: int = 0
+    elsewhere: Counter[tuple[str, str]] = counter_field()
 
 
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
@@ -63,6 +68,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     """
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
+    elsewhere: Counter[tuple[str, str]] = Counter()
     number, name = job.source.number, f"{job.source.number:06d}"
     with (
         BucketWriter(folder / "tasks" / name, job.bits) as writer,
@@ -82,12 +88,16 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
             else:
                 add_problem(account, item, dataset.name, file.name)
                 account.end_text()
-                counts["spans" if item.reason in SPAN_REASONS else "rows"] += 1
+                table = "spans" if item.reason in SPAN_REASONS else "rows"
+                if item.file:
+                    elsewhere[table, item.file] += 1
+                else:
+                    counts[table] += 1
     # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     trim_heap()
-    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"])
+    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], elsewhere)
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:

@@ -92,8 +92,9 @@ def merge_data(
         trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
         from labelwise.merge.balance import check_balance
+        from labelwise.merge.check_kinds import Merged
+        from labelwise.merge.checks import find_checks
         from labelwise.merge.commit import check_account, write_account, write_pairs, write_rest
-        from labelwise.merge.doubts import find_doubts
 
         partitions = collect_partitions(jobs, merged, staging.folder)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
@@ -103,9 +104,9 @@ def merge_data(
         ledger = account.ledger
         ledger.near_duplicates = write_pairs(pairs, staging.folder, sources)
         trials: Trials = sum((one.trials for one in merged), Counter())
-        ledger.doubts = find_doubts(staging.folder, datasets, settings, account.figures, trials)
-        doubted = any(doubt.stops for doubt in ledger.doubts)
-        check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or doubted)
+        ledger.checks = find_checks(Merged(staging.folder, datasets, settings, ledger, account.figures, trials))
+        stopped = any(check.stops for check in ledger.checks)
+        check_account(ledger, staging.folder, strict=strict, may_be_empty=may_be_empty or stopped)
         nlp = load_tokenizer(settings).nlp
         write_rest(staging, datasets, nlp, settings, ledger, account.keys, partitions)
     return ledger

@@ -1,11 +1,10 @@
 """Print the ledger of a merge: the outcomes of rows and spans, and the state of each label."""
 
 from collections import Counter
-from collections.abc import Iterable
 
-from labelwise.base.console import figure, msg, print_counts, print_table
+from labelwise.base.console import figure, print_counts, print_table
 from labelwise.base.text import counted
-from labelwise.corpus.ledger import ANSWERS, Doubt, Ledger, pairwise_f, split_gold
+from labelwise.corpus.ledger import ANSWERS, Ledger, pairwise_f, split_gold
 
 COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete", "partial", "none")
 
@@ -35,21 +34,6 @@ def print_ledger(ledger: Ledger, more: str) -> None:
     renamed = [(name, old, *to) for name, of in ledger.renamed.items() for old, new in of.items() for to in new.items()]
     print_counts("Spans whose label was renamed", {f"{name}: {old} to {new}": n for name, old, new, n in renamed})
     print_annotators(ledger)
-
-
-def print_doubts(doubts: Iterable[Doubt]) -> None:
-    """Print doubts about the data, each with its sample, and the lines to paste."""
-    for doubt in doubts:
-        if doubt.stops:
-            msg.fail(doubt.what)
-        else:
-            msg.warn(doubt.what)
-        for place in doubt.sample:
-            print(f"    {place}")
-        if doubt.remedy:
-            print(f"  {doubt.remedy[0].upper()}{doubt.remedy[1:]}{':' if doubt.lines else ''}")
-        for line in doubt.lines:
-            print(f"    {line}")
 
 
 def print_annotators(ledger: Ledger) -> None:

@@ -19,18 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from labelwise.base.text import counted
+from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.warnings import (
-    ScoreWarning,
-    name_labels,
-    warnings_about_merge,
-    warnings_about_split,
-    warnings_about_untaught,
-)
+from labelwise.corpus.warnings import ScoreWarning, name_labels, warnings_about_untaught
 from labelwise.evaluate.ranking import RankedLabel, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.evaluate.undertrained import train_longer
+from labelwise.merge.checks import MIN_TEST_TEXTS, describe, no_gold_in_test, not_fully_annotated, small_test
 
 SOME = 3  # mistakes that a step must remove,
 TENTH = 0.1  # and the share of the label's mistakes
@@ -115,6 +111,7 @@ def advise(
     found: Mapping[str, Counter[str]],
     merge: Ledger,
     *,
+    checks: Sequence[ImportCheck] = (),
     sample: int = 0,
     shares: Shares = UNKNOWN,
     max_steps: int = 0,
@@ -122,6 +119,7 @@ def advise(
     """Decide whether a pipeline may be used, and what to do next.
 
     found (Mapping): by label, how many findings of each kind the check has.
+    checks (Sequence): the import checks to show.
     sample (int): cases of the random sample that nobody has decided yet.
     shares (Shares): of findings that are right, by that sample.
     max_steps (int): the most steps that the pipeline's config allows; 0 if that isn't known.
@@ -135,7 +133,7 @@ def advise(
         rows.append((row, step))
         removed[row.label] = steps.get(step, 0)
     sentence = _sentence(metrics, rows, removed, longer, curve, pipeline, sample, max_steps)
-    return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
+    return Advice(format_f(metrics), *sentence, rows, list(warnings(metrics, checks)))
 
 
 def _sentence(
@@ -265,13 +263,16 @@ def removable(row: RankedLabel, found: Counter[str]) -> dict[str, int]:
     return {step: n for step, n in steps.items() if n >= max(SOME, TENTH * row.total)}
 
 
-def warnings(merge: Ledger, metrics: Metrics) -> Iterator[ScoreWarning]:
+def warnings(metrics: Metrics, checks: Sequence[ImportCheck] = ()) -> Iterator[ScoreWarning]:
     """Yield the reasons not to trust the scores."""
     if said := describe_seen(metrics):
         yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
     yield from warnings_about_untaught(metrics.untaught)
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
-    yield from warnings_about_split("test", metrics.texts, without_gold)
+    if metrics.texts < MIN_TEST_TEXTS:
+        yield _describe(ImportCheck(kind=small_test.name, n=metrics.texts))
+    if without_gold:
+        yield _describe(ImportCheck(kind=no_gold_in_test.name, values={"labels": without_gold}))
     if metrics.unscored:
         unjudged = sorted(((-one.unjudged, label) for label, one in metrics.mistakes.items() if one.unjudged))
         named = ", ".join(f"{label} {-n:,}" for n, label in unjudged[:6])
@@ -281,7 +282,16 @@ def warnings(merge: Ledger, metrics: Metrics) -> Iterator[ScoreWarning]:
             f"Annotate {RANDOM} random test texts for the label in full, or declare it absent in datasets.yml, if it "
             "doesn't occur.",
         )
-    yield from warnings_about_merge(merge, metrics.untaught)
+    for check in checks:
+        untaught = check.kind == not_fully_annotated.name and {*check.values["labels"]} <= {*metrics.untaught}
+        if not untaught and check.kind not in (small_test.name, no_gold_in_test.name):
+            yield _describe(check)
+
+
+def _describe(check: ImportCheck) -> ScoreWarning:
+    """Put an import check into words for the page."""
+    sentence, remedy, lines = describe(check)
+    return ScoreWarning(sentence, " ".join([remedy, *(f"`{line}`" for line in lines)]))
 
 
 def format_f(metrics: Metrics) -> str:

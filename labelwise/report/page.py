@@ -7,7 +7,7 @@ them, and the template shows them. It escapes everything that comes from a corpu
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from configparser import ConfigParser, Error
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,15 +21,16 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from labelwise.base.text import SpanKey, counted, decode_counter
+from labelwise.base.text import SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import read_train_curve
-from labelwise.datasets.brat_tasks import Report
-from labelwise.datasets.convert_brat import REPORT
+from labelwise.corpus.import_checks import ImportCheck
+from labelwise.corpus.manifest import is_corpus, read_manifest
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISSED, TOKENS, Tables
+from labelwise.merge.checks import KINDS as CHECKS
 from labelwise.report.advice import KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
 from labelwise.report.annotators import read_annotators
 from labelwise.report.deck import read_deck
@@ -79,6 +80,7 @@ def write_report(
     estimate, sample = deck.estimate(), deck.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["max_steps"] = read_max_steps(root, pipeline)
+    known["checks"] = read_checks(root / "corpus", people=annotators)
     advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
     cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
@@ -89,7 +91,6 @@ def write_report(
         merge=merge,
         metrics=metrics,
         advice=advice,
-        lacking=read_lacking(root),
         ship_at=ship_at,
         bar=divide(metrics),
         missed=divide_missed(metrics),
@@ -120,12 +121,13 @@ def write_report(
     return advice
 
 
-def read_lacking(root: Path) -> Mapping[str, int]:
-    """Count, by suffix, the test texts of a brat corpus that lack a file that other splits have."""
-    file = root / "corpus" / "tasks" / REPORT
-    if not file.is_file():
-        return {}
-    return msgspec.json.decode(file.read_bytes(), type=Report, dec_hook=decode_counter).lacking.get("test", {})
+def read_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
+    """Read what the import checks of a corpus have found; nothing without a corpus.
+
+    people (bool): include those that name annotators.
+    """
+    checks = read_manifest(corpus).checks if is_corpus(corpus) else []
+    return [check for check in checks if people or not CHECKS[check.kind].people]
 
 
 def read_max_steps(root: Path, pipeline: str) -> int:

@@ -1,4 +1,4 @@
-"""Read brat standoff annotation: every `T` line becomes one span or one counted, located problem.
+"""Read brat standoff annotation: every `T` line becomes a span of a task, or a located problem.
 
 A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A text-bound annotation is one line of it:
 
@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Span
+from labelwise.annotations import Problem, Reason, Span, Task
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, counter_field, trim
 from labelwise.sources.files import check_fetched, find_files, printable, read_file
@@ -48,38 +48,15 @@ SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))
 PREDICTIONS = "PREDICTED.json"
 READ_SUFFIXES = (*DOCUMENT_SUFFIXES, PREDICTIONS)
+MAX_QUOTED = 200  # characters of a line that a problem quotes
+MALFORMED = "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END"
+EMPTY = "empty, or white space alone"
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence
 
 Discontinuous = Literal["drop", "first", "cover"]
 Shifted = Literal["drop", "nearest"]
 MissingAnn = Literal["skip", "empty"]
 FoldersAre = Literal["ask", "annotators", "labels", "versions"]
-
-# The reasons for which a T line isn't converted.
-NOT_CONVERTED = {
-    "no text": "the annotation file has no .txt beside it, or an empty one",
-    "not readable": "the text or an annotation file is a broken link, a folder, or not readable",
-    "UTF-16": "the text or an annotation file is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8",
-    "not decodable": "the text or the line isn't valid in the given encoding",
-    "prediction": "nobody has changed the annotation file since it was exported; see PREDICTED.json",
-    "malformed": "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END",
-    "other label": "the label isn't among those asked for",
-    "out of range": "the span ends past the end of the text",
-    "mention differs": "the text at the offsets isn't the quoted mention",
-    "white space": "the span is empty, or has no character that isn't white space",
-    "discontinuous": "the span has several pieces",
-    "duplicate": "same label and offsets as an earlier line of the document",
-}
-
-# The option of BratOptions that decides, where one does.
-DECIDED_BY = {
-    "discontinuous": "discontinuous",
-    "mention differs": "shifted",
-    "out of range": "shifted",
-    "no annotation file": "missing_ann",
-    "other label": "labels",
-    "not decodable": "encoding",
-}
 
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
 T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
@@ -118,37 +95,33 @@ class BratOptions(msgspec.Struct, frozen=True):
 DEFAULTS = BratOptions()
 
 
-class BratProblem(NamedTuple):
-    """A line, or a whole file (line 0), that wasn't converted as it is written."""
-
-    file: str
-    line: int
-    reason: str
-    row: str
-
-
 class Document(msgspec.Struct):
     """One text with its spans, and the outcome of each line of its annotation files.
 
     path (str): path of the text relative to the root, with `/` on every machine.
-    text (str | None): None without a text, or without an annotation file.
-    lines (Counter[str]): lines read by kind: the characters of KINDS, "blank" and "stray".
+    task (Task | None): None without a text, or without an annotation file. Equal spans are all there.
+    problems (list[Problem]): files and lines that aren't in the task, each with its place.
+    lines (Counter[str]): lines by kind: the characters of KINDS, "blank" and "stray".
     notes (Counter[str]): spans not converted as written: "trimmed", "joined", "moved", "made one", "unverified"; and
         "reading: NAME" once for a document whose offsets aren't plain code points.
-    labels (Counter[str]): those of all well-formed T lines, as written; none without a text.
-    suffixes (tuple[str, ...]): those of its annotation files.
+    labels (Counter[str]): labels of all well-formed T lines, as written; none without a text, nor of predictions.
+    suffixes (tuple[str, ...]): suffixes of its annotation files.
     used (set[str]): the suffixes of annotation files with labels that are asked for.
     """
 
     path: str
-    text: str | None = None
-    spans: list[Span] = []
-    problems: list[BratProblem] = []
+    task: Task | None = None
+    problems: list[Problem] = []
     lines: Counter[str] = counter_field()
     notes: Counter[str] = counter_field()
     labels: Counter[str] = counter_field()
     suffixes: tuple[str, ...] = ()
     used: set[str] = set()
+
+    @property
+    def annotated(self) -> bool:
+        """Whether its task is gold, rather than a prediction."""
+        return self.task is not None and not self.task.predicted
 
 
 def find_documents(root: Path) -> list[Path]:
@@ -192,68 +165,81 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
     stem (Path): path without suffix, from `find_documents`.
     root (Path): the folder that the document's path is relative to.
     predicted (Mapping[Path, str]): the digests of annotation files with predictions that nobody has changed.
-    RETURNS (Document): each T line is in `spans` or in `problems`.
+    RETURNS (Document): each T line is in the task or in `problems`.
     """
     name = printable(stem.relative_to(root))
     document = Document(f"{name}.txt")
-    text, files, failed = _read_files(stem, how, predicted)
+    text, files, failed = _read_files(stem, how)
     if failed:
-        document.problems.append(BratProblem(name + failed[0], 0, failed[1], ""))
+        document.problems.append(Problem(0, failed.row, failed.why, name + failed.suffix))
     else:
-        document.text, document.suffixes = text, tuple(files)
+        document.suffixes = tuple(files)
     mentions = []
     for suffix, content in files.items():
-        for number, line in enumerate(split_lines(content), 1):
-            try:
-                row = line.decode(how.encoding).rstrip("\r\n").removeprefix("\ufeff")
-            except UnicodeDecodeError:
-                row = None
-            place = BratProblem(name + suffix, number, "", row or "")
-            kind, found = _parse_line(row, place, how, document.labels)
+        for number, raw in enumerate(split_lines(content), 1):
+            line = _Line(name + suffix, number, raw, how.encoding)
+            kind, found = _parse_line(line, how, document.labels)
             document.lines[kind] += 1
             if failed and kind == "T":
-                found = failed[1]
+                found = line.problem(failed.span, failed.why)
             if isinstance(found, _Mention):
                 mentions.append(found)
                 document.used.add(suffix)
             elif found:
-                document.problems.append(place._replace(reason=found))
-    if document.text is None:
+                document.problems.append(found)
+    if failed:
         document.labels.clear()
-    else:
-        _locate_all(document, document.text, mentions, how)
+        return document
+    spans = _locate_all(document, text, mentions, how)
+    digest = predicted.get(stem.with_name(stem.name + ".ann"))
+    unchanged = digest is not None and ".ann" in files and digest == digest_of(files[".ann"])
+    document.task = Task(0, text, spans, predicted=unchanged, doc=document.path)
+    if unchanged:
+        document.labels.clear()
     return document
 
 
-def _read_files(
-    stem: Path, how: BratOptions, predicted: Mapping[Path, str]
-) -> tuple[str | None, dict[str, bytes], tuple[str, str] | None]:
+class _Failure(NamedTuple):
+    """The reason why a document can't be converted.
+
+    suffix (str): suffix of the file.
+    row, span (Reason): outcomes of the document and of its T lines.
+    """
+
+    suffix: str
+    row: Reason
+    why: str
+    span: Reason = Reason.INVALID
+
+
+def _read_files(stem: Path, how: BratOptions) -> tuple[str, dict[str, bytes], _Failure | None]:
     """Read the files of a document.
 
-    RETURNS (tuple): the text, the annotation files by suffix, and the file that keeps the document from being
-        converted, by its suffix, with the reason; None if it can be converted.
+    RETURNS (tuple): the text, the annotation files by suffix, and what keeps the document from being converted; None if
+        it can be converted.
     """
     files: dict[str, bytes] = {}
-    text, failed = None, None
+    text, failed = "", None
     for suffix in (".txt", *SUFFIXES):
-        content, problem = _read(stem, suffix)
-        if content is not None and suffix != ".txt":
+        content, why = _read(stem, suffix)
+        if why:
+            failed = _Failure(suffix, Reason.MALFORMED, why)
+        elif content is not None and suffix != ".txt":
             files[suffix] = content
         elif content is not None:
             try:
                 text = content.decode(how.encoding)
             except UnicodeDecodeError:
-                problem = "not decodable"
-        if problem:
-            failed = suffix, problem
-    digest = predicted.get(stem.with_name(stem.name + ".ann"))
-    if not failed and not (text or "").strip():
-        failed = ".txt", "no text"
-    elif not failed and not files and how.missing_ann == "skip":
-        failed = ".txt", "no annotation file"
-    elif not failed and digest and ".ann" in files and digest == digest_of(files[".ann"]):
-        failed = ".ann", "prediction"
+                failed = _Failure(suffix, Reason.MALFORMED, _not(how), Reason.NOT_DECODABLE)
+    if not files and how.missing_ann == "skip" and (not failed or failed.suffix == ".txt"):
+        failed = _Failure(".txt", Reason.NOT_ANNOTATED, "no annotation file")
+    elif not failed and not text.strip():
+        failed = _Failure(".txt", Reason.NO_TEXT, "no .txt beside it, or an empty one")
     return text, files, failed
+
+
+def _not(how: BratOptions) -> str:
+    return f"not {how.encoding}; declare the files' `encoding` in the section brat of project.yml"
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
@@ -264,37 +250,55 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
     except FileNotFoundError:
         return None, ""
     except InputError:
-        return None, "not readable"
+        return None, "a broken link, a folder, or not readable"
     # UTF-16 has a mark; or every other byte of Latin letters is zero there.
     begin = content[:1000]
     utf16 = begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
-    return (None, "UTF-16") if utf16 else (content, "")
+    return (None, "UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8") if utf16 else (content, "")
+
+
+class _Line:
+    """A line of an annotation file, with its place.
+
+    row (str): its text; bytes that can't be decoded are escaped.
+    """
+
+    def __init__(self, file: str, number: int, raw: bytes, encoding: str) -> None:
+        self.file, self.number, self.decodable = file, number, True
+        try:
+            row = raw.decode(encoding)
+        except UnicodeDecodeError:
+            row, self.decodable = raw.decode(encoding, "backslashreplace"), False
+        self.row = row.rstrip("\r\n").removeprefix("\ufeff")
+
+    def problem(self, reason: Reason, why: str = "") -> Problem:
+        """Make the problem of the line, which quotes its beginning."""
+        quoted = repr(self.row[:MAX_QUOTED])
+        return Problem(self.number, reason, f"{why}: {quoted}" if why else quoted, self.file)
 
 
 class _Mention(NamedTuple):
-    """A well-formed T line, offsets as written, and its place, as a problem without a reason."""
+    """A well-formed T line, offsets as written."""
 
-    place: BratProblem
+    line: _Line
     label: str
     fragments: Fragments
     quoted: str | None
 
 
-def _locate_all(document: Document, text: str, mentions: list[_Mention], how: BratOptions) -> None:
-    """Turn the mentions of a document into spans and problems."""
+def _locate_all(document: Document, text: str, mentions: list[_Mention], how: BratOptions) -> tuple[Span, ...]:
+    """Turn the mentions of a document into spans, in order, and problems."""
     table, reading = choose_reading(text, [(mention.fragments, mention.quoted) for mention in mentions])
     if reading:
         document.notes["reading: " + reading] += 1
-    seen = set()
+    spans = []
     for mention in mentions:
         found = _to_span(text, table, mention, how, document.notes)
-        if isinstance(found, Span) and (key := (found.start, found.end, found.label)) not in seen:
-            seen.add(key)
-            document.spans.append(found)
+        if isinstance(found, Span):
+            spans.append(found)
         else:
-            reason = "duplicate" if isinstance(found, Span) else found
-            document.problems.append(mention.place._replace(reason=reason))
-    document.spans.sort(key=lambda span: (span.start, span.end, span.label))
+            document.problems.append(found)
+    return tuple(sorted(spans, key=lambda span: (span.start, span.end, span.label)))
 
 
 def split_lines(content: bytes) -> list[bytes]:
@@ -306,60 +310,62 @@ def split_lines(content: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _parse_line(
-    row: str | None, place: BratProblem, how: BratOptions, found: Counter[str]
-) -> tuple[str, _Mention | str | None]:
-    """Return a line's kind, and its mention, or the reason why it has none; None for lines of other kinds.
+def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str, _Mention | Problem | None]:
+    """Return a line's kind, and its mention, or the problem that it is; None for lines of other kinds.
 
     found (Counter[str]): counts the labels of well-formed T lines.
     """
-    if row is None:
-        return "T", "not decodable"  # it may have been a T line, so it is counted as one
+    row = line.row
+    if not line.decodable:
+        return "T", line.problem(Reason.NOT_DECODABLE, _not(how))  # it may have been a T line
     if not row.strip():
         return "blank", None
     kind = row[0]
     if kind not in KINDS or "\t" not in row:
-        return ("T", "malformed") if kind == "T" and row[1:2].isdigit() else ("stray", "stray line")
+        named = ("T", MALFORMED) if kind == "T" and row[1:2].isdigit() else ("stray", "not an annotation")
+        return named[0], line.problem(Reason.INVALID, named[1])
     if kind != "T":
         return kind, None
     match = T_LINE.fullmatch(row)
     if not match:
-        return "T", "malformed"
+        return "T", line.problem(Reason.INVALID, MALFORMED)
     written, offsets, quoted = match.groups()
     found[written] += 1
     label = how.rename.get(written, written)
     if how.labels and label not in how.labels:
-        return "T", "other label"
+        return "T", line.problem(Reason.OTHER_LABEL)
     fragments = sorted((int(start), int(end)) for start, end in (piece.split() for piece in offsets.split(";")))
     if any(start > end for start, end in fragments):
-        return "T", "malformed"
+        return "T", line.problem(Reason.INVALID, MALFORMED)
     # Some tools write empty fragments next to others.
     fragments = [fragment for fragment in fragments if fragment[0] < fragment[1]]
-    return "T", _Mention(place, label, fragments, quoted) if fragments else "white space"
+    return "T", _Mention(line, label, fragments, quoted) if fragments else line.problem(Reason.INVALID, EMPTY)
 
 
 def _to_span(
     text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
-) -> Span | str:
-    """Turn a mention into a span, or return the reason why it can't be one."""
+) -> Span | Problem:
+    """Turn a mention into a span, or return the problem that it is."""
+    line = mention.line
     written = fragments = to_code_points(mention.fragments, table)
     if not says(text, written, mention.quoted):
         nearest = None
         if how.shifted == "nearest" and len(written) == 1 and mention.quoted:
             nearest = nearest_occurrence(text, mention.quoted, written[0][0])
         if nearest is None:
-            return "mention differs" if last_end(written) <= len(text) else "out of range"
+            past = "past the end of the text" if last_end(written) > len(text) else ""
+            return line.problem(Reason.MENTION_DIFFERS, past)
         fragments = [nearest]
     pieces = join(text, fragments)
     if len(pieces) > 1 and how.discontinuous == "drop":
-        return "discontinuous"
+        return line.problem(Reason.DISCONTINUOUS)
     first, last = pieces[0][0], pieces[0 if how.discontinuous == "first" else -1][1]
     start, end = trim(text, first, last)
     if start == end:
-        return "white space"
+        return line.problem(Reason.INVALID, EMPTY)
     notes["moved"] += fragments != written
     notes["unverified"] += mention.quoted is None
     notes["joined"] += len(pieces) < len(fragments)
     notes["made one"] += len(pieces) > 1
     notes["trimmed"] += (start, end) != (first, last)
-    return Span(start, end, mention.label, file=mention.place.file, line=mention.place.line)
+    return Span(start, end, mention.label, file=line.file, line=line.number)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.tasks import DATASETS
+from labelwise.corpus.tasks import CONVERSION, DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
 PROJECT = "exportedproject.json"  # of INCEpTION's exports: the states of documents; see `webanno`
-NOT_DATA = (".md", ".example", DVC, DATASETS, PROJECT)  # suffixes of files that are ignored without a message
+NOT_DATA = (".md", ".example", DVC, DATASETS, CONVERSION, PROJECT)  # suffixes of files that are ignored silently
 
 
 class SourceFile(NamedTuple):

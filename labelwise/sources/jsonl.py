@@ -166,6 +166,8 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
         # Nearly all rows have Prodigy's keys alone, and are decoded once, without their tokens.
         with suppress(msgspec.ValidationError):
             prodigys = None if how.array else _decode(short)
+            if prodigys and prodigys.problem:
+                return (prodigys.problem,)
             if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not lists):
                 return (task_of(line, prodigys, how.offsets),)
         # Others are decoded again, with all of their keys.

@@ -22,7 +22,7 @@ import msgspec
 from labelwise.annotations import Found, Kind, Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, State
-from labelwise.corpus.tasks import REVIEW, UNCOVERED
+from labelwise.corpus.tasks import PROBLEM, REVIEW, UNCOVERED
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.json_text import why_not_json
 
@@ -46,6 +46,7 @@ class ProdigyRow(msgspec.Struct, gc=False):
     no_missing (Any): old versions' switch for "unmarked tokens are outside any entity".
     uncovered (dict | None): the labels that it isn't complete for, a key of our own exports.
     review (Any): whether it decides between several annotators, another key of ours; so does the interface `review`.
+    problem (Problem | None): what `convert-brat` couldn't convert, with its own place: the row has no other key.
     """
 
     text: str | None = None
@@ -61,6 +62,7 @@ class ProdigyRow(msgspec.Struct, gc=False):
     meta: Any = None
     uncovered: dict[str, State] | None = msgspec.field(default=None, name=UNCOVERED)
     review: Any = msgspec.field(default=None, name=REVIEW)
+    problem: Problem | None = msgspec.field(default=None, name=PROBLEM)
 
 
 _decode = msgspec.json.Decoder(ProdigyRow).decode

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from labelwise.annotations import Reason
-from labelwise.sources.brat import DECIDED_BY
 
 # Where a setting decides, the sentence begins with it. `{duplicates}` and so on stand for values of the section merge,
 # as they were when the corpus was merged, and `{dataset}` for the name of the data set.
@@ -18,7 +17,7 @@ ROWS: Mapping[Reason, str] = {
     Reason.UNKNOWN_ANSWER: "its `answer` isn't accept, reject or ignore",
     Reason.OTHER_INTERFACE: "`kind` of {dataset} in datasets.yml, or the row's `_view_id` if that is auto",
     Reason.OTHER_SPLIT: "`split` of the entries in datasets.yml: test before dev before train",
-    Reason.NOT_ANNOTATED: "the tool exported the text without an annotation",
+    Reason.NOT_ANNOTATED: "the tool exported the text without an annotation (brat: see `missing_ann` in project.yml)",
     Reason.BAD_JSON: "correct the line",
     Reason.NO_TEXT: "correct the row, or name the key of its text, `text`, in datasets.yml",
     Reason.MALFORMED: "correct the row",
@@ -45,6 +44,10 @@ SPANS: Mapping[Reason, str] = {
     Reason.UNDECLARED: "`labels` of {dataset} in datasets.yml",
     Reason.INVALID: "correct the span",
     Reason.NOT_A_SPAN: "the annotation marks no part of the text",
+    Reason.OTHER_LABEL: "`labels` in the section brat of project.yml",
+    Reason.MENTION_DIFFERS: "`shifted` in the section brat of project.yml",
+    Reason.DISCONTINUOUS: "`discontinuous` in the section brat of project.yml",
+    Reason.NOT_DECODABLE: "`encoding` in the section brat of project.yml",
     **{reason: "" for reason in Reason if reason.startswith("in ")},  # its row says it
 }
 DECIDERS: Mapping[Reason, str] = {**ROWS, **SPANS}
@@ -74,12 +77,6 @@ def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
 def decider_of_text(reason: str, settings: Mapping[str, Any]) -> str:
     """Name the setting that decides that a text is left out of the corpus; empty if none does."""
     return _say(TEXTS[reason].format(**settings))
-
-
-def decider_of_brat(reason: str) -> str:
-    """Name the setting that decides that a line of brat isn't converted, or what to do."""
-    option = DECIDED_BY.get(reason)
-    return _say(f"`{option}` in the section brat of project.yml" if option else "correct the line")
 
 
 def _say(what: str) -> str:

@@ -4,16 +4,14 @@
    entry in `datasets.yml` does: one has to end with the other.
 2. Words are looked up in the texts of the corpus, and in the spans of the texts that aren't in it.
 3. If these have none, words are looked up in the sources that `datasets.yml` declares.
-4. What `convert-brat` couldn't use is in the folder of tasks, beside its `datasets.yml`.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,31 +20,24 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import Group, read_groups
-from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
-from labelwise.datasets.brat_tasks import PROBLEMS
-from labelwise.datasets.convert_brat import REPORT
 from labelwise.datasets.declarations import load_datasets
-from labelwise.sources.brat import SUFFIXES, BratProblem
+from labelwise.sources.brat import SUFFIXES
 from labelwise.sources.formats import read_items
 from labelwise.why.account import Account, Row
 
 LOCATED = re.compile(r"(.+):([0-9]+)")
 
 
-def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account | BratProblem]:
-    """Yield what is found, and the lines of brat that weren't converted.
+def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
+    """Yield what is found.
 
     asked (str): a file, with a line or without, the name of a document, or words.
     declarations (Sequence[Path]): `datasets.yml` files, or folders with one.
     RAISES (InputError): nothing is found, or there is no corpus.
     """
-    read_manifest(corpus, doubted=True)
-    ways: tuple[Iterator[Account | BratProblem], ...] = (
-        chain(_find_brat(asked, declarations), _find_places(corpus, asked)),
-        _find_words_anywhere(corpus, asked, declarations),
-    )
-    for way in ways:
+    read_manifest(corpus, stopped=True)
+    for way in (_find_places(corpus, asked), _find_words_anywhere(corpus, asked, declarations)):
         found = False
         for one in way:
             found = True
@@ -56,26 +47,10 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
     raise InputError(_not_found(corpus, asked, declarations))
 
 
-def _find_brat(asked: str, declarations: Sequence[Path]) -> Iterator[BratProblem]:
-    """Yield the lines of a brat corpus that weren't converted."""
-    file, line = _split(asked)
-    for problems in _brat_problems(declarations):
-        with problems.open("rb") as lines:
-            for problem in (BratProblem(**msgspec.json.decode(one)) for one in lines):
-                if _is_named(problem.file, file) and line in (None, problem.line):
-                    yield problem
-
-
-def _brat_problems(declarations: Sequence[Path]) -> list[Path]:
-    """List the files of problems of conversions, beside the declarations."""
-    folders = dict.fromkeys(path.parent if path.name == DATASETS else path for path in declarations)
-    return [folder / PROBLEMS for folder in folders if (folder / REPORT).is_file() and (folder / PROBLEMS).is_file()]
-
-
 def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield what is at a place, or in a document."""
     file, line = _split(asked)
-    for group in read_groups(corpus, doubted=True):
+    for group in read_groups(corpus, stopped=True):
         rows, spans = (_at(table, file, line) for table in (group.rows, group.spans))
         documents = _named(group.texts, "doc", file) if line is None else group.texts.slice(0, 0)
         whole = {*documents["text"].to_pylist()}
@@ -109,7 +84,7 @@ def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path])
 def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield the texts that have some words: those in the corpus, and others if a span has them."""
     pattern = _pattern(asked)
-    for group, docs in read_groups_with_docs(corpus, doubted=True):
+    for group, docs in read_groups_with_docs(corpus, stopped=True):
         found = {key: doc for key, doc in docs if pattern.search(doc.text)}
         words = group.spans.filter(pc.is_valid(group.spans["words"]))
         words = words.filter(pc.match_substring_regex(words["words"], _spell(asked, _escape)))
@@ -128,7 +103,7 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
             for item in read_items(file.path, dataset.database, dataset.key, dataset.offsets):
                 if isinstance(item, Task) and pattern.search(item.text):
                     texts[text_key(item.text).hex()] = item.text
-    for group in read_groups(corpus, doubted=True) if texts else ():
+    for group in read_groups(corpus, stopped=True) if texts else ():
         columns = (group.texts[name].to_pylist() for name in ("text", "same"))
         found = {text: [one for one in (text, *same) if one in texts] for text, same in zip(*columns, strict=True)}
         for account in _accounts(group, {text for text, ones in found.items() if ones}):
@@ -254,7 +229,7 @@ def _last_line(corpus: Path, file: str, before: int) -> int:
     """Find the last line of a file, before another one, that has a row or a span; 0 if none has."""
     lines = (
         pc.max(there.filter(pc.less(there["line"], before))["line"]).as_py() or 0
-        for group in read_groups(corpus, doubted=True)
+        for group in read_groups(corpus, stopped=True)
         for there in (_at(group.rows, file, None), _at(group.spans, file, None))
     )
     return max(lines, default=0)

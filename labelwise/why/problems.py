@@ -16,7 +16,7 @@ def find_problems(corpus: Path) -> Iterator[str]:
 
     RAISES (InputError): a merge hasn't written the tables.
     """
-    for group in read_groups(corpus, doubted=True):
+    for group in read_groups(corpus, stopped=True):
         for table, reasons in ((group.rows, ROWS), (group.spans, SPANS)):
             for one in queries.where(table, "reason", reasons).to_pylist():
                 name = f"{one['dataset']}\t" if one["dataset"] else ""

@@ -6,21 +6,17 @@ from typing import Any
 from labelwise.annotations import Reason
 from labelwise.corpus import queries
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.sources.brat import BratProblem
 from labelwise.why.account import Account, Row
-from labelwise.why.deciders import SPLITS, decider, decider_of_brat, decider_of_text
+from labelwise.why.deciders import SPLITS, decider, decider_of_text
 
 AROUND = 150  # characters of a text that are shown
 
 
-def tell(found: Account | BratProblem, settings: Mapping[str, Any]) -> Iterator[str]:
+def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines of text about what was found.
 
     settings (Mapping): those of the corpus, as its manifest has them.
     """
-    if isinstance(found, BratProblem):
-        yield from tell_brat(found)
-        return
     yield from tell_text(found, settings)
     for number, row in enumerate(found.rows):
         spans = [found.spans[n] for n in found.wanted_spans if found.spans[n]["row"] == row["row"]]
@@ -33,14 +29,6 @@ def tell(found: Account | BratProblem, settings: Mapping[str, Any]) -> Iterator[
     if not found.rows:
         for number in found.wanted_spans:
             yield from tell_span(found, found.spans[number], settings)
-
-
-def tell_brat(problem: BratProblem) -> Iterator[str]:
-    """Explain why a line of brat, or a file, wasn't converted."""
-    yield f"{problem.file}{f':{problem.line}' if problem.line else ''}, not converted: {problem.reason}"
-    if problem.row:
-        yield f"    {problem.row!r}"
-    yield f"    {decider_of_brat(problem.reason)}"
 
 
 def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_p
     declared = yaml.safe_load((out / "datasets.yml").read_text())
     labels = {"labels": ["N", "n"], "kind": "complete"}
     assert declared == [{"name": "demo-brat-test", "path": "test.jsonl", **labels, "split": "test"}]
-    made = read_jsonl(out / "test.jsonl")
+    made = [row for row in read_jsonl(out / "test.jsonl") if "text" in row]
     assert [task["meta"]["doc"] for task in made] == ["empty.txt", "one.txt", "sub/two.txt"]
     found = [sorted((task["text"][s["start"] : s["end"]], s["label"]) for s in task["spans"]) for task in made]
     one = [("big cat", "N"), ("big cat sat", "N"), ("cat", "n")]
@@ -62,29 +62,45 @@ def test_a_linked_folder_into_which_weasel_and_dvc_do_not_look_is_refused(brat, 
     assert "\n  - brat/sub\n" in printed
     call(convert_brat_cli, mine, tmp_path / "elsewhere", *project)
     call(convert_brat_cli, brat, tmp_path / "tasks", *project)
-    assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 3
+    assert (tmp_path / "tasks/auto.jsonl").exists()
 
 
-def test_the_report_balances_and_every_loss_is_located(brat, tmp_path):
-    out = tmp_path / "tasks"
-    report = convert_brat(brat, out)
-    assert report.documents == {"converted": 3, "no annotation file": 1}
-    assert report.lines == {"T": 8, "stray": 1}
-    assert report.annotations == {"converted": 5, "discontinuous": 1, "mention differs": 1, "out of range": 1}
-    assert report.labels == {"N": 2, "n": 3}
-    assert [(p["file"], p["line"], p["reason"]) for p in read_jsonl(out / "problems.jsonl")] == [
-        ("one.ann", 4, "stray line"),
-        ("one.ann", 3, "discontinuous"),
-        ("one.ann", 5, "mention differs"),
-        ("sub/two.a2", 2, "out of range"),
-        ("unread.txt", 0, "no annotation file"),
+def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
+    """Once: in its tables and metrics, and for --strict."""
+    convert_brat(brat, merging.root / "tasks")
+    assert sorted(file.name for file in (merging.root / "tasks").iterdir()) == [
+        *("auto.jsonl", "datasets.yml", "labelwise-brat.json"),
     ]
-    before = (out / "report.json").read_bytes()
-    assert json.loads(before)["annotations"] == report.annotations
-    with pytest.raises(InputError, match=r"4 files or lines.*one\.ann:4 \(stray line\): 'oops'"):
-        convert_brat(brat, out, strict=True)
-    assert (out / "report.json").read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["brat", "tasks"]
+    ledger = merging.run()
+    assert (ledger.rows, ledger.rows_read) == ({"merged": 3, "not annotated": 1}, 4)
+    lost = {"discontinuous": 1, "mention differs": 2, "invalid": 1}
+    assert (ledger.spans, ledger.spans_read) == ({"entity": 3, "same span": 1, "nested": 1, **lost}, 9)
+    assert {(one["file"], one["line"]) for one in merging.table("spans")} == {
+        *(("one.ann", number) for number in range(1, 6)),
+        *(("sub/two.a1", number) for number in (1, 2)),
+        *(("sub/two.a2", number) for number in (1, 2)),
+    }
+    assert merging.problems() == [
+        ("brat", "unread.txt", 0, "not annotated: no annotation file"),
+        ("brat", "one.ann", 4, "invalid: not an annotation: 'oops'"),
+        ("brat", "one.ann", 3, r"discontinuous: 'T3\tN 0 3;8 11\tbig sat'"),
+        ("brat", "one.ann", 5, r"mention differs: 'T4\tN 0 3\tcat'"),
+        ("brat", "sub/two.a2", 2, r"mention differs: past the end of the text: 'T4\tN 50 53\tcat'"),
+    ]
+    with pytest.raises(InputError, match=r"4 rows or spans can't be used, .*one\.ann, line 3: discontinuous"):
+        merging.run(strict=True)
+
+
+def test_what_an_option_leaves_out_is_no_loss(brat, merging):
+    """Neither for --strict, nor where most annotations are left out."""
+    write(brat / "more.ann", "".join(f"T{n}\tN 0 1\tm\n" for n in range(20)))
+    write(brat / "more.txt", "more")
+    (brat / "one.ann").write_text("T1\tn 4 7\tcat\n")
+    (brat / "sub/two.a2").write_text("")
+    convert_brat(brat, merging.root / "tasks", BratOptions(labels=["n"]))
+    ledger = merging.run(strict=True)
+    assert (ledger.rows["not annotated"], ledger.spans) == (1, {"entity": 3, "other label": 20})
+    assert not any(check.stops for check in ledger.checks)
 
 
 def test_annotators_that_differ_in_case_alone_are_refused(tmp_path):
@@ -129,9 +145,9 @@ def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_p
         convert_brat(tmp_path / "none", tmp_path / "tasks")
     with pytest.raises(InputError, match="no such folder"):
         convert_brat(tmp_path / "typo", tmp_path / "tasks", may_be_empty=True)
-    assert not convert_brat(tmp_path / "none", tmp_path / "tasks", may_be_empty=True).documents.get("converted")
+    assert not convert_brat(tmp_path / "none", tmp_path / "tasks", may_be_empty=True).files
     assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text()) == []
-    assert convert_brat(brat, tmp_path / "tasks", may_be_empty=True).documents["converted"] == 3
+    assert convert_brat(brat, tmp_path / "tasks", may_be_empty=True).files.total() == 3
     for file in (*brat.rglob("*.ann"), *brat.rglob("*.[aA]?")):
         file.write_text("")
     with pytest.raises(InputError, match=r"no annotation in any \.ann"):
@@ -158,6 +174,16 @@ def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, opti
     with pytest.raises(InputError, match=message):
         convert_brat(brat, tmp_path / out, BratOptions(**options))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_an_earlier_release_converted_is_replaced(brat, tmp_path):
+    """It left a report and a list of problems."""
+    old = {"report.json": "{}", "problems.jsonl": "", "datasets.yml": "[]", "auto.jsonl": ""}
+    for name, content in old.items():
+        write(tmp_path / "tasks" / name, content)
+    convert_brat(brat, tmp_path / "tasks")
+    assert not old.keys() - {"datasets.yml", "auto.jsonl"} & {file.name for file in (tmp_path / "tasks").iterdir()}
+    convert_brat(brat, tmp_path / "tasks")
 
 
 def write_folders(root: Path, *folders: str) -> Path:
@@ -212,50 +238,56 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
     write(tmp_path / "brat/README.txt", "no document")
     convert_brat(tmp_path / "brat", tmp_path / "tasks", log=told.append)
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
-    assert {d.get("split", "auto"): len(read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared} == splits
-    assert {d["name"] for d in declared} == {"brat" if split == "auto" else f"brat-{split}" for split in splits}
+    found = {d["name"]: Counter("text" in row for row in read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared}
+    assert found["brat"][False] == 1, "the README"
+    tasks = {"brat" if split == "auto" else f"brat-{split}": n for split, n in splits.items()}
+    assert {name: counts[True] for name, counts in found.items() if counts[True]} == tasks
     assert "".join(told[-1:]).startswith(said)
 
 
-def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, tmp_path):
+def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, merging):
     (brat / "lost.ann").write_text("T1\tGHOST 0 3\tBoo\n")
     told: list[str] = []
     how = BratOptions(rename={"N": "n", "LOC": "PLACE"})
-    report = convert_brat(brat, tmp_path / "tasks", how, log=told.append)
-    assert (report.labels, report.documents["no text"]) == ({"n": 4}, 1)
-    assert report.annotations["duplicate"] == 1, "one mention has both names"
+    convert_brat(brat, merging.root / "tasks", how, log=told.append)
+    ledger = merging.run()
+    assert ([*ledger.labels], ledger.rows["no text"]) == (["n"], 1)
+    lost = {"discontinuous": 1, "mention differs": 2, "invalid": 2}
+    assert ledger.spans == {"entity": 3, "nested": 1, "duplicate": 1, **lost}
     assert told == ["N renamed to n: 5 spans", "LOC renamed to PLACE: 0 spans"]
-    report = convert_brat(brat, tmp_path / "tasks", BratOptions(labels=["N"]))
-    assert (report.labels, report.annotations["other label"]) == ({"N": 2}, 3)
-    assert yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())[0]["labels"] == ["N"]
+    convert_brat(brat, merging.root / "tasks", BratOptions(labels=["N"]))
+    ledger = merging.run()
+    assert (ledger.spans["entity"], ledger.spans["other label"], [*ledger.labels]) == (2, 3, ["N"])
 
 
-def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(tmp_path):
+def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(merging):
     """Nor is a label of predictions alone one of the corpus. The list of predictions can be deleted."""
     docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], [], doc=f"sub/{name}.txt") for name in "12"]
-    write_predictions(docs, tmp_path / "raw.jsonl")
-    predicted = tmp_path / "brat"
-    export(tmp_path / "raw.jsonl", predicted / "batch", "brat")
+    write_predictions(docs, merging.root / "raw.jsonl")
+    predicted, tasks = merging.root / "brat", merging.root / "tasks"
+    export(merging.root / "raw.jsonl", predicted / "batch", "brat")
     (predicted / "batch/sub/2.ann").write_text("T2\tB 0 1\t2\n")
-    report = convert_brat(predicted, tmp_path / "tasks")
-    assert (report.documents, report.labels) == ({"converted": 1, "prediction": 1}, {"B": 1})
-    assert report.annotations == {"converted": 1, "prediction": 1}
-    with pytest.raises(InputError, match=r"batch/sub/1\.ann:0 \(prediction\)"):
-        convert_brat(predicted, tmp_path / "tasks", strict=True)
+    convert_brat(predicted, tasks)
+    ledger = merging.run()
+    assert (ledger.rows, [*ledger.labels]) == ({"merged": 1, "prediction": 1}, ["B"])
+    assert ledger.spans == {"entity": 1, "in prediction task": 1}
+    with pytest.raises(InputError, match=r"1 prediction that nobody has saved"):
+        merging.run(strict=True)
     (predicted / "batch" / PREDICTIONS).write_text("{oops")
     with pytest.raises(InputError, match=r"batch/PREDICTED\.json: not a list of predictions .* or delete it"):
-        convert_brat(predicted, tmp_path / "tasks")
+        convert_brat(predicted, tasks)
     (predicted / "batch" / PREDICTIONS).unlink()
-    assert convert_brat(predicted, tmp_path / "tasks", strict=True).labels == {"A": 1, "B": 1}
+    convert_brat(predicted, tasks)
+    assert [*merging.run(strict=True).labels] == ["A", "B"]
 
 
-def test_a_split_whose_documents_lack_a_file_that_others_have_is_counted(tmp_path):
+def test_a_split_whose_documents_lack_a_file_that_others_have_is_told(merging):
     """As a shared task's test set that comes without the gold of its events."""
     for place in ("train/a", "train/b", "dev/c", "test/d"):
-        write(tmp_path / "brat/mine" / f"{place}.txt", "big cat")
+        write(merging.root / "brat/mine" / f"{place}.txt", "big cat")
         for kind in ("a1", "a2") if place in ("train/a", "dev/c") else ("a1",):
-            write(tmp_path / "brat/mine" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
-    assert convert_brat(tmp_path / "brat", tmp_path / "tasks").lacking == {"test": {".a2": 1}}
-    for label, lacking in (("a1", {}), ("a2", {"test": {".a2": 1}})):
-        how = BratOptions(labels=[label])
-        assert convert_brat(tmp_path / "brat", tmp_path / "tasks", how).lacking == lacking
+            write(merging.root / "brat/mine" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
+    for labels, lacking in (([], [("test", [".a2"], 1)]), (["a1"], []), (["a2"], [("test", [".a2"], 1)])):
+        convert_brat(merging.root / "brat", merging.root / "tasks", BratOptions(labels=labels))
+        found = [one for one in merging.run().checks if one.kind == "files missing in a split"]
+        assert [(one.values["split"], one.values["files"], one.n) for one in found] == lacking

@@ -59,7 +59,9 @@ def read_tasks(file: Path) -> list[dict]:
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
     """The text and the spans of each document of a brat folder, as the converter reads them."""
     documents = (read_document(stem, folder, BratOptions(discontinuous="cover")) for stem in find_documents(folder))
-    return {one.path: (one.text, [(span.start, span.end, span.label) for span in one.spans]) for one in documents}
+    return {
+        one.path: (one.task.text, [(span.start, span.end, span.label) for span in one.task.spans]) for one in documents
+    }
 
 
 def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
@@ -102,15 +104,15 @@ def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, how):
     (brat / "unread.txt").write_text("nobody has seen Ann")
     (brat / "empty.txt").write_text("nothing here")
     (brat / "empty.ann").write_text("")
-    convert_brat(brat, tmp_path / "tasks", how)
+    converted = convert_brat(brat, tmp_path / "tasks", how)
     done = export(tmp_path / "tasks", tmp_path / "prodigy", "prodigy-by-label")
     for name in ("tasks", "prodigy"):
         merge_data([tmp_path / name / "datasets.yml"], tmp_path / f"{name}-corpus", Settings())
     # Only the names of the data sets differ.
     assert list(read_corpus(tmp_path / "tasks-corpus")) == list(read_corpus(tmp_path / "prodigy-corpus"))
-    report = json.loads((tmp_path / "tasks" / "report.json").read_text())
-    rows = report["documents"]["converted"] * len(report["labels"])
-    assert (done.rows, done.spans) == (rows, report["annotations"]["converted"])
+    labels = yaml.safe_load((tmp_path / "tasks/datasets.yml").read_text())[0]["labels"]
+    spans = sum(converted.labels[label] for label in labels)
+    assert (done.rows, done.spans) == (converted.files.total() * len(labels), spans)
 
 
 def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(tmp_path):
@@ -202,7 +204,7 @@ def test_names_that_differ_in_case_or_composition_alone_are_two_files_on_every_m
     written = [file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")]
     assert len({unicodedata.normalize("NFC", name.casefold()) for name in written}) == len(written)
     documents = [read_document(stem, tmp_path / "out") for stem in find_documents(tmp_path / "out")]
-    assert sorted(document.text for document in documents) == sorted(texts)
+    assert sorted(document.task.text for document in documents) == sorted(texts)
 
 
 def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path):

@@ -210,10 +210,10 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
             (folder / f"{number}.txt").write_bytes(text)
             (folder / f"{number}.ann").write_bytes(ann)
         with suppress(InputError):  # no text has an annotation
-            report = convert_brat(folder, tasks, brat.BratOptions(**how))
-            assert sum(report.annotations.values()) == report.lines["T"]
+            converted = convert_brat(folder, tasks, brat.BratOptions(**how))
             ledger = merging.run()
-            assert ledger.rows_read == report.documents["converted"]
-            assert ledger.spans_read == report.annotations["converted"]
+            documents = converted.problems["no text"] + converted.problems["malformed"] + converted.files.total()
+            assert ledger.rows_read == documents == FILES
+            assert ledger.spans_read == converted.lines["T"] + converted.lines["stray"]
 
     search(check, 12, files=files_of(seeds["doc.ann"]), how=st.fixed_dictionaries(options))

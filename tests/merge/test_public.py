@@ -45,15 +45,13 @@ def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus,
         make_demo(folder, docs=30, labels=4, words=60)
     files = [file for file in folder.rglob("*.ann") if file.with_suffix(".txt").exists()]
     lines = sum(line.startswith(b"T") for file in files for line in file.read_bytes().split(b"\n"))
-    report = convert_brat(folder, tmp_path / "tasks", BratOptions(split="auto"))
-    assert report.documents["converted"] == len(files)
-    assert sum(report.annotations.values()) == report.lines["T"] == lines
-    assert sum(report.labels.values()) == report.annotations["converted"] == lines, (
-        "a mention that is dropped shows here"
-    )
+    converted = convert_brat(folder, tmp_path / "tasks", BratOptions(split="auto"))
+    assert converted.files.total() == len(files)
+    texts = converted.problems.pop("not annotated", 0)
+    assert (converted.lines["T"], converted.problems) == (lines, {}), "a mention that is dropped shows here"
     ledger = check_corpus(tmp_path / "tasks" / "datasets.yml", tmp_path)
-    assert (ledger.rows_read, ledger.spans_read) == (len(files), report.annotations["converted"])
-    assert ledger.labels.keys() == report.labels.keys()
+    assert (ledger.rows_read, ledger.spans_read) == (len(files) + texts, lines)
+    assert ledger.labels.keys() == converted.labels.keys()
 
 
 @pytest.mark.parametrize("name", ["fashion_brands_training", "fashion_brands_eval", "food_data"])

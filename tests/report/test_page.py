@@ -323,14 +323,6 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     assert said in page.text("label")
 
 
-def test_texts_of_test_without_a_file_that_other_splits_have_are_named_beside_f(own):
-    assert "that other splits have" not in render(own, "cpu")
-    report = {name: {} for name in ("documents", "lines", "annotations", "notes", "labels")}
-    (own / "corpus/tasks").mkdir(parents=True)
-    (own / "corpus/tasks/report.json").write_text(json.dumps(report | {"lacking": {"test": {".a2": 7}, "dev": {}}}))
-    assert "7 test texts without the .a2 file that other splits have." in " ".join(render(own, "cpu").split())
-
-
 def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_path):
     """In most texts nobody looked for it, and in the others all of it was found."""
     docs = make_docs()

@@ -16,7 +16,11 @@ def read(root: Path, text: str | bytes | None, ann: str | bytes | None, **option
 
 
 def spans(document: Document) -> list[tuple[str, str]]:
-    return [(document.text[span.start : span.end], span.label) for span in document.spans]
+    return [(document.task.text[span.start : span.end], span.label) for span in document.task.spans]
+
+
+def located(document: Document) -> list[str]:
+    return [f"{one.file}:{one.line} {one}" for one in document.problems]
 
 
 def reading(name: str) -> dict[str, int]:
@@ -54,49 +58,55 @@ def reading(name: str) -> dict[str, int]:
 def test_a_mention_is_found_however_it_is_written(tmp_path, text, ann, found, notes):
     document = read(tmp_path, text, ann, discontinuous="cover")
     assert spans(document) == [(one, "X") for one in found]
-    assert (document.text, document.problems) == (text, [])
+    assert (document.task.text, document.problems) == (text, [])
     assert +document.notes == notes
+
+
+PAST = "mention differs: past the end of the text: "
+EMPTY = "invalid: empty, or white space alone: "
+MALFORMED = "invalid: not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END: "
 
 
 @pytest.mark.parametrize(
     ("text", "row", "options", "reason"),
     [
-        ("the cat sat", "T1\tX 3 6\tcat", {}, "mention differs"),
-        ("cat x cat", "T1\tX 3 6\tcat", {"shifted": "nearest"}, "mention differs"),  # both are 3 away
-        ("the dog", "T1\tX 3 6\tcat", {"shifted": "nearest"}, "mention differs"),
-        ("the cat", "T1\tX 40 43\tcat", {}, "out of range"),
-        ("a\r\nb cat", "T1\tX 0 50;1 3\tfoo", {"discontinuous": "cover"}, "out of range"),
-        ("a cat", "T1\tX 2 2\t", {}, "white space"),
-        ("a \xa0 cat", "T1\tX 1 3\t \xa0", {}, "white space"),
-        ("left and right arm", "T1\tX 15 18;0 4\tleft arm", {}, "discontinuous"),
-        ("a cat", f"T1\tX 2 {'9' * 5000}\tcat", {}, "malformed"),
-        *(("a cat", f"T1\tX {what}\tcat", {}, "malformed") for what in ("2", "5 2", "2 5;", "a b")),
-        ("a cat", "T1 X 2 5 cat", {}, "malformed"),
-        ("a cat", b"T1\tX 2 5\tc\xe9t", {}, "not decodable"),
-        ("a cat", "T1\tY 2 5\tcat", {"labels": ("X",)}, "other label"),
+        ("the cat sat", "T1\tX 3 6\tcat", {}, "mention differs: "),
+        ("cat x cat", "T1\tX 3 6\tcat", {"shifted": "nearest"}, "mention differs: "),  # both are 3 away
+        ("the dog", "T1\tX 3 6\tcat", {"shifted": "nearest"}, "mention differs: "),
+        ("the cat", "T1\tX 40 43\tcat", {}, PAST),
+        ("a\r\nb cat", "T1\tX 0 50;1 3\tfoo", {"discontinuous": "cover"}, PAST),
+        ("a cat", "T1\tX 2 2\t", {}, EMPTY),
+        ("a \xa0 cat", "T1\tX 1 3\t \xa0", {}, EMPTY),
+        ("left and right arm", "T1\tX 15 18;0 4\tleft arm", {}, "discontinuous: "),
+        *(("a cat", f"T1\tX {what}\tcat", {}, MALFORMED) for what in ("2", "5 2", "2 5;", "a b")),
+        ("a cat", "T1 X 2 5 cat", {}, MALFORMED),
+        ("a cat", "T1\tY 2 5\tcat", {"labels": ("X",)}, "other label: "),
         # An offset would be within a pair of UTF-16.
-        ("\U0001f600\U0001f600cat", "T1\tX 1 4\t\U0001f600\U0001f600", {}, "mention differs"),
+        ("\U0001f600\U0001f600cat", "T1\tX 1 4\t\U0001f600\U0001f600", {}, "mention differs: "),
     ],
 )
 def test_a_line_that_is_no_mention_has_a_reason_and_costs_itself_alone(tmp_path, text, row, options, reason):
-    good = "T2\tX 0 1\t" + text[0]
-    line = row if isinstance(row, bytes) else row.encode()
-    document = read(tmp_path, text, line + b"\n" + good.encode() + b"\n", **options)
+    document = read(tmp_path, text, f"{row}\nT2\tX 0 1\t{text[0]}\n", **options)
     assert spans(document) == [(text[0], "X")]
-    shown = "" if isinstance(row, bytes) else row
-    assert document.problems == [("d.ann", 1, reason, shown)]
+    assert located(document) == [f"d.ann:1 {reason}{row!r}"]
     assert document.lines == {"T": 2}
 
 
+def test_a_long_line_is_quoted_in_part(tmp_path):
+    (problem,) = located(read(tmp_path, "a cat", f"T1\tX 2 {'9' * 5000}\tcat\n"))
+    assert problem == f"d.ann:1 {MALFORMED}'T1\\tX 2 {'9' * 193}'"
+
+
 def test_policies_keep_spans_in_pieces_move_shifted_ones_and_take_a_missing_file_for_an_empty_one(tmp_path):
-    assert read(tmp_path, "a cat", None, missing_ann="empty").text == "a cat"
+    assert read(tmp_path, "a cat", None, missing_ann="empty").task.text == "a cat"
     for policy, expected in (("first", "left"), ("cover", "left and right arm")):
         document = read(tmp_path, "left and right arm", "T1\tX 15 18;0 4\tleft arm\n", discontinuous=policy)
         assert spans(document) == [(expected, "X")]
         assert +document.notes == {"made one": 1}
     for offsets in ("3 6", "40 43"):
         document = read(tmp_path, "the cat sat", f"T1\tX {offsets}\tcat\n", shifted="nearest")
-        assert ([(span.start, span.end) for span in document.spans], +document.notes) == ([(4, 7)], {"moved": 1})
+        moved = [(span.start, span.end) for span in document.task.spans]
+        assert (moved, +document.notes) == ([(4, 7)], {"moved": 1})
 
 
 NESTED = "T1\tX 0 7\tbig cat\nT2\tX 4 7\tcat\nT3\tY 4 11\tcat sat\nT4\tY 0 7\tbig cat\nT5\tX 4 7\tcat\n"
@@ -106,7 +116,11 @@ KINDS = (
     "*\tEquiv T1 T2\nhello world\n\n"
 )
 ONE = "T1\tX 0 1\ta\nE1\tX:T1\n"
-UTF_16 = ("utf-16", "utf-16-le")
+T1 = r"'T1\tX 0 1\ta'"
+GONE = "no .txt beside it, or an empty one"
+UTF_16S = ("utf-16", "utf-16-le")
+UTF_16 = "UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8"
+NOT_UTF_8 = "not utf-8; declare the files' `encoding` in the section brat of project.yml"
 
 
 @pytest.mark.parametrize(
@@ -114,40 +128,47 @@ UTF_16 = ("utf-16", "utf-16-le")
     [
         # Nested, crossing and equal spans survive.
         (
-            *("big cat sat", NESTED, [("big cat", "X"), ("big cat", "Y"), ("cat", "X"), ("cat sat", "Y")], {"T": 5}),
-            ["d.ann:5 duplicate: T5\tX 4 7\tcat"],
+            *("big cat sat", NESTED),
+            [("big cat", "X"), ("big cat", "Y"), ("cat", "X"), ("cat", "X"), ("cat sat", "Y")],
+            *({"T": 5}, []),
         ),
         (
             *("p53 binds", KINDS, [("p53", "Protein")], {**dict.fromkeys("TERAMN#*", 1), "stray": 2, "blank": 1}),
-            ["d.ann:4 stray line: T-shirts are no annotation", "d.ann:10 stray line: hello world"],
+            [
+                "d.ann:4 invalid: not an annotation: 'T-shirts are no annotation'",
+                "d.ann:10 invalid: not an annotation: 'hello world'",
+            ],
         ),
-        # An empty file of annotations is complete, and a missing one isn't.
+        # An empty file of annotations is complete, and a missing one isn't, whatever its text is.
         ("a cat", "", [], {}, []),
-        ("a cat", None, None, {}, ["d.txt:0 no annotation file: "]),
+        *((text, None, None, {}, ["d.txt:0 not annotated: no annotation file"]) for text in ("a cat", b"\xe9", "")),
         *(
-            (text, ONE, None, {"T": 1, "E": 1}, ["d.txt:0 no text: ", "d.ann:1 no text: T1\tX 0 1\ta"])
+            (text, ONE, None, {"T": 1, "E": 1}, [f"d.txt:0 no text: {GONE}", f"d.ann:1 invalid: {GONE}: {T1}"])
             for text in (None, "", " \n")
         ),
-        *(("a", ONE.encode(name), None, {}, ["d.ann:0 UTF-16: "]) for name in UTF_16),
+        *(("a", ONE.encode(name), None, {}, [f"d.ann:0 malformed: {UTF_16}"]) for name in UTF_16S),
         *(
-            ("a".encode(name), ONE, None, {"T": 1, "E": 1}, ["d.txt:0 UTF-16: ", "d.ann:1 UTF-16: T1\tX 0 1\ta"])
-            for name in UTF_16
+            (
+                *("a".encode(name), ONE, None, {"T": 1, "E": 1}),
+                [f"d.txt:0 malformed: {UTF_16}", f"d.ann:1 invalid: {UTF_16}: {T1}"],
+            )
+            for name in UTF_16S
         ),
     ],
 )
 def test_every_line_is_counted_and_what_is_not_converted_is_located(tmp_path, text, ann, found, lines, problems):
     document = read(tmp_path, text, ann)
-    assert (None if document.text is None else spans(document)) == found
+    assert (None if document.task is None else spans(document)) == found
     assert +document.lines == lines
-    assert [f"{one.file}:{one.line} {one.reason}: {one.row}" for one in document.problems] == problems
+    assert located(document) == problems
 
 
 def test_wrong_encoding_costs_what_it_spoils_only(tmp_path):
-    spoiled = read(tmp_path, "caf\xe9".encode("latin-1"), "T1\tX 0 3\tcaf\n")
-    assert [problem.reason for problem in spoiled.problems] == ["not decodable"] * 2
+    spoiled = read(tmp_path, "caf\xe9".encode("latin-1"), ONE)
+    assert located(spoiled) == [f"d.txt:0 malformed: {NOT_UTF_8}", f"d.ann:1 not decodable: {NOT_UTF_8}: {T1}"]
     line = read(tmp_path, "a caf\xe9", b"T1\tX 2 6\tcaf\xe9\nT2\tX 0 1\ta\n")
     assert spans(line) == [("a", "X")]
-    assert [problem[1:3] for problem in line.problems] == [(1, "not decodable")]
+    assert located(line) == [f"d.ann:1 not decodable: {NOT_UTF_8}: " + r"'T1\tX 2 6\tcaf\\xe9'"]
     latin = read(tmp_path, "a caf\xe9".encode("latin-1"), b"T1\tX 2 6\tcaf\xe9\n", encoding="latin-1")
     assert spans(latin) == [("caf\xe9", "X")]
 

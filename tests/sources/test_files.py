@@ -63,7 +63,7 @@ def test_links_are_followed_and_folders_that_link_to_each_other_are_read_once(tm
             (tmp_path / "brat" / name / f"to-{other}").symlink_to(tmp_path / "brat" / other)
     stems = [stem.relative_to(tmp_path / "brat").as_posix() for stem in find_documents(tmp_path / "brat")]
     assert stems == ["a/one", "a/to-b/one", "a/to-b/to-c/one"]
-    assert convert_brat(tmp_path / "brat", tmp_path / "tasks").documents == {"converted": 3}
+    assert convert_brat(tmp_path / "brat", tmp_path / "tasks").files.total() == 3
     write(tmp_path / "here/.elsewhere/a.spacy", b"")
     (tmp_path / "here/link").symlink_to(".elsewhere")
     assert find_files(tmp_path / "here", (".spacy",), hidden=False) == [tmp_path / "here/link/a.spacy"]
@@ -118,13 +118,11 @@ def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, s
     document(tmp_path / "brat", "two")
     (tmp_path / "brat/two.ann").rename(tmp_path / "brat/two.a1")
     make(tmp_path / f"brat/two.{suffix}", what)
-    report = convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(missing_ann=missing_ann))
-    assert report.documents == {"converted": 1, "not readable": 1}
-    assert report.annotations == {"converted": 1, "not readable": 1}
-    problem = {"file": f"two.{suffix}", "line": 0, "reason": "not readable", "row": ""}
-    assert problem in read_jsonl(tmp_path / "tasks/problems.jsonl")
-    with pytest.raises(InputError, match=r"two\.\w+:0 \(not readable\)"):
-        convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(missing_ann=missing_ann), strict=True)
+    converted = convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(missing_ann=missing_ann))
+    assert (converted.files.total(), converted.problems) == (1, {"malformed": 1, "invalid": 1})
+    why = "a broken link, a folder, or not readable"
+    rows = [row["_labelwise_problem"] for row in read_jsonl(tmp_path / "tasks/auto.jsonl") if "text" not in row]
+    assert [0, "malformed", why, f"two.{suffix}"] in rows
 
 
 @pytest.mark.parametrize("path", ["*.jsonl", "two.jsonl"])

@@ -14,7 +14,7 @@ from labelwise.corpus.texts import find_doc, key_of, read_groups_with_docs
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from labelwise.sources.brat import DECIDED_BY, NOT_CONVERTED, BratOptions
+from labelwise.sources.brat import BratOptions
 from labelwise.why.deciders import DECIDERS
 from labelwise.why.find import find
 from labelwise.why.tell import tell
@@ -205,16 +205,15 @@ def test_what_brat_has_and_was_not_converted_is_told_with_its_line(tmp_path):
     merging = Merging(tmp_path)
     merge_data([tmp_path / "tasks/datasets.yml"], tmp_path / "corpus", Settings(dev_ratio=0, test_ratio=0))
     assert ask(merging, "assets/brat/b/a.ann:1") == [
-        "b/a.ann:1, not converted: discontinuous",
-        "    'T1\\tA 0 3;8 11\\tAnn Bob'",
-        "    decided by `discontinuous` in the section brat of project.yml",
+        r"    b/a.ann:1, a span: discontinuous: 'T1\tA 0 3;8 11\tAnn Bob'",
+        "      decided by `discontinuous` in the section brat of project.yml",
     ]
-    own = ["  auto.jsonl:1, data set brat, complete, accept: merged", "    b/a.ann:2, A 'Ann' [0, 3]: entity"]
+    own = ["  auto.jsonl:2, data set brat, complete, accept: merged", "    b/a.ann:2, A 'Ann' [0, 3]: entity"]
     assert ask(merging, "b/a.ann:2")[1:] == own
     assert "at line 2; only lines that begin with T are spans" in flat(" ".join(ask(merging, "b/a.ann:3", status=1)))
     assert ask(merging, "b/a.txt")[1:] == own
-    assert DECIDED_BY.keys() <= {"no annotation file", *NOT_CONVERTED}
-    assert {*DECIDED_BY.values()} <= {*BratOptions.__struct_fields__}
+    options = {by.split("`")[1] for by in DECIDERS.values() if "the section brat" in by}
+    assert options == {"discontinuous", "shifted", "labels", "encoding"} <= {*BratOptions.__struct_fields__}
 
 
 def test_problems_are_listed_with_data_set_place_reason_and_details(merged):

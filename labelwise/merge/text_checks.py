@@ -1,7 +1,4 @@
-"""Doubts about texts, from a sample of them: language, tokens, parts of others, and others but for one typing error.
-
-The first texts of each split by key are a random sample, as keys are digests.
-"""
+"""Import checks of texts, from a sample of them: language, tokens, parts of others, and corrected texts."""
 
 import pkgutil
 import re
@@ -11,82 +8,55 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import spacy.lang
 
-from labelwise.base.text import counted
-from labelwise.corpus.ledger import Doubt
-from labelwise.corpus.texts import read_groups_with_docs
-from labelwise.merge.rules.settings import Settings
+from labelwise.merge.check_kinds import Found, Merged, SampledText, check, quote
 
-TEXTS, CHARS = 20_000, 2**21  # of a sample, at most
-WORDS = 1000  # from which a language can be told
+MIN_WORDS = 1000  # from which a language can be told
 BETTER = 3  # times as many stop words
 SHARE = 0.15  # of words that are stop words, from which it is a language
-MOST_TOKENS = 2  # in a word
-LONGEST_WORD = 15  # characters between spaces, on average, of scripts that have spaces
-DOCUMENTS = 200  # of a data set, in which other texts are looked for
+MAX_TOKENS = 2  # in a word
+MAX_WORD_CHARS = 15  # between spaces, on average, of scripts that have spaces
+MAX_DOCUMENTS = 200  # of a dataset, in which other texts are looked for
 LONGER = 3  # times as long as a text that may be a part
-FEW_PARTS = 5
+MIN_PARTS = 5
 BEGIN = 4  # words of a text by which it is looked for
-SENTENCE = 20  # characters from which texts that differ by one seem to be one text
-ALIKE = 50  # texts with one half in common, of which pairs are compared
-AROUND = 20  # characters of a text that are shown on either side
-LISTED = 20  # pairs
+MIN_TEXT_CHARS = 20  # of texts that seem to be one text, as they differ by one character
+MAX_ALIKE = 50  # texts with one half in common, of which pairs are compared
+MAX_PAIRS = 20  # that are shown
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
 
-class Sampled(NamedTuple):
-    """A text, its tokens, and the data sets that it is in."""
-
-    text: str
-    tokens: int
-    datasets: Sequence[str]
-
-
-def sample_texts(corpus: Path) -> list[Sampled]:
-    """Read the first texts of a corpus, whose manifest needn't be there."""
-    found: list[Sampled] = []
-    chars = 0
-    for group, docs in read_groups_with_docs(corpus, merged=False):
-        datasets: dict[str, list[str]] = {}
-        for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
-            datasets.setdefault(key, []).append(name)
-        for key, doc in docs:
-            text = doc.text
-            found.append(Sampled(text, len(doc), [*dict.fromkeys(datasets[key])]))
-            chars += len(text)
-            if len(found) >= TEXTS or chars >= CHARS:
-                return found
-    return found
-
-
-def doubts_about_texts(corpus: Path, settings: Settings) -> Iterator[Doubt]:
-    """Yield the doubts about the texts of a corpus."""
-    sample = sample_texts(corpus)
+@check(
+    "`lang: {lang}`: the stop words of the texts are those of `{other}`.",
+    "If that is their language, set in the section merge of project.yml",
+    "lang: {other}",
+)
+def other_language(merged: Merged) -> Iterator[Found]:
+    """Find texts whose stop words are another language's."""
     words: Counter[str] = Counter()
-    spaced, tokens, chars = 0, 0, 0
-    for one in sample:
-        if words.total() < 20 * WORDS:
+    for one in merged.sample:
+        if words.total() < 20 * MIN_WORDS:
             words.update(word.lower() for word in WORD.findall(one.text))
-        spaced, tokens, chars = spaced + len(one.text.split()), tokens + one.tokens, chars + len(one.text)
-    if other := other_language(words, settings.lang):
-        yield Doubt(
-            f"The texts seem to be in another language than `lang: {settings.lang}`: {other}.",
-            "If they are, set in the section merge of project.yml",
-            [f"lang: {other}"],
-        )
-    elif spaced >= WORDS and chars <= LONGEST_WORD * spaced and tokens >= MOST_TOKENS * spaced:
-        yield Doubt(
-            f"A word is {tokens / spaced:.1f} tokens, on average: the tokenizer seems to be another language's.",
-            "Set `lang`, or `block` in configs/tokenizer.yml: docs/languages.md",
-        )
-    yield from parts_of_others(sample)
-    yield from corrected_texts(sample)
+    if other := find_language(words, merged.settings.lang):
+        yield Found(values={"lang": merged.settings.lang, "other": other})
 
 
-def other_language(words: Counter[str], lang: str) -> str:
+@check(
+    "{tokens:.1f} tokens per whitespace-separated word: the tokenizer is probably for another language.",
+    "Set `lang`, or `block` in configs/tokenizer.yml: docs/languages.md",
+)
+def other_tokenizer(merged: Merged) -> Iterator[Found]:
+    """Find texts with spaces whose words are split into many tokens, unless the language explains it."""
+    words = sum(len(one.text.split()) for one in merged.sample)
+    tokens, chars = (sum(one.tokens for one in merged.sample), sum(len(one.text) for one in merged.sample))
+    many = words >= MIN_WORDS and chars <= MAX_WORD_CHARS * words and tokens >= MAX_TOKENS * words
+    if many and not [*other_language.query(merged)]:
+        yield Found(values={"tokens": tokens / words})
+
+
+def find_language(words: Counter[str], lang: str) -> str:
     """Find a language of spaCy whose stop words fit much better than those of `lang`; empty if there is none.
 
     words (Counter): of texts, in lower case.
@@ -98,7 +68,7 @@ def other_language(words: Counter[str], lang: str) -> str:
         stops = stop_words(name)
         return sum(n for word, n in words.items() if word in stops) / total
 
-    if total < WORDS or lang == "xx" or not stop_words(lang) or (known := share(lang)) > SHARE:
+    if total < MIN_WORDS or lang == "xx" or not stop_words(lang) or (known := share(lang)) > SHARE:
         return ""
     best, other = max((share(module.name), module.name) for module in pkgutil.iter_modules(spacy.lang.__path__))
     return other if best >= max(SHARE, BETTER * known) else ""
@@ -114,8 +84,14 @@ def stop_words(lang: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words if WORD.fullmatch(word))
 
 
-def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
-    """Yield the data sets whose texts are parts of another one's, such as the sentences of its documents."""
+@check(
+    "{n:,} of {texts:text} of {name!r} are parts of {documents:text} of {whole!r}, so their annotations can't be "
+    "merged.",
+    "Use the same unit everywhere: split documents into sentences, or join the sentences.",
+)
+def parts_of_texts(merged: Merged) -> Iterator[Found]:
+    """Find datasets whose texts are parts of another one's, such as the sentences of its documents."""
+    sample = merged.sample
     lengths: dict[str, list[int]] = {}
     for one in sample:
         for name in one.datasets:
@@ -125,7 +101,7 @@ def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
         parts = {name for name, length in middle.items() if LONGER * length <= size}
         if not parts:
             continue
-        documents = [one.text for one in sample if whole in one.datasets][:DOCUMENTS]
+        documents = [one.text for one in sample if whole in one.datasets][:MAX_DOCUMENTS]
         begins: dict[tuple[str, ...], list[int]] = {}
         for number, text in enumerate(documents):
             words = text.split()
@@ -144,22 +120,22 @@ def parts_of_others(sample: Sequence[Sampled]) -> Iterator[Doubt]:
                 inside[name] += bool(found)
                 of.setdefault(name, set()).update(found[:1])
         for name, n in sorted(inside.items()):
-            if n >= FEW_PARTS and 10 * len(of[name]) >= len(documents):
-                total = len(lengths[name])
-                yield Doubt(
-                    f"Of {counted(total, 'text')} of {name!r}, {n:,} are parts of {counted(len(of[name]), 'text')} of "
-                    f"{whole!r}, so no answer to one counts for the other.",
-                    "Annotate the same texts for all labels: cut the documents into sentences, or the other way round.",
-                )
+            if n >= MIN_PARTS and 10 * len(of[name]) >= len(documents):
+                values = {"texts": len(lengths[name]), "name": name, "documents": len(of[name]), "whole": whole}
+                yield Found(n, values)
 
 
-def corrected_texts(sample: Sequence[Sampled]) -> Iterator[Doubt]:
-    """Yield the pairs of data sets with texts that differ by one typing error, as if it was corrected in one of them.
+@check(
+    "{n:text} of {name!r} and {other!r} differ by one edit, so they aren't merged.",
+    "If a text was corrected, correct it in all datasets.",
+)
+def corrected_texts(merged: Merged) -> Iterator[Found]:
+    """Find pairs of datasets with texts that differ by one typing error, as if it was corrected in one of them.
 
-    A digit may differ, as in the steps of a protocol; and so may two texts of one data set.
+    A digit may differ, as in the steps of a protocol; and so may two texts of one dataset.
     """
     found: dict[tuple[str, str], list[str]] = {}
-    for one, other in nearly_equal([one for one in sample if len(one.text) >= SENTENCE]):
+    for one, other in nearly_equal([one for one in merged.sample if len(one.text) >= MIN_TEXT_CHARS]):
         name, second = min(one.datasets), min(other.datasets)
         start, end, other_end = _difference(one.text, other.text)
         changed = one.text[start:end] + other.text[start:other_end]
@@ -168,22 +144,17 @@ def corrected_texts(sample: Sequence[Sampled]) -> Iterator[Doubt]:
             pair = (name, second) if name < second else (second, name)
             found.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
     for (name, second), pairs in sorted(found.items()):
-        yield Doubt(
-            f"{counted(len(pairs), 'text')} of {name!r} and of {second!r} differ by one character, or by two that are "
-            "swapped, so no answer to one counts for the other.",
-            "If a text was corrected, correct it in all data sets.",
-            sample=sorted(pairs)[:LISTED],
-        )
+        yield Found(len(pairs), {"name": name, "other": second}, quotes=sorted(pairs)[:MAX_PAIRS])
 
 
-def nearly_equal(texts: Sequence[Sampled]) -> Iterator[tuple[Sampled, Sampled]]:
+def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, SampledText]]:
     """Yield the pairs of texts that differ by one character, or by two neighbours: one half of both is equal."""
     halves: dict[tuple[bool, int, int], list[int]] = {}
     for number, (text, *_) in enumerate(texts):
         for length in (len(text), len(text) - 1):  # of the shorter one
             halves.setdefault((True, length, hash(text[: length // 2])), []).append(number)
             halves.setdefault((False, length, hash(text[length // 2 - length :])), []).append(number)
-    pairs = {pair for same in halves.values() for pair in combinations(same[:ALIKE], 2)}
+    pairs = {pair for same in halves.values() for pair in combinations(same[:MAX_ALIKE], 2)}
     for first, second in sorted(pairs):
         one, other = texts[first].text, texts[second].text
         start, end, other_end = _difference(one, other)
@@ -205,7 +176,4 @@ def _same(one: str, other: str) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-def quote(text: str, start: int, end: int) -> str:
-    """Write words of a text in brackets, among those around them."""
-    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
-    return " ".join(f"{before}[{text[start:end]}]{after}".split())
+TEXT_CHECKS = (other_language, other_tokenizer, parts_of_texts, corrected_texts)

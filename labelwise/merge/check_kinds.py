@@ -1,0 +1,248 @@
+"""The form of an import check: a query of the merge's tables, a sentence, a remedy, and lines to paste.
+
+An entry is a function that yields a `Found` for each finding, with its words in a decorator:
+
+    @dataset_check("{n:,} of {spans:span} start or end inside a token", "To keep them, set", "alignment: expand")
+    def off_tokens(data: Data) -> Iterator[Found]:
+
+Its words are templates (`str.format`) over the values of a `Found`. `{add}` says where to add a line. Besides Python's
+own formats, there are:
+
+- `{n:row was|rows were}` for a number with a noun ("1 row was", "2,000 rows were"), `{n:span}` for "1 span", "2 spans";
+- `{n:~is|are}` for a word that depends on a number, or on the length of a list;
+- `{labels:label|labels}` for a list with a noun ("label A", "labels A, B and 4 more"), `{labels!r}` for quoted names;
+- `{offsets:?read as %s}` for words that are left out where the value is empty;
+- a dict for counts, in its order ("PER (60), LOC (3)"), and `{name!y}` for a value in YAML.
+"""
+
+import os
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelwise.base.settings import encode_yaml
+from labelwise.base.text import counted
+from labelwise.corpus import queries
+from labelwise.corpus.import_checks import ImportCheck
+from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.texts import find_doc, read_groups_with_docs
+from labelwise.datasets.convert_brat import read_conversion
+from labelwise.datasets.declarations import DataSet
+from labelwise.merge.figures import Figures
+from labelwise.merge.readings import Trials
+from labelwise.merge.rules.settings import Settings
+
+MAX_LISTED = 6  # names in a sentence
+MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # of the sample of texts
+CONTEXT_CHARS = 20  # of a text, shown on either side of a span
+
+
+class Found(NamedTuple):
+    """A finding of a query.
+
+    n (int): number of rows, spans or texts concerned.
+    values (Mapping): the other values that the words have.
+    rows (Sequence): examples, rows of the tables.
+    quotes (Sequence[str]): examples that aren't rows, printed by the merge alone.
+    dataset (DataSet | None): the dataset concerned; None if it is the corpus.
+    """
+
+    n: int = 0
+    values: Mapping[str, Any] = {}
+    rows: Sequence[Mapping[str, Any]] = ()
+    quotes: Sequence[str] = ()
+    dataset: DataSet | None = None
+
+
+class SampledText(NamedTuple):
+    """A text of the corpus, its number of tokens, and the datasets that have it."""
+
+    text: str
+    tokens: int
+    datasets: Sequence[str]
+
+
+@dataclass
+class Merged:
+    """A merge, for queries.
+
+    corpus (Path): its tables and partitions; the manifest needn't be there.
+    figures (Mapping): counts of each dataset.
+    trials (Trials): counts of spans by other readings of their offsets.
+    misread (set[str]): the datasets about which a check that stops has found something.
+    """
+
+    corpus: Path
+    datasets: Sequence[DataSet]
+    settings: Settings
+    ledger: Ledger
+    figures: Mapping[str, Figures]
+    trials: Trials
+    misread: set[str] = field(default_factory=set)
+
+    @cached_property
+    def sample(self) -> list[SampledText]:
+        """The first texts of the corpus by key: a random sample, as keys are digests."""
+        found: list[SampledText] = []
+        chars = 0
+        for group, docs in read_groups_with_docs(self.corpus, merged=False):
+            datasets: dict[str, list[str]] = {}
+            for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
+                datasets.setdefault(key, []).append(name)
+            for key, doc in docs:
+                found.append(SampledText(doc.text, len(doc), [*dict.fromkeys(datasets[key])]))
+                chars += len(doc.text)
+                if len(found) >= MAX_TEXTS or chars >= MAX_CHARS:
+                    return found
+        return found
+
+
+class Data(NamedTuple):
+    """A dataset of a merge, for queries."""
+
+    dataset: DataSet
+    merged: Merged
+
+    @property
+    def figures(self) -> Figures:
+        """The counts of the dataset."""
+        return self.merged.figures[self.dataset.name]
+
+
+class Kind(NamedTuple):
+    """An import check.
+
+    query (Callable): yields what it finds in a merge.
+    sentence, remedy (str): templates.
+    lines (tuple[str, ...]): templates of lines to paste.
+    stops (bool): whether later stages refuse the corpus, unless the dataset's entry says `expect_losses: true`.
+    advice (bool): whether it presupposes that all datasets were read as intended.
+    people (bool): whether its words name annotators.
+    """
+
+    name: str
+    query: Callable[[Merged], Iterable[Found]]
+    sentence: str
+    remedy: str = ""
+    lines: tuple[str, ...] = ()
+    stops: bool = False
+    advice: bool = False
+    people: bool = False
+
+    def find(self, merged: Merged) -> Iterator[ImportCheck]:
+        """Yield what the query finds, as data."""
+        for n, values, rows, quotes, dataset in self.query(merged):
+            if dataset and self.stops:
+                merged.misread.add(dataset.name)
+            yield ImportCheck(
+                kind=self.name,
+                dataset=dataset.name if dataset else "",
+                n=n,
+                values=dict(values),
+                places=[f"{row['file']}:{row['line']}" for row in rows],
+                stops=self.stops and not (dataset and dataset.expect_losses),
+                sample=[*(_quote_row(row, merged.corpus) for row in rows), *quotes],
+                where=_declaration(dataset) if dataset else "",
+            )
+
+
+class Words(NamedTuple):
+    """The words of an import check."""
+
+    sentence: str
+    remedy: str
+    lines: tuple[str, ...]
+
+
+def check(sentence: str, remedy: str = "", *lines: str, **flags: bool) -> Callable[..., Kind]:
+    """Make an import check of a query of a merge; see `Kind`."""
+
+    def make(query: Callable[[Merged], Iterable[Found]]) -> Kind:
+        return Kind(query.__name__.replace("_", " "), query, sentence, remedy, lines, **flags)
+
+    return make
+
+
+def dataset_check(sentence: str, remedy: str = "", *lines: str, **flags: bool) -> Callable[..., Kind]:
+    """Make an import check of a query of each dataset, which its sentence begins with; see `Kind`."""
+
+    def make(query: Callable[[Data], Iterable[Found]]) -> Kind:
+        def of_all(merged: Merged) -> Iterator[Found]:
+            for dataset in merged.datasets:
+                yield from (found._replace(dataset=dataset) for found in query(Data(dataset, merged)))
+
+        name = query.__name__.replace("_", " ")
+        return Kind(name, of_all, f"Dataset {{dataset!r}}: {sentence}", remedy, lines, **flags)
+
+    return make
+
+
+def write_words(kind: Kind, found: ImportCheck) -> Words:
+    """Put a finding into words."""
+    where = found.where or f"the entry {found.dataset!r} in datasets.yml"
+    values = {"dataset": found.dataset, "n": found.n, "add": f"add to {where}", **found.values}
+
+    def fill(template: str) -> str:
+        return _FORMATTER.vformat(template, (), values)
+
+    remedy = fill(kind.remedy)
+    return Words(fill(kind.sentence), remedy[:1].upper() + remedy[1:], tuple(map(fill, kind.lines)))
+
+
+def largest_first(counts: Mapping[Any, int]) -> dict[str, int]:
+    """Sort counts, the largest first, equal ones by name."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def quote(text: str, start: int, end: int) -> str:
+    """Write words of a text in brackets, among those around them."""
+    before, after = text[max(0, start - CONTEXT_CHARS) : start], text[end : end + CONTEXT_CHARS]
+    return " ".join(f"{before}[{text[start:end]}]{after}".split())
+
+
+class _Formatter(string.Formatter):
+    """Formats nouns, lists, counts and YAML; see the module's docstring."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion == "y":
+            return encode_yaml([value]).strip()[1:-1]
+        if conversion == "r" and isinstance(value, list):
+            return [*map(repr, value)]
+        return super().convert_field(value, conversion)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec.startswith("?"):
+            return format_spec[1:].replace("%s", str(value)) if value else ""
+        one, _, more = format_spec.removeprefix("~").partition("|")
+        if isinstance(value, dict):
+            return ", ".join(f"{name} ({n:,})" for name, n in [*value.items()][:MAX_LISTED])
+        if format_spec.startswith("~"):
+            return one if (len(value) if isinstance(value, list) else value) == 1 else more
+        if isinstance(value, list):
+            rest = f" and {len(value) - MAX_LISTED:,} more" if len(value) > MAX_LISTED else ""
+            names = ", ".join(value[:MAX_LISTED]) or "none"
+            return f"{one if len(value) == 1 else more} {names}{rest}".lstrip()
+        return counted(value, one, more) if one[:1].isalpha() else format(value, format_spec)
+
+
+_FORMATTER = _Formatter()
+
+
+def _declaration(dataset: DataSet) -> str:
+    """Name the place that declares a dataset, where a line is to be added."""
+    if read_conversion(Path(dataset.declared).parent):
+        return "the section brat of project.yml"
+    return f"the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"
+
+
+def _quote_row(row: Mapping[str, Any], corpus: Path) -> str:
+    """Write the place of a row or a span, and quote a span whose text is in the corpus."""
+    place = f"{row['file']}:{row['line']}"
+    quotable = row.get("start") is not None and row["split"]
+    doc = find_doc(corpus, row["split"], row["text"]) if quotable else None
+    if doc is None:
+        return f"{place}  {queries.describe(row)}"
+    return f"{place}  {row['label']}  {quote(doc.text, row['start'], row['end'])}"
