@@ -9,7 +9,9 @@ import typer
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.errors import InputError
 from labelwise.base.text import counted
+from labelwise.corpus.import_checks import read_checks
 from labelwise.corpus.manifest import read_manifest
+from labelwise.merge.checks import print_checks
 from labelwise.why.find import find
 from labelwise.why.problems import find_problems
 from labelwise.why.tell import tell
@@ -24,7 +26,8 @@ def why_cli(
         list[str] | None,
         typer.Argument(
             metavar="[PLACE|WORDS]...",
-            help="A file with a line, such as assets/prodigy/org.jsonl:17, a document's name, or words of a text",
+            help="A file with a line, such as assets/prodigy/org.jsonl:17, a document's name, or words of a text; "
+            "without any, what import checks found",
             show_default=False,
         ),
     ] = None,
@@ -40,8 +43,14 @@ def why_cli(
     """Show what became of each annotation of a line, a document or words, and why."""
     with user_errors("Nothing was found"):
         words = " ".join(asked or ()).strip()
-        if bool(words) == problems:
+        if words and problems:
             raise InputError("give a file and line, a document or words, or else --problems")
+        settings = read_manifest(corpus, stopped=True).settings
+        if not words and not problems:
+            found = read_checks(corpus)
+            print_checks(found)
+            msg.info(f"{corpus}: import checks found {counted(len(found), 'problem')}")
+            return
         if problems:
             listed = 0
             for line in find_problems(corpus):
@@ -49,11 +58,10 @@ def why_cli(
                 listed += 1
             msg.good(counted(listed, "row or span", "rows or spans"))
             return
-        settings = read_manifest(corpus, stopped=True).settings
-        found = find(corpus, words, datasets or [path for path in map(Path, DATASETS) if path.is_dir()])
-        for one in islice(found, MOST):
+        texts = find(corpus, words, datasets or [path for path in map(Path, DATASETS) if path.is_dir()])
+        for one in islice(texts, MOST):
             typer.echo("\n".join(tell(one, settings)))
-        if next(found, None):
+        if next(texts, None):
             msg.info(f"There are more than {MOST} texts; give a line, or more words")
 
 

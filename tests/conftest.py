@@ -26,12 +26,14 @@ from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
+from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import find_partitions, read_partition
 from labelwise.corpus.queries import describe
 from labelwise.corpus.tokenizer import make_nlp, read_rules, read_tokenizer
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
+from labelwise.merge.checks import describe as describe_check
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
@@ -202,6 +204,11 @@ class Merging:
 @pytest.fixture
 def merging(tmp_path: Path) -> Merging:
     return Merging(tmp_path)
+
+
+def words_of(checks: Iterable[ImportCheck]) -> list[str]:
+    """The sentence and the remedy of each check, with the lines to paste."""
+    return [" ".join([sentence, remedy, *lines]) for sentence, remedy, lines in map(describe_check, checks)]
 
 
 def merge_demo(root: Path, settings: Settings, **demo: Any) -> Path:

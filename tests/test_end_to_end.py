@@ -62,7 +62,7 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
         "plots/cpu.tsv",
         *(f"corpus/tasks/{name}" for name in ("auto.jsonl", "datasets.yml", "labelwise-brat.json")),
-        *(f"corpus/{name}" for name in (*TABLES, "near_duplicates.jsonl")),
+        *(f"corpus/{name}" for name in (*TABLES, "near_duplicates.jsonl", "import_checks.json")),
         *(f"corpus/{name}.json" for name in ("labels/ner", "labels/per_label", "tokenizer", "manifest")),
     }
     assert "corpus/manifest.json" in merged_by_dvc.results()

@@ -1,8 +1,15 @@
 """What a merge's import checks found, as it is stored with the corpus: data, not words."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS
+
+IMPORT_CHECKS = "import_checks.json"
 
 
 class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -27,6 +34,20 @@ class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     sample: list[str] = []
     where: str = ""
 
-    def stored(self) -> "ImportCheck":
-        """Return the part that depends on data and settings alone, without quotes and paths."""
-        return msgspec.structs.replace(self, sample=[], where="")
+
+def write_checks(corpus: Path, found: Iterable[ImportCheck]) -> None:
+    """Write what import checks found, without quotes and paths: equal data and settings give equal bytes."""
+    stored = [msgspec.structs.replace(one, sample=[], where="") for one in found]
+    (corpus / IMPORT_CHECKS).write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1) + b"\n")
+
+
+def read_checks(corpus: Path) -> list[ImportCheck]:
+    """Read what the import checks of a merged corpus found.
+
+    RAISES (InputError): if the file is missing, or isn't what a merge writes.
+    """
+    file = corpus / IMPORT_CHECKS
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=list[ImportCheck])
+    except (FileNotFoundError, *DECODE_ERRORS) as error:
+        raise InputError(f"{file}: not what a merge writes ({error}); run the merge again") from error

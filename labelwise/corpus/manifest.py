@@ -15,7 +15,6 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
-from labelwise.corpus.import_checks import ImportCheck
 
 MANIFEST = "manifest.json"
 TABLES = ("texts.parquet", "rows.parquet", "spans.parquet")  # the account of a merge; see `tables`
@@ -42,7 +41,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     splits (dict): the size of each split.
     partitions (dict[str, str]): the SHA-256 of each `.spacy` file, by its path in the corpus, such as
         "train/part-00000.spacy".
-    checks (list[ImportCheck]): findings of the import checks; see `merge.checks`.
+    stops (list[str]): the import checks that stop later stages, each with its dataset.
     """
 
     format: Literal[2] = 2
@@ -52,7 +51,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     declared: dict[str, tuple[str, ...]] = {}
     splits: dict[Split, SplitCounts]
     partitions: dict[str, str]
-    checks: list[ImportCheck] = []
+    stops: list[str] = []
 
 
 class Partition(NamedTuple):
@@ -82,9 +81,9 @@ def read_manifest(corpus: Path, *, stopped: bool = False) -> Manifest:
         raise InputError(
             f"{corpus / MANIFEST}: not what this version's merge writes ({error}); run the merge again"
         ) from error
-    if not stopped and (found := [f"{one.kind} ({one.dataset})" for one in manifest.checks if one.stops]):
+    if manifest.stops and not stopped:
         raise InputError(
-            f"{corpus}: unusable, because the merge found misread data: {', '.join(found)}. Run "
+            f"{corpus}: unusable, because the merge found misread data: {', '.join(manifest.stops)}. Run "
             f"`python -m scripts.why {corpus}`, or the merge again, to see the fix"
         )
     return manifest

@@ -15,12 +15,13 @@ All figures of a merge are queries of these tables: see `merge.ledger`.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labelwise.base.errors import InputError
+from labelwise.corpus.columns import OWN, Columns
 from labelwise.corpus.manifest import TABLES, read_manifest
 
 GROUP_ROWS = 2**14  # of a row group, in its largest table: with 65,536, a merge takes 55 MB more
@@ -96,12 +97,12 @@ class Group(NamedTuple):
     spans: pa.Table
 
 
-def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: Path) -> Iterator[Group]:
+def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator[Group]:
     """Write the three tables into the folder of a corpus, and yield their row groups, as each is written.
 
     Rows without a usable text have row groups of their own.
 
-    batches (Iterable): the columns of each table, or none if it has no rows, for some texts each.
+    batches (Iterable[Sequence[Columns]]): those of each table, for some texts each.
     """
     with ExitStack() as stack:
         writers = [
@@ -119,18 +120,25 @@ def write_tables(batches: Iterable[Sequence[Sequence[Sequence[Any]]]], folder: P
             return Group(*(table.combine_chunks() for table in tables))
 
         for batch in batches:
-            if waiting and waiting[-1][0].num_rows and not batch[0]:
+            if waiting and waiting[-1][0].num_rows and not batch[0].own:
                 yield write()
-            waiting.append(
-                [
-                    pa.record_batch([*map(pa.array, columns or [()] * len(schema), schema.types)], schema=schema)
-                    for columns, schema in zip(batch, SCHEMAS.values(), strict=True)
-                ]
-            )
+            waiting.append([_make_batch(name, columns) for name, columns in zip(SCHEMAS, batch, strict=True)])
             if max(sum(one.num_rows for one in columns) for columns in zip(*waiting, strict=True)) >= GROUP_ROWS:
                 yield write()
         if waiting:
             yield write()
+
+
+def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
+    """Make the rows of a table."""
+    schema = SCHEMAS[table]
+    own = OWN.get(table, schema.names)
+    others = [name for name in schema.names if name not in own]
+    *values, numbers = columns.own or [()] * (len(own) + 1)
+    found = {name: pa.array(column, schema.field(name).type) for name, column in zip(own, values, strict=True)}
+    for name, shared in zip(others, [*zip(*columns.shared, strict=True)] or [()] * len(others), strict=True):
+        found[name] = pa.array(shared, schema.field(name).type).take(pa.array(numbers, pa.int32()))
+    return pa.record_batch([found[name] for name in schema.names], schema=schema)
 
 
 def has_tables(folder: Path) -> bool:

@@ -17,9 +17,11 @@ def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
     """Warn if a pipeline lacks labels of its corpus."""
     if untaught:
         them = "it" if len(untaught) == 1 else "them"
+        labels = name_labels(untaught)
         yield ScoreWarning(
-            f"The pipeline and F1 leave out {name_labels(untaught)}, because no text in train is complete for {them}.",
-            "Annotate some texts for all of their spans (ner.manual, ner.correct).",
+            f"{labels[0].upper()}{labels[1:]} excluded from the pipeline and from F1: no training text is fully "
+            f"annotated for {them}.",
+            "Annotate some texts fully (ner.manual, ner.correct).",
         )
 
 

@@ -1,7 +1,8 @@
 """Record the outcome of each text, row and span.
 
 Jobs write columns of the three tables as MessagePack, because pyarrow would take 40 MB in each worker; the tables are
-made from these when all jobs are done.
+made from these when all jobs are done. Most columns have few values: what a row or a span has in these is a tuple,
+written once in a batch (`corpus.tables.OWN` names the others).
 """
 
 import struct
@@ -13,6 +14,7 @@ import msgspec
 
 from labelwise.annotations import SPAN_PROBLEMS, Problem, Reason
 from labelwise.base.text import trim
+from labelwise.corpus.columns import Columns
 from labelwise.corpus.manifest import Split
 from labelwise.merge.buckets import Text
 from labelwise.merge.rules.answers import Answer
@@ -25,10 +27,12 @@ SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN, Reason.OTHER_LABEL)  # of pro
 STATES = ("complete", "partial")
 BATCH_ROWS = 2**12  # that a job holds before it writes them
 SIZE = struct.Struct("<Q")  # of a batch, in bytes
-NOBODY = (None, False, None)  # who, anonymous, when
+NOBODY = (None, False)  # who, anonymous
+NO_SPAN = (None, None, None)  # label, renamed, verdict
+NO_LABELS = ((), (), (), (), False, False)  # the last columns of a row
 
 encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder().decode
+decode = msgspec.msgpack.Decoder(list[Columns]).decode
 
 
 class TextResult(NamedTuple):
@@ -47,14 +51,30 @@ class TextResult(NamedTuple):
     made: Projection | None = None
 
 
+class TableWriter:
+    """Collects the rows of one of the tables for a batch.
+
+    own (list[tuple]): the values of each row in the table's own columns (`corpus.tables.OWN`), and the number of those
+        in the others.
+    shared (dict[tuple, int]): the tuples of values in the others, by which each is numbered.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.own: list[tuple[Any, ...]] = []
+        self.shared: dict[tuple[Any, ...], int] = {}
+
+    def add(self, own: tuple[Any, ...], *shared: Any) -> None:
+        """Add a row, by its values in the own columns and in the others, each in the order of the schema."""
+        self.own.append((*own, self.shared.setdefault(shared, len(self.shared))))
+
+
 class AccountWriter:
     """Writes a part of the account: batches of the three tables, cut at texts, column by column."""
 
     def __init__(self, file: Path) -> None:
         """Open a new file."""
-        self.texts: list[tuple[Any, ...]] = []
-        self.rows: list[tuple[Any, ...]] = []
-        self.spans: list[tuple[Any, ...]] = []
+        self._begin()
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file = file.open("xb")
 
@@ -67,21 +87,26 @@ class AccountWriter:
         self.flush()
         self._file.close()
 
+    def _begin(self) -> None:
+        """Begin a batch."""
+        self.texts, self.rows, self.spans = TableWriter(), TableWriter(), TableWriter()
+
     def end_text(self) -> None:
         """Write a batch if there is enough for one."""
-        if len(self.rows) + len(self.spans) >= BATCH_ROWS:
+        if len(self.rows.own) + len(self.spans.own) >= BATCH_ROWS:
             self.flush()
 
     def flush(self) -> None:
         """Write what is held as a batch."""
-        if self.texts or self.rows or self.spans:
-            batch = encode([[*zip(*rows, strict=True)] for rows in (self.texts, self.rows, self.spans)])
+        tables = (self.texts, self.rows, self.spans)
+        if any(table.own for table in tables):
+            batch = encode([([*zip(*table.own, strict=True)], [*table.shared]) for table in tables])
             self._file.write(SIZE.pack(len(batch)) + batch)
-            self.texts, self.rows, self.spans = [], [], []
+            self._begin()
 
 
-def read_batches(file: Path) -> Iterator[Sequence[Sequence[Sequence[Any]]]]:
-    """Yield the batches of a part of the account: the columns of each table, or none if it has no rows."""
+def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
+    """Yield the batches of a part of the account: the columns of each table."""
     with file.open("rb") as batches:
         while head := batches.read(SIZE.size):
             yield decode(batches.read(*SIZE.unpack(head)))
@@ -93,12 +118,15 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
     file (str): the name of its source, as declared, unless it has a file of its own.
     kind (str | None): "decision" for a decision.
     """
-    place = (dataset, problem.file or file, problem.line)
+    file = problem.file or file
     why = (problem.reason, problem.detail or None, None)
     if problem.reason in SPAN_REASONS:
-        account.spans.append((None, None, None, *place, *[None] * 6, *why, False, False))
+        account.spans.add(
+            (None, None, None, problem.line, None, None, None), dataset, file, *NO_SPAN, *why, False, False
+        )
     else:
-        account.rows.append((None, None, *place, *NOBODY, kind, None, *why, [], [], [], [], False, False))
+        own = (None, None, problem.line, None)
+        account.rows.add(own, dataset, file, *NOBODY, kind, None, *why, *NO_LABELS)
 
 
 def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
@@ -108,9 +136,9 @@ def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row
     row (int | None): its number among the rows of the text; None without such a text.
     """
     decision = judged.decision
-    place = (decision.dataset, judged.row.file, judged.row.line)
+    what = (decision.dataset, judged.row.file, *NOBODY, "decision", decision.verdict)
     why = (judged.reason, judged.detail or None, None)
-    account.rows.append((text, row, *place, *NOBODY, "decision", decision.verdict, *why, [], [], [], [], False, False))
+    account.rows.add((text, row, judged.row.line, None), *what, *why, *NO_LABELS)
 
 
 def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
@@ -121,8 +149,8 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
     key, answers, merged, made = text.key.hex(), found.answers, found.merged, found.made
     split, words = (found.split, len(made.doc)) if made else (None, None)
     states = [sorted(label for label, state in merged.coverage.items() if state == name) for name in STATES]
-    same = [other.hex() for other in sorted(text.variants())]
-    account.texts.append((key, split, found.why_not, found.chosen_by, words, merged.doc or None, *states, same))
+    same = [other.hex() for other in sorted(text.variants)]
+    account.texts.add((key, split, found.why_not, found.chosen_by, words, merged.doc or None, *states, same))
     counting = (*merged.gold.values(), *merged.rejected.values())
     not_covered = {claims[0].span: SpanOutcome(Reason.NOT_COVERED) for claims in counting}
     outcomes = merged.spans | (made.spans if made else not_covered)
@@ -133,30 +161,42 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
         lost = min(numbers.keys() ^ outcomes.keys())
         raise RuntimeError(f"{answers[0].place}: the span {lost} of the text has no outcome; please report this")
     for answer in answers:
-        row, task = merged.rows[answer.number], answer.task
-        place = (answer.dataset.name, answer.file.name, task.line)
-        who = (answer.who[0] or None, bool(answer.who[1]), task.when)
-        versions = merged.versions.get(answer.number, [])
-        labels = (list(row.covered), list(row.superseded), list(row.superseded.values()), versions)
-        why = (row.reason, None, row.winner)
-        flags = (task.review, answer.number in merged.out_of_order)
-        account.rows.append((key, answer.number, *place, *who, answer.kind, task.answer, *why, *labels, *flags))
+        row, task, file = merged.rows[answer.number], answer.task, answer.file.name
+        name, of = answer.dataset.name, (key, answer.number)
+        account.rows.add(
+            (*of, task.line, task.when),
+            name,
+            file,
+            answer.who[0] or None,
+            bool(answer.who[1]),
+            answer.kind,
+            task.answer,
+            row.reason,
+            None,
+            row.winner,
+            tuple(row.covered),
+            tuple(row.superseded),
+            tuple(row.superseded.values()),
+            tuple(merged.versions.get(answer.number, ())),
+            task.review,
+            answer.number in merged.out_of_order,
+        )
         shown = "" if row.reason == Reason.IGNORED else merged.text
         for position, span in enumerate(task.all_spans):
             ref = (answer.number, position)
-            own = (answer.dataset.name, span.file or answer.file.name, span.line if span.file else task.line)
             start, end = (None, None) if span.problem else (span.start, span.end)
             quoted = None if span.problem else shown[span.start : span.end] or None
             verdict = span.verdict if span.problem else answer.verdict(span)
-            what = (start, end, span.label, span.renamed or None, quoted, verdict)
-            account.spans.append((key, answer.number, numbers[ref], *own, *what, *_ends(outcomes[ref], numbers)))
+            own = (*of, numbers[ref], span.line if span.file else task.line, start, end, quoted)
+            what = (name, span.file or file, span.label, span.renamed or None, verdict)
+            account.spans.add(own, *what, *_ends(outcomes[ref], numbers))
     for number, judged in enumerate(merged.judged, len(answers)):
         add_decision(account, judged, key, number)
         if (outcome := outcomes.get((number, 0))) and (added := judged.decision.added):
             start, end = trim(merged.text, *added)
-            place = (judged.decision.dataset, judged.row.file, judged.row.line)
-            what = (start, end, judged.decision.label, None, merged.text[start:end], "accept")
-            account.spans.append((key, number, numbers[number, 0], *place, *what, *_ends(outcome, numbers)))
+            own = (key, number, numbers[number, 0], judged.row.line, start, end, merged.text[start:end])
+            what = (judged.decision.dataset, judged.row.file, judged.decision.label, None, "accept")
+            account.spans.add(own, *what, *_ends(outcome, numbers))
 
 
 def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:

@@ -2,8 +2,8 @@
 
 A writer, such as that of a source, has one file for all buckets, since to make a file takes as long as to read fifty
 tasks. It has blocks of records of one bucket. Each begins with the place of the block before it of the same bucket, and
-the file ends with the places of the last ones. A record is a HEAD, the task as MessagePack, and its text; as bytes,
-records are in the order of keys, sources and lines.
+the file ends with the places of the last ones. A record is a HEAD, and a task as MessagePack, without its text, or a
+text; as bytes, records are in the order of keys, texts before tasks, sources and lines. A process writes a text once.
 
 Buckets are in the order of keys, and large ones are cut again; partitions don't depend on them. `same_texts` gives one
 key to texts that differ only in white space or Unicode composition.
@@ -12,6 +12,7 @@ key to texts that differ only in white space or Unicode composition.
 import struct
 from array import array
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain, groupby
 from os import SEEK_END
 from pathlib import Path
@@ -21,11 +22,13 @@ import msgspec
 
 from labelwise.annotations import Task
 from labelwise.base.files import remove
-from labelwise.base.text import KEY_BYTES, bytes_key, text_key
+from labelwise.base.text import KEY_BYTES, bytes_key
 from labelwise.sources.normalize import Move
 
-# The key, the numbers of the source and of the task in it, the size of the task, and that of the text.
-HEAD = struct.Struct(f">{KEY_BYTES}sIIII")
+# The key; the number of the source, from 1, or TEXT; that of the task in the source; the key of the task's own text, from
+# which `key` differs once it is joined with another one; and the size of what follows.
+HEAD = struct.Struct(f">{KEY_BYTES}sII{KEY_BYTES}sI")
+TEXT = 0
 BLOCK = struct.Struct("<qq")  # the place of the block before, or -1, and the size of the records
 SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and that of the first one with its form
 SOURCE_BYTES = 2**25  # per bucket
@@ -34,6 +37,7 @@ WAITING_BYTES = 2**22  # that a writer holds
 LARGE = 2**25  # bytes from which a bucket is cut again, by CUT_BITS
 CUT_BITS = 4
 COUNTED = 2**15  # tasks, up to which texts are counted rather than estimated
+KNOWN = 2**15  # texts that a process knows to be written
 
 encode_task = msgspec.msgpack.Encoder().encode
 decode_task = msgspec.msgpack.Decoder(Task).decode
@@ -43,46 +47,27 @@ class Text(NamedTuple):
     """A text with its tasks.
 
     text (str): that of the first task.
+    variants (dict[bytes, str]): the texts that differ from it only in white space or Unicode composition, by their keys.
     records (list): its tasks, in the order of sources and lines.
     """
 
     key: bytes
     text: str
+    variants: dict[bytes, str]
     records: list[bytes]
 
     def read(self) -> Iterator[tuple[int, str, Task]]:
         """Yield the number of the source, the text, and the task, without its text, of each record."""
-        first = self.text.encode("utf8", "surrogatepass")
         for record in self.records:
-            _, source, _, size, _ = HEAD.unpack_from(record)
-            task = decode_task(memoryview(record)[HEAD.size : HEAD.size + size])
-            yield source, self.text if _has_text(record, first) else _text_of(record), task
+            _, source, _, own, _ = HEAD.unpack_from(record)
+            text = self.text if own == self.key else self.variants[own]
+            yield source - 1, text, decode_task(memoryview(record)[HEAD.size :])
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield the tasks, each with the number of its source, and with offsets in the text."""
-        moves: dict[str, Move] = {}
+        moves = {text: Move(text, self.text) for text in self.variants.values()}
         for source, text, task in self.read():
-            if text == self.text:
-                yield source, task
-            else:
-                move = moves.get(text) or moves.setdefault(text, Move(text, self.text))
-                yield source, move.task(task)
-
-    def variants(self) -> dict[bytes, str]:
-        """Return the texts that differ from this one only in white space or Unicode composition, by their keys."""
-        first = self.text.encode("utf8", "surrogatepass")
-        texts = {_text_of(record): None for record in self.records if not _has_text(record, first)}
-        return {text_key(text): text for text in texts}
-
-
-def _text_of(record: bytes) -> str:
-    _, _, _, size, _ = HEAD.unpack_from(record)
-    return record[HEAD.size + size :].decode("utf8", "surrogatepass")
-
-
-def _has_text(record: bytes, text: bytes) -> bool:
-    _, _, _, _, size = HEAD.unpack_from(record)
-    return bool(size == len(text)) and record.endswith(text)
+            yield source, moves[text].task(task) if text in moves else task
 
 
 def count_bits(size: int, sources: int) -> int:
@@ -126,13 +111,6 @@ class BucketWriter:
             self._file.write(self._last)
             self._file.close()
 
-    def add_task(self, task: Task, source: int, number: int) -> bytes:
-        """Add a task, with the number of its source, and its own there; return the key of its text."""
-        text = task.text.encode("utf8", "surrogatepass")
-        key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
-        self.add(key, HEAD.pack(key, source, number, len(encoded), len(text)) + encoded + text)
-        return key
-
     def add(self, key: bytes, record: bytes) -> None:
         """Add a record."""
         number = range_of(key, self.skip + self.bits) & ((1 << self.bits) - 1)
@@ -154,6 +132,29 @@ class BucketWriter:
             self._file.write(content)
             self._last[number] = place
         self._waiting, self._size = {}, 0
+
+
+class TaskWriter(BucketWriter):
+    """Writes the tasks of a source, and their texts, but those that this process has written to the same folder."""
+
+    def add_task(self, task: Task, source: int, number: int) -> bytes:
+        """Add a task, with the number of its source, and its own there; return the key of its text."""
+        text = task.text.encode("utf8", "surrogatepass")
+        key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
+        known = written_texts(self.path.parent)
+        if key not in known:
+            if len(known) >= KNOWN:
+                known.clear()
+            known.add(key)
+            self.add(key, HEAD.pack(key, TEXT, 0, key, len(text)) + text)
+        self.add(key, HEAD.pack(key, source + 1, number, key, len(encoded)) + encoded)
+        return key
+
+
+@lru_cache(maxsize=1)
+def written_texts(folder: Path) -> set[bytes]:
+    """Return the keys of the texts that this process has written to a folder; on a cluster each job has a folder."""
+    return set()
 
 
 class Buckets(msgspec.Struct, frozen=True):
@@ -187,7 +188,7 @@ class Buckets(msgspec.Struct, frozen=True):
                 yield from record.iter_unpack(block)
 
     def tasks(self, number: int, *, moved: bool = True) -> Iterator[bytes]:
-        """Yield the tasks of a bucket.
+        """Yield the tasks of a bucket, and their texts.
 
         moved (bool): without those that are moved to others, and with those that others are moved from.
         """
@@ -213,8 +214,8 @@ class Buckets(msgspec.Struct, frozen=True):
         found: dict[bytes, int] = {}
         for number in range(max(1, 1 << self.bits >> shift)):
             for record in self.tasks(number):
-                key, _, _, _, size = HEAD.unpack_from(record)
-                if not range_of(key, shift):
+                key, source, _, own, size = HEAD.unpack_from(record)
+                if source == TEXT and own == key and not range_of(key, shift):
                     found[key] = size
         return len(found) << shift, sum(found.values()) << shift
 
@@ -245,14 +246,26 @@ def _last_places(blocks: IO[bytes], bits: int) -> "array[int]":
 
 
 def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the records of tasks in blocks."""
+    """Yield the records of tasks and texts in blocks."""
     for block in blocks:
         place = 0
         while place < len(block):
-            _, _, _, task, text = HEAD.unpack_from(block, place)
-            end = place + HEAD.size + task + text
+            *_, size = HEAD.unpack_from(block, place)
+            end = place + HEAD.size + size
             yield block[place:end]
             place = end
+
+
+def _make_text(key: bytes, records: list[bytes]) -> Text:
+    """Make a text of its records, in order."""
+    texts: dict[bytes, str] = {}
+    for place, record in enumerate(records):
+        _, source, _, own, _ = HEAD.unpack_from(record)
+        if source != TEXT:
+            break
+        if own not in texts:
+            texts[own] = record[HEAD.size :].decode("utf8", "surrogatepass")
+    return Text(key, texts.pop(key), texts, records[place:])
 
 
 def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
@@ -271,8 +284,7 @@ def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
     else:
         some.sort()
         for key, records in groupby(some, lambda record: record[:KEY_BYTES]):
-            own = [*records]
-            yield Text(key, _text_of(own[0]), own)
+            yield _make_text(key, [*records])
         return
     with BucketWriter(cut, CUT_BITS, skip) as writer:
         for record in chain(some, tasks):

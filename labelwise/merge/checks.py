@@ -5,7 +5,6 @@ nothing but `why` reads the corpus, until the dataset's entry declares its form,
 """
 
 import re
-import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -765,4 +764,4 @@ def print_checks(found: Iterable[ImportCheck]) -> None:
         if remedy:
             msg.more(f"{remedy}:" if lines else remedy)
         for line in lines:
-            print(textwrap.indent(line.rstrip(), "    "))
+            print(line if line.startswith("- ") else f"    {line}")  # an entry begins a line of datasets.yml

@@ -16,6 +16,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import Staging
 from labelwise.base.text import counted
 from labelwise.corpus import queries
+from labelwise.corpus.import_checks import write_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
@@ -148,6 +149,7 @@ def write_rest(
     ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
     for file in filter(None, staging.others):
         file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
+    write_checks(folder, ledger.checks)
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}
@@ -158,7 +160,7 @@ def write_rest(
         declared={dataset.name: tuple(dataset.labels) for dataset in datasets},
         splits=splits,
         partitions=dict(sorted(partitions.items())),
-        checks=[check.stored() for check in ledger.checks],
+        stops=[f"{check.kind} ({check.dataset})" for check in ledger.checks if check.stops],
     )
     write_manifest(folder, manifest)
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labelwise.base.errors import InputError
+from labelwise.corpus.import_checks import IMPORT_CHECKS
 from labelwise.corpus.manifest import MANIFEST, SPLITS, TABLES, is_corpus
 from labelwise.merge.read import Source
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
 # In the order in which they are replaced: the tables come first, so that the files that a killed merge has left are
 # known to be ours.
-OUTPUTS = (*TABLES, *SPLITS, "labels", "tokenizer.json", NEAR_DUPLICATES, MANIFEST)
+OUTPUTS = (*TABLES, *SPLITS, "labels", "tokenizer.json", NEAR_DUPLICATES, IMPORT_CHECKS, MANIFEST)
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:

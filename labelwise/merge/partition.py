@@ -94,7 +94,9 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
                 found = merge_one(text, decisions, job, tokenizer)
                 if found.made:
                     try_readings(found, found.made, result.trials)
-                    docs.setdefault(found.split, DocWriter()).add(found.made.doc, found.made.starts, found.made.ends)
+                    docs.setdefault(found.split, DocWriter()).add(
+                        found.made.doc, [*found.made.first], [*found.made.last]
+                    )
                 add_text(account, text, found)
                 account.end_text()
             account.flush()  # so that batches follow from partitions

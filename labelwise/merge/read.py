@@ -12,7 +12,7 @@ from labelwise.base.text import counter_field
 from labelwise.corpus.tasks import DOCUMENT
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
-from labelwise.merge.buckets import BucketWriter
+from labelwise.merge.buckets import TaskWriter
 from labelwise.merge.same_texts import FormWriter
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, SourceFile, stat_of
@@ -71,7 +71,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     elsewhere: Counter[tuple[str, str]] = Counter()
     number, name = job.source.number, f"{job.source.number:06d}"
     with (
-        BucketWriter(folder / "tasks" / name, job.bits) as writer,
+        TaskWriter(folder / "tasks" / name, job.bits) as writer,
         FormWriter(folder / "forms" / name, job.bits) as forms,
         AccountWriter(folder / f"read-{number}") as account,
     ):

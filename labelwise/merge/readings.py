@@ -15,6 +15,7 @@ from labelwise.sources.offsets import READINGS
 FEW = 5  # spans that are lost, from which a reading is tried
 LEFT = 0.2  # of these, that a reading may lose
 BEFORE, AFTER = "before", "after"
+MOVES_ALL = ""  # in place of the names of the readings that move each span
 
 # Of the spans that a reading puts elsewhere, those that are lost as they are (BEFORE), and by it (AFTER), by data set
 # and reading.
@@ -27,40 +28,35 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
     A space beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts
     elsewhere count as lost by it, untried.
     """
-    text, starts, ends = found.merged.text, frozenset(made.starts), frozenset(made.ends)
-    moved = first_moved(text)
+    text, first, last = found.merged.text, made.first, made.last
+    moved = {} if text.isascii() else first_moved(text)
     for answer in found.answers:
         if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
             continue
-        spans = [(span.start, span.end) for span in answer.accepted()]
-        lost = {span for span in spans if span[0] not in starts or span[1] not in ends}
-        for name, first in moved.items():
-            moving = [span for span in spans if span[1] > first] if first else spans
-            if not lost:
-                trials[answer.dataset.name, name, AFTER] += len(moving)
-                continue
-            for span in moving:
-                read = [READINGS[name](text, one) for one in _untrimmed(text, *span)]
-                if read[0] != span:
-                    fits = any(one and one[0] in starts and one[1] in ends for one in read)
-                    trials[answer.dataset.name, name, BEFORE] += span in lost
-                    trials[answer.dataset.name, name, AFTER] += not fits
+        name, spans = answer.dataset.name, answer.accepted()
+        lost = {(span.start, span.end) for span in spans if span.start not in first or span.end not in last}
+        if not lost:
+            trials[name, MOVES_ALL, AFTER] += len(spans)
+            for reading, place in moved.items():
+                trials[name, reading, AFTER] += sum(span.end > place for span in spans)
+            continue
+        for reading, place in (dict.fromkeys(READINGS.keys() - MOVING.keys(), 0) | moved).items():
+            for offsets in ((span.start, span.end) for span in spans if span.end > place):
+                read = [READINGS[reading](text, one) for one in _untrimmed(text, *offsets)]
+                if read[0] != offsets:
+                    fits = any(one and one[0] in first and one[1] in last for one in read)
+                    trials[name, reading, BEFORE] += offsets in lost
+                    trials[name, reading, AFTER] += not fits
 
 
 def first_moved(text: str) -> dict[str, int]:
     """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
-    found = {}
-    others = [] if text.isascii() else [char for char in {*text} if char > "\x7f"]
-    for name in READINGS:
-        moves = MOVING.get(name)
-        if moves is None:
-            found[name] = 0
-        elif places := [text.index(char) for char in others if moves(char)]:
-            found[name] = min(places)
-    return found
+    others = [char for char in {*text} if char > "\x7f"]
+    places = {name: [text.index(char) for char in others if moves(char)] for name, moves in MOVING.items()}
+    return {name: min(found) for name, found in places.items() if found}
 
 
-# Characters behind which readings count otherwise; the others always do.
+# Characters behind which readings count otherwise; the other readings move each span.
 MOVING: dict[str, Callable[[str], bool]] = {
     "code-points": lambda char: False,
     "utf-16": lambda char: char > "\uffff",
@@ -83,6 +79,8 @@ def best_reading(trials: Trials, dataset: str) -> tuple[str, int, int] | None:
     able = []
     for name in READINGS:
         before, after = trials[dataset, name, BEFORE], trials[dataset, name, AFTER]
+        if name not in MOVING:
+            after += trials[dataset, MOVES_ALL, AFTER]
         if before >= FEW and after <= LEFT * before:
             able.append((after, name, before))
     after, name, before = min(able, default=(0, "", 0))

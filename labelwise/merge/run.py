@@ -25,7 +25,7 @@ from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.decisions import DecisionRow, find_decisions
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.merge.account import AccountWriter, add_problem
-from labelwise.merge.buckets import Buckets, count_bits, range_of
+from labelwise.merge.buckets import Buckets, count_bits, range_of, written_texts
 from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, sign_range
 from labelwise.merge.outputs import OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
@@ -52,7 +52,7 @@ def merge_data(
     may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, five more files, and `manifest.json`.
+    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, six more files, and `manifest.json`.
 
     declarations (Sequence[Path | str] | Path): `datasets.yml` files, or one.
     out (Path | str): the folder for the corpus; other files in it stay.
@@ -122,6 +122,7 @@ def read_sources(
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
+    written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
     jobs = [ReadJob(source, stat, bits, settings.split_by) for source, stat in zip(sources, stats, strict=True)]
     return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
 

@@ -20,7 +20,7 @@ from labelwise.base.jobs import MapJobs, map_in_place
 from labelwise.base.parallel import Progress
 from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
 from labelwise.datasets.decisions import Decision, DecisionRow, Offsets
-from labelwise.merge.buckets import HEAD, SAME, Buckets, BucketWriter, Text
+from labelwise.merge.buckets import HEAD, SAME, TEXT, Buckets, BucketWriter, Text
 from labelwise.merge.rules.answers import accepted_offsets
 from labelwise.sources.normalize import Move
 
@@ -66,13 +66,14 @@ def find_same(job: SameJob, folder: Path) -> None:
     folder (Path): that for "same".
     """
     found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # the texts of each form, each with its first place
-    for form, key, *place in job.buckets.read("forms", job.number, FORM):
+    for form, key, source, number in job.buckets.read("forms", job.number, FORM):
         texts = found.setdefault(form, {})
-        texts[key] = min(tuple(place), texts.get(key, tuple(place)))
+        texts[key] = min((source, number), texts.get(key, (source, number)))
     for record in job.buckets.tasks(job.number, moved=False):
         key, source, number, *_ = HEAD.unpack_from(record)
-        if texts := found.get(key, {}):
-            texts[key] = min((source, number), texts.get(key, (source, number)))
+        if source != TEXT and (texts := found.get(key)):
+            place = (source - 1, number)
+            texts[key] = min(place, texts.get(key, place))
     with BucketWriter(folder / "same" / f"{job.number:03d}", job.buckets.bits) as writer:
         for same in found.values():
             first = min(same, key=same.__getitem__)
@@ -106,7 +107,7 @@ def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[Decisio
     """Move decisions to a text from others that differ only in white space or Unicode composition."""
     if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
         return [*decisions]
-    variants = {key.hex(): words for key, words in text.variants().items()}
+    variants = {key.hex(): words for key, words in text.variants.items()}
     return [
         row._replace(decision=_move_decision(row.decision, variants[row.decision.text], text))
         if row.decision and row.decision.text in variants

@@ -24,8 +24,8 @@ from labelwise.base.files import atomic
 from labelwise.base.text import SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import read_train_curve
-from labelwise.corpus.import_checks import ImportCheck
-from labelwise.corpus.manifest import is_corpus, read_manifest
+from labelwise.corpus.import_checks import ImportCheck, read_checks
+from labelwise.corpus.manifest import is_corpus
 from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
@@ -80,7 +80,7 @@ def write_report(
     estimate, sample = deck.estimate(), deck.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["max_steps"] = read_max_steps(root, pipeline)
-    known["checks"] = read_checks(root / "corpus", people=annotators)
+    known["checks"] = list_checks(root / "corpus", people=annotators)
     advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
     cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
@@ -121,12 +121,12 @@ def write_report(
     return advice
 
 
-def read_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
-    """Read what the import checks of a corpus have found; nothing without a corpus.
+def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
+    """List what the import checks of a corpus found; nothing without a corpus.
 
     people (bool): include those that name annotators.
     """
-    checks = read_manifest(corpus).checks if is_corpus(corpus) else []
+    checks = read_checks(corpus) if is_corpus(corpus) else []
     return [check for check in checks if people or not CHECKS[check.kind].people]
 
 

@@ -1,4 +1,4 @@
-"""A corpus with doubts goes nowhere: weasel and DVC don't train from it, nor is the one before it taken for it."""
+"""Nothing is trained from a corpus that an import check stops, by weasel or by DVC, nor from the one before it."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
         printed = clone.run(*command, status=1 if command[0] == "weasel" else 255)
         assert "offsets: inclusive" in printed, printed
         assert not (clone.root / "training/cpu").exists()
-    assert "wasn't read as intended" in " ".join(clone.run("weasel", "run", "train-cpu", status=1).split())
+    assert "found misread data" in " ".join(clone.run("weasel", "run", "train-cpu", status=1).split())
     clone.run("python", "-m", "scripts.why", "corpus", "all.jsonl:1")
     declared = clone.root / "assets/prodigy/datasets.yml"
     declared.write_text(declared.read_text() + "  offsets: inclusive\n")
@@ -34,4 +34,4 @@ def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
     assert "Correct `offsets: inclusive`" in clone.run("weasel", "run", "all", status=1)
     assert (clone.root / "training/cpu/model-best/meta.json").read_bytes() == model
     for name in ("evaluate-cpu", "check", "report-cpu", "package"):
-        assert "wasn't read as intended" in " ".join(clone.run("weasel", "run", name, status=1).split()), name
+        assert "found misread data" in " ".join(clone.run("weasel", "run", name, status=1).split()), name

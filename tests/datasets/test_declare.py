@@ -9,9 +9,10 @@ import yaml
 
 from labelwise.base.errors import InputError
 from labelwise.datasets.declarations import load_datasets
-from labelwise.datasets.declare import declare_folder, print_undeclared
+from labelwise.datasets.declare import declare_folder
 from labelwise.datasets.entries import Entry, read_entries, write_entries
 from labelwise.datasets.undeclared import Undeclared, patterns_in
+from labelwise.merge.checks import check_undeclared, print_checks
 from labelwise.sources.files import has_data
 from scripts.merge import merge_cli
 from tests.conftest import ROOT, call, task, write_jsonl
@@ -173,7 +174,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
         "none": "it has no span with a label",
         "numbers": "it has no span with a label (numbers.jsonl, line 1: malformed: the tag 1 has no name",
     }
-    assert f"numbers.jsonl: 'numbers' isn't declared {why['numbers']}" in printed
+    assert f"numbers.jsonl: 'numbers' isn't declared: {why['numbers']}" in printed
     assert "added" not in call(merge_cli, *given)
     written = "[{name: p, path: person.jsonl, labels: [PERSON]}]\n"
     (folder / "datasets.yml").write_text(written)
@@ -194,7 +195,7 @@ def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
         (tmp_path / "prodigy/export" / file).parent.mkdir(parents=True)
         (tmp_path / "prodigy/export" / file).write_text("Ann\tB-PERSON\n")
     (tmp_path / "prodigy/export/exportedproject.json").write_text("{}")
-    print_undeclared(tmp_path / "prodigy", declare_folder(tmp_path / "prodigy"))
+    print_checks(check_undeclared(tmp_path / "prodigy", declare_folder(tmp_path / "prodigy")))
     [entry] = yaml.safe_load(capsys.readouterr().out.partition("annotators were shown:")[2])
     assert entry == {
         "name": "export",

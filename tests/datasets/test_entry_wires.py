@@ -62,14 +62,14 @@ def write_sources(folder: Path) -> None:
 
 
 def account(root: Path, entry: dict[str, Any]) -> tuple[Any, ...]:
-    """What the merge of an entry says: its rows and spans, the splits of texts, and what is doubted."""
+    """What the merge of an entry says: its rows and spans, the splits of texts, and what import checks find."""
     write_sources(root / "tasks")
     merging = Merging(root)
     other = {"name": "other", "path": "else.jsonl", "labels": ["ORG"], "split": "dev"}
     (root / "tasks/datasets.yml").write_text(yaml.safe_dump([entry, other]), encoding="utf8")
     ledger = merging.run()
     texts = [(one["text"], one["split"], one["complete"]) for one in merging.table("texts")]
-    stops = [doubt.stops for doubt in ledger.doubts]
+    stops = [check.stops for check in ledger.checks]
     return merging.table("rows"), merging.table("spans"), texts, stops, sorted(ledger.labels)
 
 

@@ -12,14 +12,14 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
 from labelwise.corpus.answers import AnswerPlace, read_answers
 from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.import_checks import IMPORT_CHECKS
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import TABLES
 from labelwise.datasets.convert_brat import convert_brat
-from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
-from tests.conftest import Merging, task, write_jsonl
+from tests.conftest import Merging, task, words_of, write_jsonl
 from tests.sources.reading import write
 
 TEXT = "big cat sat on a mat"
@@ -162,9 +162,9 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 2, "confirmed": 1, "superseded decision": 1})
     assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "superseded decision")]
-    assert {name for name, content in merging.files().items() if content != before[name]} <= {*TABLES}
+    assert {name for name, content in merging.files().items() if content != before[name]} <= {*TABLES, IMPORT_CHECKS}
     assert [merging.table(name) for name in ("texts", "spans")] == tables, "rows without a text have a row group"
-    assert "1 decision superseded" in "".join(warning.what for warning in warnings(ledger, Settings()))
+    assert "1 decision no longer applies" in "".join(words_of(ledger.checks))
     assert not ledger.problems
     decide(merging, "{oops", "", row(WRONG, None, [17, 21]), row(WRONG, CAT, None))
     assert merging.run().rows == Counter({"merged": 2, "bad JSON": 1, "malformed": 1, "corrected": 1})

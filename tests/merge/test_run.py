@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from labelwise.base.errors import InputError
+from labelwise.corpus.columns import OWN, Columns
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import ROWS, SCHEMAS, SPANS, read_groups
@@ -198,10 +199,11 @@ def test_an_account_that_does_not_balance_is_an_error(merging, monkeypatch, sche
         """Yield all rows but those that are to be lost."""
         for batch in read_batches(file):
             kept = []
-            for columns, schema in zip(batch, SCHEMAS.values(), strict=True):
-                rows = zip(*columns, strict=True)
-                at = schema.get_field_index("line")
-                kept.append([*zip(*(row for row in rows if schema not in schemas or row[at] != 7), strict=True)])
+            for columns, (table, schema) in zip(batch, SCHEMAS.items(), strict=True):
+                rows = [*zip(*columns.own, strict=True)]
+                if schema in schemas:
+                    rows = [row for row in rows if row[OWN[table].index("line")] != 7]
+                kept.append(Columns([*zip(*rows, strict=True)], columns.shared))
             yield kept
 
     monkeypatch.setattr(commit, "read_batches", lose)

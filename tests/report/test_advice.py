@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import Metrics, Mistakes, Seen
@@ -271,9 +272,9 @@ def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_
 def test_warnings_are_about_test_and_the_merge():
     metrics = make_metrics(A=mistakes(right=3, unjudged=9), B=Mistakes())
     metrics.unscored = 9
-    merge = Ledger(rows=Counter({"bad JSON": 2}), problems=2)
-    said = [warning.what for warning in warnings(merge, metrics)]
+    checks = [ImportCheck(kind="problems", n=2), ImportCheck(kind="small test", n=3)]
+    said = [warning.what for warning in warnings(metrics, checks)]
     assert said[0] == "No gold of label B in test: scores say nothing about it."
     assert said[1] == "9 predictions can't be judged, as texts aren't complete for their labels: A 9."
-    assert said[2] == "2 rows or spans can't be used."
-    assert list(warnings(Ledger(), make_metrics(A=mistakes()))) == []
+    assert said[2:] == ["2 rows or spans can't be used."], "the size of test is said of the evaluated texts"
+    assert list(warnings(make_metrics(A=mistakes()))) == []

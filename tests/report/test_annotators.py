@@ -42,8 +42,11 @@ def test_a_page_names_people_only_if_that_is_asked_for(tmp_path, named):
     write_results(tmp_path, make_docs())
     (tmp_path / "training/check/findings.jsonl").unlink()
     merging = Merging(tmp_path)
-    merging.add("a", ["A"], [task(f"big cat {n}", (0, 3), **who) for n in range(4) for who in (ANN, BOB)])
+    rows = [task(f"big cat {n}", (0, 3), **who) for n in range(10) for who in (ANN, BOB, {})]
+    merging.add("a", ["A"], [*rows, "{oops"])
     merging.run()
     write_report(tmp_path, "cpu", tmp_path / "page.html", annotators=named)
     page = (tmp_path / "page.html").read_text(encoding="utf8")
     assert ('id="annotators"' in page, ">ann<" in page) == (named, named)
+    assert ("were answered by &#39;ann&#39; and anonymously" in page) == named
+    assert "1 row or span can&#39;t be used." in page, "it names nobody"

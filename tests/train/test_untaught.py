@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import zipfile
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,20 +12,18 @@ import pytest
 import spacy
 from spacy.util import load_config
 
-from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.import_checks import ImportCheck
 from labelwise.evaluate.scores import Metrics
-from labelwise.merge.advice import warnings
-from labelwise.merge.rules.settings import Settings
 from labelwise.report.advice import warnings as report_warnings
 from scripts.evaluate import evaluate_cli
 from scripts.package import package_cli
 from scripts.report import report_cli
 from scripts.train import train_cli
-from tests.conftest import ROOT, Merging, call, task
+from tests.conftest import ROOT, Merging, call, task, words_of
 from tests.train.training import CPU, STEPS
 
 STEPS_40 = {**STEPS, "training.max_steps": 40, "training.eval_frequency": 40, "training.optimizer.learn_rate": 0.005}
-SAID = "The pipeline and F1 leave out label LOC, because no text in train is complete for it."
+SAID = "Label LOC excluded from the pipeline and from F1: no training text is fully annotated for it."
 REMEDY = "(ner.manual, ner.correct)"
 
 
@@ -100,8 +97,9 @@ def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(c
     assert not re.search(r"LOC [\d.]", done.evaluated)
     page = (done.root / "report/cpu.html").read_text(encoding="utf8")
     assert SAID in page
-    merge = Ledger(labels={"LOC": Counter(partial=40)})
-    once = [one.what for one in report_warnings(merge, msgspec.convert(metrics, Metrics)) if "complete for" in one.what]
+    check = ImportCheck(kind="not fully annotated", n=1, values={"labels": ["LOC"]})
+    said = report_warnings(msgspec.convert(metrics, Metrics), [check])
+    once = [one.what for one in said if "fully annotated" in one.what]
     assert once == [SAID]
     assert re.findall(r'href="#label=(\w+)"', page) == ["PER"]
     card = (done.root / "dist/cpu/README.md").read_text()
@@ -127,9 +125,9 @@ def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(c
 def test_answers_of_ner_teach_alone_are_refused_before_training(merging, name, said, monkeypatch):
     for split in ("train", "dev"):
         merging.add(split, ["LOC"], taught_by_questions(range(20) if split == "train" else range(20, 30)), split=split)
-    advice = [" ".join(one) for one in warnings(merging.run(), Settings())]
-    assert any("By default, training leaves out such labels." in one for one in advice)
-    assert any("the fewest are LOC 0." in one for one in advice)
+    advice = words_of(merging.run().checks)
+    assert any("By default, training excludes this label." in one for one in advice)
+    assert any("(smallest: LOC (0))" in one for one in advice)
     monkeypatch.chdir(merging.root)
     shutil.copytree(ROOT / "configs", "configs")
     printed = " ".join(call(train_cli, name, "--max-steps", 1, status=1).split())

@@ -245,7 +245,6 @@ def test_every_reason_says_what_decides():
             ["nowhere"],
             "'nowhere': not found in the files, documents and texts of .*, and the sources that .* declare; give",
         ),
-        ([], "give a file and line, a document or words, or else --problems"),
         (["org.jsonl", "--problems"], "give a file and line, a document or words, or else --problems"),
     ],
 )

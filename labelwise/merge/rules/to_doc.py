@@ -25,13 +25,13 @@ AN_ENTITY, NO_BOUNDARY = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.NO_BOUND
 class Projection(NamedTuple):
     """A Doc as it is stored, and the outcomes of the spans that count.
 
-    starts, ends (list[int]): those of its tokens, in characters.
+    first, last (dict): its tokens by their start, and those behind them by their end, in characters.
     spans (dict): the outcome of the first claim of each accepted and each rejected span.
     """
 
     doc: StoredDoc
-    starts: list[int]
-    ends: list[int]
+    first: dict[int, int]
+    last: dict[int, int]
     spans: dict[SpanRef, SpanOutcome]
 
 
@@ -90,7 +90,7 @@ def to_doc(
         ),
     )
     moved = {key for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]}
-    return Projection(stored, starts, ends, _outcomes(merged, aligned, dict(flat.lost), moved, rejected))
+    return Projection(stored, first, last, _outcomes(merged, aligned, dict(flat.lost), moved, rejected))
 
 
 def _outcomes(

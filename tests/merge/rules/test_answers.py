@@ -7,10 +7,8 @@ from functools import partial
 import pytest
 
 from labelwise.corpus.ledger import Ledger
-from labelwise.merge.advice import warnings
 from labelwise.merge.rules.policies import Policies
-from labelwise.merge.rules.settings import Settings
-from tests.conftest import Merging, task
+from tests.conftest import Merging, task, words_of
 from tests.sources import test_label_studio as studio
 from tests.sources.reading import write
 
@@ -82,8 +80,8 @@ def test_times_that_contradict_the_order_of_the_files_are_said(merging):
     said = []
     for files in ([BEFORE, AFTER], [AFTER, BEFORE], [BEFORE, answer(ZOE)], [BEFORE, answer(ZOE), AFTER]):
         ledger = merged(merging, *([row] for row in files))[2]
-        said.append([warning.what for warning in warnings(ledger, Settings()) if "order of files" in warning.what])
-    says = "Times and the order of files disagree on the latest of 1 answer: all (1)."
+        said.append([one.partition(". ")[0] for one in words_of(ledger.checks) if "Timestamps" in one])
+    says = "Timestamps contradict the file order for 1 answer: all (1)"
     assert said == [[says], [], [], [says]]
 
 

@@ -74,29 +74,29 @@ def declared(*lines: str) -> str:
 def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path, content, reading, lost, quoted):
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": content})
     assert made.status == 1
-    assert f"{lost} spans can't be used because of their offsets; read as {reading}, 0 can't" in said(made)
+    assert f"{lost} spans have unusable offsets; with `{reading}` offsets, only 0 would" in said(made)
     assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", made.printed)) >= 1, made.printed
     assert f"    offsets: {reading}\n" in made.printed
-    assert "Warning" not in made.printed, "no advice instead"
+    assert "⚠" not in made.printed.partition("✘")[2], "no advice instead"
 
 
 def test_the_page_shows_what_the_merge_prints(tmp_path):
     made = merge_folder(tmp_path, {"prodigy/person.jsonl": prodigys("inclusive")})
-    block = (ROOT / "docs/doubts.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
+    block = (ROOT / "docs/import_checks.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
     assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", said(made))
 
 
-def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
+def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
     """The corpus that was there is gone, so that nobody takes it for the new one."""
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).status == 0
-    assert read_manifest(tmp_path / "corpus").doubts == []
+    assert read_manifest(tmp_path / "corpus").stops == []
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys("inclusive")}).status == 1
     corpus = tmp_path / "corpus"
-    with pytest.raises(InputError, match="wasn't read as intended: Data set 'all': 180 spans"):
+    with pytest.raises(InputError, match=r"the merge found misread data: other offsets \(all\)"):
         read_manifest(corpus)
     monkeypatch.chdir(tmp_path)
     status, printed = run(train_cli, "cpu", "--corpus", corpus)
-    assert (status, "wasn't read as intended" in " ".join(printed.split())) == (1, True)
+    assert (status, "found misread data" in " ".join(printed.split())) == (1, True)
     assert not (tmp_path / "training").exists()
     status, printed = run(why_cli, corpus, "all.jsonl:1")
     assert status == 0
@@ -107,18 +107,18 @@ def test_a_corpus_with_doubts_is_for_why_alone(tmp_path: Path, monkeypatch) -> N
 def test_losses_that_are_expected_are_warned_of(tmp_path: Path) -> None:
     files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/datasets.yml": declared("expect_losses: true")}
     made = merge_folder(tmp_path, files)
-    assert (made.status, "read as inclusive, 0 can't" in said(made)) == (0, True)
+    assert (made.status, "with `inclusive` offsets, only 0 would" in said(made)) == (0, True)
 
 
-def test_all_doubts_of_all_data_sets_are_told_at_once(tmp_path: Path) -> None:
+def test_all_checks_of_all_datasets_are_printed_at_once(tmp_path: Path) -> None:
     rows = [{"text": f"{one.text} !", "spans": [{"start": 900, "end": 999, "label": "PER"}]} for one in sentences()]
     files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/far.jsonl": jsonl(rows)}
     files["prodigy/datasets.yml"] = declared() + "- name: far\n  path: far.jsonl\n  labels: [PER]\n"
     made = merge_folder(tmp_path, files)
     assert made.status == 1
-    assert "Data set 'far': 60 of 60 spans can't be used: invalid (60)" in said(made)
+    assert "Dataset 'far': 60 of 60 spans can't be used: invalid (60)" in said(made)
     assert re.search(r"(?m)^    far\.jsonl:\d+  invalid: PER 900 999$", made.printed)
-    assert "Data set 'all': 180 spans can't be used" in said(made)
+    assert "Dataset 'all': 180 spans have unusable offsets" in said(made)
 
 
 def test_half_of_the_spans_may_be_lost(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_half_of_the_spans_may_be_lost(tmp_path: Path) -> None:
         row["spans"][0]["end"] -= number % 2  # "Noa Morea": nothing else would be right
         row["spans"] = row["spans"][:1]
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert (made.status, "30 of 60 spans begin or end inside a token" in said(made)) == (0, True)
+    assert (made.status, "30 of 60 spans start or end inside a token" in said(made)) == (0, True)
 
 
 def test_undeclared_labels_are_no_losses_while_a_declared_one_has_spans(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_undeclared_labels_are_no_losses_while_a_declared_one_has_spans(tmp_path
     assert (made.status, made.entities) == (0, {"PER": N})
 
 
-def test_declared_labels_of_which_there_is_none_are_doubted(tmp_path: Path) -> None:
+def test_declared_labels_that_do_not_occur_stop(tmp_path: Path) -> None:
     declares = "- {name: all, path: all.jsonl, labels: [PERSON]}\n"
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
     assert (made.status, "180 of 180 spans can't be used: undeclared label (180)" in said(made)) == (1, True)
@@ -155,7 +155,7 @@ def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -
     files = {"prodigy/all.jsonl": label_after_label()}
     made = merge_folder(tmp_path, files)
     assert made.status == 1
-    assert "all spans of PER (60), LOC (60) are superseded by later answers" in said(made)
+    assert "all spans of LOC (60), PER (60) were replaced by later answers" in said(made)
     assert "    duplicates: union\n" in made.printed
     assert "`labels: [DATE]`" in said(made)
     files["prodigy/datasets.yml"] = declared("duplicates: union")
@@ -170,7 +170,7 @@ def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
     first = [row | {"spans": [row["spans"][0] | {"end": 3}, *row["spans"][1:]]} for row in rows]
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*first, *rows])})
     assert (made.status, made.entities) == (0, ALL)
-    assert not re.search("Data set 'all': .*supersed", made.printed)
+    assert not re.search("Dataset 'all': .*replaced", made.printed)
 
 
 def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
     again = [row | {"label": row["label"][2:]} for row in rows[:30]]
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
     assert made.status == 0
-    assert "30 rows superseded by a later row of the same text" in said(made)
+    assert "30 rows were replaced by later rows" in said(made)
     assert "60 spans lost" in said(made)
     assert "    duplicates: union\n" in made.printed
 
@@ -187,7 +187,7 @@ def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
 def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
     rows = [{"text": one.text, "spans": one.objects(), "_timestamp": 7} for one in sentences()]
     made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows[:50]), "prodigy/b.jsonl": jsonl(rows)})
-    assert "Data set 'a': 50 of its 50 answers are in 'b', too" in said(made), "whichever of them counts"
+    assert "Dataset 'a': 50 of its 50 answers are copies of answers in 'b'" in said(made), "whichever of them counts"
     assert "skip: true" in made.printed
     assert made.entities == ALL
 
@@ -199,7 +199,7 @@ def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
     persons = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
     files = {"prodigy/places.jsonl": jsonl(places), "prodigy/persons.jsonl": jsonl(persons)}
     printed = said(merge_folder(tmp_path, files))
-    assert "Of 60 texts of 'places', 60 are parts of 15 texts of 'persons'" in printed
+    assert "60 of 60 texts of 'places' are parts of 15 texts of 'persons'" in printed
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
@@ -221,12 +221,12 @@ def test_answers_of_one_person_with_and_without_a_name_are_asked_about(tmp_path:
     entry = "- name: person\n  path: [old.jsonl, new.jsonl]\n  labels: [PER]\n"
     files = {"prodigy/old.jsonl": old, "prodigy/new.jsonl": new, "prodigy/datasets.yml": entry}
     before = merge_folder(tmp_path, files)
-    asked = "Data set 'person': 10 texts have an answer of 'ann' and one that names nobody: two people's"
+    asked = "Dataset 'person': 10 texts were answered by 'ann' and anonymously; these count as two annotators"
     assert (asked in said(before), before.entities) == (texts == 10, {"PER": N})
     if texts == 10:
         assert "    annotator: ann\n" in before.printed
         after = merge_folder(tmp_path, {"prodigy/datasets.yml": entry + "  annotator: ann\n"})
-        assert ("names nobody" in after.printed, after.entities) == (False, {"PER": N - 10})
+        assert ("anonymously" in after.printed, after.entities) == (False, {"PER": N - 10})
 
 
 @pytest.mark.parametrize(("lang", "named"), [("en", "lang: de"), ("de", "✔"), ("xx", "✔")])
@@ -235,7 +235,7 @@ def test_another_language_is_named(tmp_path: Path, lang: str, named: str) -> Non
     rows = [{"text": words.format(one.text), "spans": []} for one in sentences()]
     rows[0]["spans"] = [{"start": 4, "end": 8, "label": "PER"}]
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"lang: {lang}"))
-    assert ("another language" in said(made), named in made.printed) == (named != "✔", True)
+    assert ("the stop words of the texts" in said(made), named in made.printed) == (named != "✔", True)
 
 
 def test_norwegian_by_its_usual_code_is_read(tmp_path: Path) -> None:

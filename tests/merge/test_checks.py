@@ -5,9 +5,7 @@ from collections import Counter
 import pytest
 
 from labelwise.corpus.ledger import Ledger
-from labelwise.merge.advice import warnings
-from labelwise.merge.rules.settings import Settings
-from tests.conftest import Merging, task
+from tests.conftest import Merging, task, words_of
 
 
 def rows(texts: range, marked: range = range(0)) -> list[dict]:
@@ -15,7 +13,7 @@ def rows(texts: range, marked: range = range(0)) -> list[dict]:
 
 
 def said(ledger: Ledger) -> str:
-    return "\n".join(f"{warning.what} {warning.remedy}" for warning in warnings(ledger, Settings()))
+    return "\n".join(words_of(ledger.checks))
 
 
 def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging: Merging):
@@ -24,7 +22,7 @@ def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging:
     merging.add("new", ["B"], rows(range(4)))
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 9, "other split": 2})
-    assert "Data set 'other': 2 answers left out; 'own' declares another split for their texts. " in said(ledger)
+    assert "Dataset 'other': 2 answers left out; 'own' declares another split for their texts. " in said(ledger)
     assert "'new'" not in said(ledger)
 
 
@@ -32,20 +30,20 @@ def test_splits_that_are_empty_or_small_are_said(merging: Merging):
     """And a label without gold in dev or test; large ones aren't talked of."""
     merging.add("a", ["A"], rows(range(3), marked=range(3)))
     text = said(merging.run(test_ratio=0.1, dev_ratio=0.0))
-    assert "No text is in test. Raise test_ratio, or declare a data set with split: test" in text
+    assert "No text is in test. Raise test_ratio in project.yml, or declare a dataset with split: test" in text
     merging.add("b", ["B"], rows(range(300, 400)))
     ledger = merging.run()
-    assert f"Test has only {ledger.texts['test']} text" in said(ledger)
+    assert f"Only {ledger.texts['test']} test text" in said(ledger)
     assert "No gold of label B in dev: training chooses the best pipeline without it. Annotate" in said(ledger)
     merging.declared.clear()
     merging.add("a", ["A", "B"], rows(range(400), marked=range(400)))
     text = said(merging.run())
     assert "No gold of label B in test: scores say nothing about it. " in text
     assert "raise test_ratio" in text
-    assert "Test has only" not in text
+    assert "Only" not in text
     merging.declared[0]["labels"] = ["A"]
     merging.add("b", ["A"], [])
-    assert said(merging.run()) == "Data set 'b' has no rows. Check its path."
+    assert said(merging.run()) == "Dataset 'b': no rows. Check its path."
 
 
 def test_what_a_ledger_counts_is_said(merging: Merging):
@@ -58,8 +56,8 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     text = said(merging.run(split_by="doc", near_duplicates="off"))
     assert "'as' and 'A' may be one label: their names are nearly equal." in text
     assert "1 span outvoted" in text
-    assert "nearly equal to training texts" in text
-    assert "1 text without '' in the meta" in text
+    assert "Near-duplicates between training and test were not checked." in text
+    assert "1 text without 'doc' in the meta" in text
     assert "left out" not in text
 
 
@@ -78,7 +76,8 @@ def test_a_label_under_two_names_is_told_of(merging: Merging):
     merging.add("forgotten", ["B"], rows(range(50, 60)))
     text = said(merging.run(test_ratio=0, dev_ratio=0))
     assert (
-        "Data set 'new' renames 'B' to 'A', but another one still declares 'B'. If that is the same label, add" in text
+        "Dataset 'new': renames 'B' to 'A', but another dataset still declares 'B'. If that is the same label, add"
+        in text
     )
 
 
@@ -103,6 +102,6 @@ def test_two_exports_that_name_nobody_and_say_the_same_may_be_one_persons(mergin
     merging.add("week-2", ["A"], later, **declared)
     f = 1 - len(change) / 40
     assert (
-        f"'week-1' and 'week-2' name nobody, so they count as two people; in 40 texts they mark the same (F1 {f:.3f})"
+        f"'week-1' and 'week-2' are anonymous, so they count as two annotators, but agree in 40 texts (F1 {f:.3f})."
         in said(merging.run())
     ) == warned
