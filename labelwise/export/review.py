@@ -25,7 +25,7 @@ import msgspec
 from spacy.vocab import Vocab
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.agreement import Version, find_versions
+from labelwise.corpus.agreement import Version, find_settled, find_versions
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.lost_spans import LostSpan, find_lost
 from labelwise.corpus.manifest import is_corpus, read_manifest
@@ -83,8 +83,7 @@ def _find_lost(group: Group) -> Iterator[tuple[str, Tasks]]:
 
 def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
     """Yield the keys of texts that people marked differently, and that no review has settled."""
-    reviews = group.rows.filter(group.rows["review"]).select(["text", "covered"]).to_pylist()
-    settled = {(one["text"], label) for one in reviews for label in one["covered"]}
+    settled = find_settled(group)
     for key, labels in find_versions(group):
         differing = {
             label: versions

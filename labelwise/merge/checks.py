@@ -15,9 +15,12 @@ import msgspec
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.console import msg
+from labelwise.corpus.agreement import find_settled
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.manifest import Split
+from labelwise.corpus.queries import where
+from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
@@ -472,13 +475,18 @@ def out_of_order(merged: Merged) -> Iterator[Found]:
 
 
 @check(
-    "{n:span} outvoted: too few annotators marked them, or a review overruled them.",
+    "{n:span} outvoted: too few annotators marked them, and no review has decided.",
     "Adjudicate them in Prodigy (export --disagreements), or change `annotators` in project.yml.",
     advice=True,
 )
 def outvoted_spans(merged: Merged) -> Iterator[Found]:
-    """Find spans that too few annotators marked."""
-    if spans := merged.ledger.spans[Reason.OUTVOTED]:
+    """Find spans that too few annotators marked, in texts and for labels that no review has decided."""
+    spans = 0
+    for group in read_groups(merged.corpus, merged=False) if merged.ledger.spans[Reason.OUTVOTED] else ():
+        outvoted, settled = where(group.spans, "reason", [Reason.OUTVOTED]), find_settled(group)
+        pairs = zip(outvoted["text"].to_pylist(), outvoted["label"].to_pylist(), strict=True)
+        spans += sum(pair not in settled for pair in pairs)
+    if spans:
         yield Found(spans)
 
 
