@@ -48,7 +48,7 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
         listed, beside = (
             stack.enter_context((folder / name).open("w", encoding="utf8", newline="")) for name in (LIST, LEFT_OUT)
         )
-        listed.write("document\tuncertainty\n")
+        listed.write("document\tmistakes_per_word\n")
         for doc in source.read():
             files = []
             for one in originals.restore(doc):
@@ -61,7 +61,7 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
                 name = file.relative_to(folder).as_posix()
                 if doc.predicted:
                     digests[name] = digest_of(file.read_bytes())
-                listed.write(f"{name}\t{f'{doc.uncertainty():.3f}' if source.certain else ''}\n")
+                listed.write(f"{name}\t{f'{doc.mistakes_per_word():.3f}' if source.certain else ''}\n")
     originals.check()
     write_config(folder, [*names], originals)
     if digests:

@@ -60,7 +60,7 @@ def export(
             if format == "brat"
             else FORMATS[format](opened, folder)
         )
-    order = "the least certain span first" if opened.certain else "the most spans first"
+    order = f"the most {'expected mistakes' if opened.certain else 'spans'} per word first"
     return done._replace(ordered_by=order if opened.predicted else "")
 
 

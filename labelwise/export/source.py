@@ -1,6 +1,6 @@
 """What is exported: a merged corpus, predictions, or tasks of `convert-brat`; streamed for each file that is made.
 
-Predictions come with the least certain first: their lines are sought in that order.
+Predictions come with the most expected mistakes per word first: their lines are sought in that order.
 """
 
 import hashlib
@@ -75,15 +75,14 @@ class ExportDoc(msgspec.Struct):
         """The digest of the text, in hexadecimal."""
         return text_key(self.text).hex()
 
-    def uncertainty(self, label: str | None = None) -> float:
-        """Return how uncertain a prediction is, of a label or of all.
+    def mistakes_per_word(self, label: str | None = None) -> float:
+        """Return the mistakes expected per word among the spans that a pipeline found, of a label or of all.
 
-        It is from 0 to 1 where spans have probabilities, by the least certain one; else the number of spans.
+        Spans without probabilities count as one each.
         """
-        chosen = [number for number, (*_, name) in enumerate(self.spans) if label in (None, name)]
-        if not self.scores:
-            return float(len(chosen))
-        return max((1 - abs(2 * self.scores[number] - 1) for number in chosen), default=0.0)
+        scores = self.scores or [0.0] * len(self.spans)
+        spans = zip(self.spans, scores, strict=True)
+        return sum(1 - score for (*_, name), score in spans if label in (None, name)) / max(1, len(self.text.split()))
 
 
 class Exported(NamedTuple):
@@ -156,11 +155,14 @@ class ExportSource:
         return load_tokenizer(self._settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:
-        """Yield the texts: predictions, of a label or of all, with the least certain first; else in their order."""
+        """Yield the texts: the predictions with the most expected mistakes per word first, of a label or all.
+
+        Other texts keep their order.
+        """
         if not self.predicted:
             yield from self._read()
             return
-        order = np.argsort([-doc.uncertainty(label) for doc in self._read()], kind="stable")
+        order = np.argsort([-doc.mistakes_per_word(label) for doc in self._read()], kind="stable")
         owners, starts = array("q"), array("q")
         for number, path in enumerate(self._files):
             with path.open("rb") as file:
