@@ -363,6 +363,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar predict 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),
+    ("train", [r"Texts of the first epoch, so far: \d+ texts"], {"max_steps": 1}, {}),
     ("train", [r"Texts of an epoch: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
     (
         "train",

@@ -11,8 +11,8 @@ A line of disagreements.jsonl:
     {"text": …, "spans": [{"start": 4, "end": 8, "label": "Amount", "annotators": ["ann"]}, …], …
      "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
 
-Both have Prodigy's tokens, and keys that a merge reads when answers come back. An answer to a disagreement is a review,
-of its label alone. A task with a lost span doesn't have all spans of a label, so an answer to it covers no label.
+Both are for `spans.manual`, as their spans overlap. They have Prodigy's tokens, and keys that a merge reads when
+answers come back. An answer to a disagreement is a review, of its label alone. A task with a lost span doesn't have all spans of a label, so an answer to it covers no label.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -153,4 +153,5 @@ def review_task(
     more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))), (PREDICTED, "yes"))
     meta = {key: value for key, value in (*meta.items(), *more) if value}
     placed = {"tokens": tokens, "spans": place_in_tokens(spans, tokens)}
-    return msgspec.json.encode({"text": text, **task_hashes(text, spans), **placed, "meta": meta, **keys}) + b"\n"
+    task = {"text": text, **task_hashes(text, spans), **placed, "_view_id": "spans_manual", "meta": meta, **keys}
+    return msgspec.json.encode(task) + b"\n"

@@ -260,6 +260,18 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
         assert tasks[order.index("unsure")]["spans"][1] == where | ({"score": 0.55} if certain else {})
 
 
+def test_overlapping_spans_are_for_spans_manual(tmp_path):
+    """Of one label, the file is named; of two, `ner.manual` shows each file."""
+    raw = write_predicted(tmp_path / "raw.jsonl", {"big cat": [(0, 7, "A"), (0, 3, "B"), (4, 7, "B")]}, ["A", "B"])
+    assert not export(raw, tmp_path / "out", "prodigy-by-label").warnings
+    export(raw, tmp_path / "all", "prodigy")
+    assert read_tasks(tmp_path / "all/all.jsonl")[0]["_view_id"] == "spans_manual"
+    write_predicted(raw, {"big cat": [(0, 7, "A"), (0, 3, "B"), (4, 7, "A")]}, ["A", "B"])
+    printed = call(export_cli, raw, tmp_path / "out", "--format", "prodigy-by-label")
+    assert "Spans overlap in A.jsonl" in printed
+    assert "spans.manual" in printed
+
+
 @pytest.mark.parametrize("certain", [True, False])
 def test_a_long_text_does_not_come_first_for_its_length(certain, tmp_path):
     """It has the least certain span, and more expected mistakes than the short one, but fewer per word."""
