@@ -12,7 +12,8 @@ A line of disagreements.jsonl:
      "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
 
 Both are for `spans.manual`, as their spans overlap. They have Prodigy's tokens, and keys that a merge reads when
-answers come back. An answer to a disagreement is a review, of its label alone. A task with a lost span doesn't have all spans of a label, so an answer to it covers no label.
+answers come back. An answer to a disagreement is a review, of its label alone. A task with a lost span doesn't have all
+spans of a label, so an answer to it covers no label.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
