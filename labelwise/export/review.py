@@ -11,7 +11,7 @@ A line of disagreements.jsonl:
     {"text": …, "spans": [{"start": 4, "end": 8, "label": "Amount", "annotators": ["ann"]}, …], …
      "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
 
-Both are for Prodigy's spans.manual, as their spans overlap. They have Prodigy's tokens, and keys that a merge reads when
+Both are for Prodigy's spans.manual, as their spans overlap. They have its tokens, and keys that a merge reads when
 answers come back. An answer to a disagreement is a review, of its label alone. A task with a lost span doesn't have all
 spans of a label, so an answer to it covers no label.
 """
