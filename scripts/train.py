@@ -51,7 +51,7 @@ def train_cli(
         trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
     if trained is None:  # one of several processes, of which the first says everything
         return
-    print_counts("Texts of an epoch", trained.texts)
+    print_counts("Texts of an epoch" if trained.state.epoch else "Texts of the first epoch, so far", trained.texts)
     words, seconds = trained.state.words, trained.state.seconds
     speed = f"{words / max(seconds, 1e-9):,.0f} per second"
     msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")

@@ -64,7 +64,7 @@ NOT_RUN = {
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
-    ("docs/colleague.md", "prodigy ner.manual"): "needs Prodigy; export/test_review.py brings answers back",
+    ("docs/colleague.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
     (
         "docs/training.md",

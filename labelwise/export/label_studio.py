@@ -43,7 +43,7 @@ def make_task(doc: ExportDoc, source: ExportSource) -> dict[str, Any]:
     data = {"text": doc.text, "doc": doc.name}
     if doc.predicted:
         # Certainty, by which its table of tasks can be sorted.
-        certainty = {"score": 1 - doc.uncertainty()} if source.certain else {}
+        certainty = {"score": max(0.0, 1 - doc.mistakes_per_word())} if source.certain else {}
         return {"data": data, "predictions": [{"model_version": source.version, "result": results, **certainty}]}
     # It takes imported annotations for ground truth, which would win over all others, unless they say otherwise.
     known = {key: value for key, value in ((UNCOVERED, doc.unknown), (REJECTED, doc.rejected)) if value}
