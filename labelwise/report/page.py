@@ -257,9 +257,9 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | N
     columns += [
         numbers("Test spans", [row.scores.support or 0 for row in rows]),
         numbers("Train spans", [train[row.label] for row in rows]),
-        numbers("Annotated texts", [merge.labels.get(row.label, Counter())["complete"] for row in rows]),
-        shares("Precision", [row.scores.p for row in rows]),
-        shares("Recall", [row.scores.r for row in rows]),
+        numbers("Texts", [merge.labels.get(row.label, Counter())["complete"] for row in rows]),
+        shares("P", [row.scores.p for row in rows]),
+        shares("R", [row.scores.r for row in rows]),
     ]
     return [one for one in columns if len(rows) == 1 or len({cell[1:] for cell in one.cells}) > 1]
 

@@ -409,7 +409,7 @@ def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_a
     """All labels have 60 gold spans, and 400 texts that are complete for them."""
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     first = ["Label", "Verdict", "F1, 95% interval, goal 0.8", "Errors", "Next"]
-    columns = ["Annotators agree", "Train spans", "Precision", "Recall"]
+    columns = ["Annotators agree", "Train spans", "P", "R"]
     assert heads(Page(render(own, "cpu", base=Base("main", before)))) == [*first, *columns]
     before.all_gold.labels["PLACE"].f -= 0.2
     metrics = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
@@ -421,7 +421,7 @@ def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_a
 
 def test_one_row_has_all_figures(tmp_path):
     write_results(tmp_path, make_docs(), labels=["DRUG"])
-    assert heads(Page(render(tmp_path, "cpu")))[-3:] == ["Annotated texts", "Precision", "Recall"]
+    assert heads(Page(render(tmp_path, "cpu")))[-3:] == ["Texts", "P", "R"]
 
 
 def test_curves_of_learning_are_pictures(own):

@@ -143,14 +143,14 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
         "Errors": str(mistakes.total()),
         "Test spans": str(total["gold"]),
         "Train spans": str(merge["gold"]["train"].get(label, 0)),
-        "Annotated texts": str(merge["labels"][label]["complete"]),
-        "Precision": f"{precision:.2f}",
-        "Recall": f"{recall:.2f}",
+        "Texts": str(merge["labels"][label]["complete"]),
+        "P": f"{precision:.2f}",
+        "R": f"{recall:.2f}",
     }
     assert {name: cell for name, cell in cells.items() if name in expected} == {
         name: cell for name, cell in expected.items() if name in head
     }
-    assert expected.keys() - head <= {"Test spans", "Annotated texts"}, "those with equal rows"
+    assert expected.keys() - head <= {"Test spans", "Texts"}, "those with equal rows"
     said = re.findall(r"([a-z ]+) (\d+);", re.search(r'costs" role="img" aria-label="(.*?)"', row)[1])
     assert {kind.strip(): int(n) for kind, n in said} == {NAMES[kind]: n for kind, n in mistakes.items()}
 
