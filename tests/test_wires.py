@@ -312,7 +312,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("report", "vars"): {"data": ("assets", "assets/demo", status, {}, {"root": "own"})},
     ("report", "report"): {
         "base": ("of-main", "of-better", page(r"at ([\w-]+) and is"), {}, {"root": "compare"}),
-        "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
+        "ship_at": (0.8, 0.1, page("<h1>.*? ready")),
         "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "new"}),
     },
     ("package", "package"): {
