@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, progress, run, user_errors
+from labelwise.base.console import choose_workers, msg, progress, run, user_errors
 from labelwise.base.text import counted
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.warnings import warnings_about_untaught
@@ -40,7 +40,7 @@ def evaluate_cli(
             tables=tables,
             predictions=predictions,
             gpu_id=gpu_id,
-            workers=workers if gpu_id < 0 else 1,
+            workers=choose_workers(workers, gpu_id),
             other_tokens=other_tokens,
             progress=progress,
         )

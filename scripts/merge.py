@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, print_warnings, progress, run, user_errors
+from labelwise.base.console import choose_workers, msg, print_warnings, progress, run, user_errors
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
@@ -46,7 +46,7 @@ def merge_cli(
                 datasets,
                 out,
                 settings,
-                workers=workers,
+                workers=choose_workers(workers),
                 decisions=decisions,
                 metrics=metrics,
                 strict=strict,

@@ -77,6 +77,21 @@ def is_over(training: Training) -> bool:
     return 0 < settings["max_steps"] <= step or 0 < settings["patience"] <= waited
 
 
+def describe_end(training: Training) -> str:
+    """Name the setting that ended a training before `max_steps`; "" if none did."""
+    state, settings = training.state, training.settings
+    step, last = state.step, settings["max_steps"]
+    if not is_over(training):
+        return f"max_epochs = {settings['max_epochs']} in [training] ended training at step {step:,}"
+    if 0 < last <= step:
+        return ""
+    best = settings["eval_frequency"] * (1 + state.scores.index(max(state.scores))) if max(state.scores) else 0
+    return (
+        f"patience = {settings['patience']} in [training] ended training at step {step:,}"
+        f"{f' of {last:,}' if last else ''}: no evaluation after step {best:,} was better"
+    )
+
+
 def evaluate(training: Training) -> dict[str, Any]:
     """Score the averages on dev, and tell what the steps since the last evaluation took and lost in all ranks."""
     with training.nlp.use_params(training.optimizer.averages):
