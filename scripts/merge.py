@@ -28,7 +28,7 @@ def merge_cli(
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
     decisions: Annotated[Path | None, Option(help="Folder of the decisions that `decide` has put there")] = None,
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
-    project: Annotated[Path | None, Option(help="YAML file with sections `merge` and `tokenizer`")] = None,
+    project: Annotated[Path | None, Option(help="YAML file with a section `merge`")] = None,
     workers: Annotated[int, Option(help="Processes; 0 for one per core that they may use")] = 0,
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:

@@ -82,9 +82,9 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
-    """Read `configs/tokenizer.yml` beside project.yml, or the section there; without either, there are no rules."""
+    """Read `configs/tokenizer.yml` beside project.yml; without it, there are no rules."""
     own = project.parent / "configs" / "tokenizer.yml" if project else None
-    return read_section(own if own and own.is_file() else project, "tokenizer", TokenizerRules)
+    return read_section(own if own and own.is_file() else None, "tokenizer", TokenizerRules)
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:

@@ -118,6 +118,7 @@ def advise(
     sample: int = 0,
     shares: Shares = UNKNOWN,
     max_steps: int = 0,
+    trained_steps: int = 0,
 ) -> Advice:
     """Decide whether a pipeline may be used, and what to do next.
 
@@ -125,6 +126,7 @@ def advise(
     sample (int): cases of the random sample that nobody has decided yet.
     shares (Shares): of findings that are right, by that sample.
     max_steps (int): the most steps that the pipeline's config allows; 0 if that isn't known.
+    trained_steps (int): the steps that its training was to take; 0 if that isn't known.
     """
     longer = train_longer(metrics, curve)
     evidence = in_test(found, metrics, merge, shares)
@@ -134,7 +136,7 @@ def advise(
         step = next_step(row, ship_at, bool(longer), steps)
         rows.append((row, step))
         removed[row.label] = steps.get(step, 0)
-    sentence = _sentence(metrics, rows, removed, longer, curve, pipeline, sample, max_steps)
+    sentence = _sentence(metrics, rows, removed, longer, curve, pipeline, sample, max_steps, trained_steps)
     return Advice(format_f(metrics), *sentence, rows, list(warnings(merge, metrics)))
 
 
@@ -147,6 +149,7 @@ def _sentence(
     pipeline: str,
     sample: int,
     max_steps: int,
+    trained_steps: int,
 ) -> tuple[str, str, str]:
     """Choose the verdict, its reason, and what to do first.
 
@@ -162,8 +165,12 @@ def _sentence(
     if longer and curve:
         steps = 2 * curve.steps[-1]
         more = f", and max_steps = {steps} in configs/{pipeline}.cfg" if steps > max_steps > 0 else ""
+        set_steps = f"set steps: {steps} in project.yml{more}"
+        if curve.steps[-1] < trained_steps:
+            ended = f"which ended training at step {curve.steps[-1]:,} of {trained_steps:,}"
+            set_steps = f"raise patience or max_epochs in configs/{pipeline}.cfg, {ended}"
         again = {"cpu": "weasel run all", "small": "weasel run small", "gpu": "weasel run gpu"}
-        do = f"set steps: {steps} in project.yml{more}: {again.get(pipeline, f'dvc repro report@{pipeline}')}"
+        do = f"{set_steps}: {again.get(pipeline, f'dvc repro report@{pipeline}')}"
         return "Not yet", f"training stopped too early: {longer}", do
     if metrics.seen and metrics.seen.texts:
         were = "was" if metrics.seen.texts == 1 else "were"

@@ -78,7 +78,8 @@ def write_report(
     (metrics, merge, tables, curve), deck = load_results(root, pipeline), read_deck(root)
     estimate, sample = deck.estimate(), deck.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
-    known["max_steps"] = read_max_steps(root, pipeline)
+    known["max_steps"] = read_max_steps(root / "configs" / f"{pipeline}.cfg")
+    known["trained_steps"] = read_max_steps(root / "training" / pipeline / "model-best" / "config.cfg")
     advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
     cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
@@ -128,11 +129,11 @@ def read_lacking(root: Path) -> Mapping[str, int]:
     return msgspec.json.decode(file.read_bytes(), type=Report, dec_hook=decode_counter).lacking.get("test", {})
 
 
-def read_max_steps(root: Path, pipeline: str) -> int:
-    """Read the most steps that a pipeline's config allows; 0 if there is no such config, or it can't be read."""
+def read_max_steps(path: Path) -> int:
+    """Read the most steps that a config allows; 0 if there is no such config, or it can't be read."""
     config = ConfigParser(interpolation=None)
     try:
-        config.read(root / "configs" / f"{pipeline}.cfg", encoding="utf8")
+        config.read(path, encoding="utf8")
         return config.getint("training", "max_steps", fallback=0)
     except (Error, ValueError):
         return 0
