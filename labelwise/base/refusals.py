@@ -37,6 +37,8 @@ def describe_refusal(error: BaseException) -> str:
         return f"{what}; {REMEDIES[number]}" if number in REMEDIES else what
     if isinstance(error, MemoryError):
         return f"memory ran out{f' ({said})' if said else ''}; {MEMORY}"
+    if isinstance(error.__context__, MemoryError):  # srsly calls it invalid YAML
+        return describe_refusal(error.__context__)
     found = (remedy for pattern, remedy in MESSAGES.items() if re.search(pattern, said))
     return next((f"{said}; {remedy}" for remedy in found), "")
 

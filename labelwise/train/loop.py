@@ -79,16 +79,15 @@ def is_over(training: Training) -> bool:
 
 def describe_end(training: Training) -> str:
     """Name the setting that ended a training before `max_steps`; "" if none did."""
-    state, settings = training.state, training.settings
-    step, last = state.step, settings["max_steps"]
-    if not is_over(training):
-        return f"max_epochs = {settings['max_epochs']} in [training] ended training at step {step:,}"
+    settings, step, scores = training.settings, training.state.step, [0.0, *training.state.scores]
+    last, patience, best = settings["max_steps"], settings["patience"], scores.index(max(scores))
     if 0 < last <= step:
         return ""
-    best = settings["eval_frequency"] * (1 + state.scores.index(max(state.scores))) if max(state.scores) else 0
+    if not 0 < patience <= step - settings["eval_frequency"] * best:
+        return f"max_epochs = {settings['max_epochs']} in [training] ended training at step {step:,}"
     return (
-        f"patience = {settings['patience']} in [training] ended training at step {step:,}"
-        f"{f' of {last:,}' if last else ''}: no evaluation after step {best:,} was better"
+        f"patience = {patience} in [training] ended training at step {step:,}{f' of {last:,}' if last else ''}: no "
+        f"evaluation after step {settings['eval_frequency'] * best:,} was better"
     )
 
 
