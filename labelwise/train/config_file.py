@@ -191,6 +191,8 @@ def check_variables(path: Path, text: str, parser: ConfigParser) -> None:
     names = {*names_of(text)}
     for block in parser.sections():
         for key, value in parser[block].items():
+            if value.count("${") != len([*variables_of(value)]):
+                raise refuse(path, text, f"{block}.{key}", "a variable is written ${block.key}; correct it")
             for name in variables_of(value):
                 if not {name, f"{block}.{name}"} & names:
                     raise refuse(path, text, f"{block}.{key}", f"there is no {name}; correct the name, or write it")

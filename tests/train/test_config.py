@@ -431,7 +431,7 @@ def plain(demo_corpus, tmp_path_factory) -> dict[str, bytes]:
 FEW = {f"training__{name}": value for name, value in {"max_steps": 8, "eval_frequency": 2}.items()} | {
     "labelwise__epochs": 0,
     "labelwise__small_batch": 0,
-    "training__batcher__size": 300,
+    "training__batcher__size": 900,
     "components__tok2vec__model__encode__width": 32,
 }
 
