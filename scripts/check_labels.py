@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import choose_workers, msg, progress, run, user_errors
+from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.sections import CheckSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
 from labelwise.train.training_config import TrainingConfig

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import choose_workers, msg, progress, run, user_errors
+from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.evaluate.run import evaluate_pipeline

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import choose_workers, msg, print_warnings, progress, run, user_errors
+from labelwise.base.console import msg, print_warnings, progress, run, user_errors
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.declarations import list_sources

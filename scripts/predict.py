@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import choose_workers, msg, print_counts, progress, run, user_errors
+from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.evaluate.predict import Done, predict_texts
 from labelwise.evaluate.predict_files import predict_files

@@ -6,9 +6,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from labelwise.base.console import choose_workers, figure, msg, print_table, progress, run, user_errors
+from labelwise.base.console import figure, msg, print_table, progress, run, user_errors
 from labelwise.base.files import atomic, digest_folder, remove, sibling
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.predict import Done, predict_split

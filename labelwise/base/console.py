@@ -18,9 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from labelwise.base.errors import InputError
-from labelwise.base.parallel import count_cores
 from labelwise.base.refusals import describe_refusal
-from labelwise.base.text import counted, describe_seconds
+from labelwise.base.text import describe_seconds
 
 FEW = 4  # counts that are printed in one line
 PATIENCE = 5.0  # seconds before a bar is shown
@@ -72,17 +71,6 @@ def run(command: Callable[..., None]) -> None:
 
     app.command()(whole)
     app()
-
-
-def choose_workers(workers: int, gpu_id: int = -1) -> int:
-    """Return the number of processes that a command starts: one on a GPU; warn of more than there are cores."""
-    if gpu_id >= 0 and workers > 1:
-        msg.info(f"One process uses GPU {gpu_id}; workers = {workers} is for the CPU")
-        return 1
-    if workers > (cores := count_cores()):
-        told = f"{workers} workers share {counted(cores, 'core')}, and wait for each other"
-        msg.warn(told, f"Write workers: {cores} in project.yml, or --workers {cores}")
-    return workers
 
 
 class Bar:
