@@ -135,9 +135,11 @@ def user_errors(title: str) -> Iterator[None]:
     """
     try:
         yield
+    except typer.Exit:
+        raise
     except Exception as error:
         said = str(error) if isinstance(error, InputError) else describe_refusal(error)
-        if not said:  # a fault of the program, or typer's way to exit
+        if not said:  # a fault of the program
             raise
         what, _, lines = said.partition("\n")
         try:
