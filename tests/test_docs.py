@@ -22,7 +22,7 @@ from labelwise.datasets.decisions import decode_decisions
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
-from labelwise.train.config import FITTED, PATHS
+from labelwise.train.config_file import FITTED, PATHS
 from tests.clone import DEV, IDENTITY, Clone, replace_once
 from tests.conftest import ROOT, read_jsonl, task, write_jsonl
 from tests.sources.reading import make_database

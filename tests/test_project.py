@@ -22,7 +22,8 @@ from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.brat import BratOptions, Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
-from labelwise.train.config import FITTED, read_settings
+from labelwise.train.config import read_settings
+from labelwise.train.config_file import FITTED
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 from tests.test_house import imported

@@ -129,11 +129,13 @@ class Steps(NamedTuple):
     asked (int): `steps` of project.yml; 0 leaves the number to the config.
     least (int): the least that the config takes by itself.
     most (int): the config's limit.
+    trained (int): the most that the pipeline was trained with.
     """
 
     asked: int = 0
     least: int = 0
     most: int = 0
+    trained: int = 0
 
 
 ANY = Steps()
@@ -218,6 +220,9 @@ def _find_block(
             return why, Step("set steps: 0 in project.yml, for as many as the texts need", again), every
         if broken:
             return why, Step(f"compare {config} with labelwise's, learn_rate first", again), every
+        if curve.steps[-1] < steps.trained:
+            ended = f"which ended training at step {curve.steps[-1]:,} of {steps.trained:,}"
+            return why, Step(f"raise patience or max_epochs in {config}, {ended}", again), every
         more = f", and max_steps = {number} in {config}" if number > steps.most > 0 else ""
         return why, Step(f"set steps: {number} in project.yml{more}", again), every
     if metrics.seen and metrics.seen.texts:

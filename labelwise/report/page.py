@@ -151,16 +151,18 @@ def read_steps(root: Path, pipeline: str) -> Steps:
 
     RAISES (InputError): if project.yml isn't what it should be.
     """
-    config, project = ConfigParser(interpolation=None), root / "project.yml"
+    config, trained, project = ConfigParser(interpolation=None), ConfigParser(interpolation=None), root / "project.yml"
     asked = read_section(project if project.is_file() else None, "vars", VarsSection, others=True).steps
     try:
         config.read(root / "configs" / f"{pipeline}.cfg", encoding="utf8")
+        trained.read(root / "training" / pipeline / "model-best" / "config.cfg", encoding="utf8")
         most = config.getint("training", "max_steps", fallback=0)
         by_epochs = config.getint("labelwise", "epochs", fallback=0)
         least = config.getint("labelwise", "least_steps", fallback=0)
+        ended = trained.getint("training", "max_steps", fallback=0)
     except (Error, ValueError):
         return Steps(asked)
-    return Steps(asked, min(least, most) if by_epochs else most, most)
+    return Steps(asked, min(least, most) if by_epochs else most, most, ended)
 
 
 def make_environment() -> Environment:

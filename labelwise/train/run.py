@@ -28,11 +28,13 @@ from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.ahead import open_background
 from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
-from labelwise.train.config import changed_keys, is_per_label, is_small, make_pipeline, read_settings
+from labelwise.train.config import changed_keys, fit_settings, is_per_label, make_pipeline, read_settings
+from labelwise.train.config_file import read_config_file
 from labelwise.train.held_out import fit
-from labelwise.train.loop import score_counts, train_while_improving
+from labelwise.train.loop import describe_end, score_counts, train_while_improving
 from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
+from labelwise.train.steps import is_small
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE, Fitted
@@ -48,12 +50,14 @@ class TrainResult(NamedTuple):
     texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
     fitted (Fitted | None): what was fitted on dev in the end, of a per-label recognizer.
+    ended (str): setting that ended training before max_steps, and when; "" if none did.
     """
 
     state: State
     texts: dict[str, int]
     resumed: int | None
     fitted: Fitted | None
+    ended: str
 
 
 class Prepared(NamedTuple):
@@ -105,8 +109,9 @@ def train_pipeline(
             checkpoint, state = launched.all_gather_object(None)[0]
             follow(wanted, None, checkpoint, state, launched)
             return None
-        settings = read_settings(wanted)
-        changed = changed_keys(wanted, settings)
+        file = read_config_file(wanted.config)
+        settings = fit_settings(wanted, file)
+        changed = changed_keys(file, settings)
         if changed:
             listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
             log(f"{wanted.config}, changed for this training: {listed}")
@@ -119,7 +124,7 @@ def train_pipeline(
         saving = (sibling(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
         for left in (prepared.checkpoint, *saving):
             remove(left)
-        return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted)
+        return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted, describe_end(training))
 
 
 @contextmanager
@@ -213,7 +218,7 @@ def finish(
     if nlp.config.get("labelwise", {}).get("half_weights"):
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if is_per_label(nlp.config):
-        shifts = OUTSIDE if is_small(wanted) else OUTSIDE[:1]
+        shifts = OUTSIDE if is_small(wanted.corpus, nlp.config.interpolate()) else OUTSIDE[:1]
         fitted = fit(nlp, training.dev.texts(), shifts, lambda counts: score_counts(training, counts)[0])
         # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]

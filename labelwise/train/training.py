@@ -39,10 +39,7 @@ class Training:
         ranks: SingleProcess,
         log: Callable[[str], Any] = lambda message: None,
     ) -> None:
-        """Resolve the config's block `training`.
-
-        RAISES (InputError): a corpus isn't read by our reader; see `open_corpora`.
-        """
+        """Resolve the config's block `training`."""
         self.nlp, self.state, self.ranks, self.log = nlp, state, ranks, log
         config = nlp.config.interpolate()
         if gpu_id >= 0 and config["training"]["gpu_allocator"]:

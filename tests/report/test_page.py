@@ -299,6 +299,9 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
     assert out.stat().st_mtime > 1
 
 
+EARLIER = "Next: raise patience or max_epochs in configs/{0}.cfg, which ended training at step 1,300 of 9,000: {1}"
+
+
 @pytest.mark.parametrize("pipeline", ["cpu", "gpu"])
 def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipeline, tmp_path):
     """On dev, the last doubling of the steps added half of what the one before did."""
@@ -321,6 +324,11 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
         (tmp_path / f"configs/{pipeline}.cfg").write_text(allowed)
         printed = call(report_cli, pipeline, "--root", tmp_path)
         assert printed.splitlines()[-2] == f"Next: set steps: 2600 in project.yml{also}: {command}"
+    trained = tmp_path / f"training/{pipeline}/model-best"
+    trained.mkdir(parents=True)
+    for steps, advised in (("1300", printed.splitlines()[-2]), ("9000", EARLIER.format(pipeline, command))):
+        (trained / "config.cfg").write_text(f"[training]\nmax_steps = {steps}\n")
+        assert call(report_cli, pipeline, "--root", tmp_path).splitlines()[-2] == advised
     assert page.text("labels").count("train longer") == 5
     assert "More texts aren’t the best next step for any label." in page.text("label")
 
