@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, decode_counter
 from labelwise.corpus.ledger import Ledger
@@ -40,11 +41,14 @@ class Results(NamedTuple):
 def load_results(root: Path, pipeline: str) -> Results:
     """Load the results of a pipeline, such as "cpu", from a project's folder.
 
-    RAISES (InputError): the pipeline wasn't evaluated, or a file isn't what it should be.
+    RAISES (InputError): the pipeline wasn't evaluated, or a file has a git conflict or isn't what it should be.
     """
     evaluate, file = f"evaluate {pipeline} again", root / "metrics" / f"{pipeline}.json"
     if (root / "corpus" / "labels").exists():
         read_manifest(root / "corpus")
+    merged, plot = root / "metrics" / "merge.json", root / "plots" / f"{pipeline}.tsv"
+    for path in filter(Path.is_file, (root / "dvc.lock", file, merged, plot)):
+        check_written(path.read_bytes(), f"{path}", root)
     metrics = _read_json(file, Metrics, evaluate)
     if metrics is None:
         raise InputError(f"{file}: there is no such file; evaluate {pipeline}, or name the project with --root")
@@ -54,8 +58,8 @@ def load_results(root: Path, pipeline: str) -> Results:
     pulled = all(file.is_file() for file in tables)
     if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
-    merge = _read_json(root / "metrics" / "merge.json", Ledger, "run merge again") or Ledger()
-    curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"train {pipeline} again")
+    merge = _read_json(merged, Ledger, "run merge again") or Ledger()
+    curve = read_curve(plot, f"train {pipeline} again")
     return Results(metrics, merge, tables if pulled else None, curve)
 
 

@@ -21,6 +21,7 @@ from thinc.config import ConfigValidationError
 
 import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.base.environment import GPU_ENVIRONMENT
+from labelwise.base.conflicts import check_edited
 from labelwise.base.errors import InputError
 from labelwise.base.removed import check_removed
 from labelwise.corpus.docbin_reader import read_stored_docs
@@ -136,6 +137,7 @@ def load_written(config: Path, overrides: Mapping[str, Any] = {}) -> Config:
     """
     if not config.is_file():
         raise InputError(f"{config}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
+    check_edited(config.read_bytes(), f"{config}")
     try:
         written = load_config(config)
         check_removed(config, written)

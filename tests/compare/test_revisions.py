@@ -207,7 +207,7 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     assert b" at HEAD and is " in (tmp_path / "report/cpu.html").read_bytes()
 
 
-@pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])
+@pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b'"\xff"'])
 def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     made = Repository(tmp_path)
     (tmp_path / "metrics").mkdir()
