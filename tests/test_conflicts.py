@@ -67,16 +67,17 @@ def evaluated(tmp_path, monkeypatch):
 
 
 def differ(made, file):
-    """Change the last line of a file on two branches, "main" and "mine"; return its two versions."""
+    """Change the end of a file on two branches, "main" and "mine"; return its two versions."""
     versions = {}
-    for branch, last in (("mine", "{0}# one\n"), ("main", "{0}# other\n")):
+    for branch in ("mine", "main"):
         made.run("git", "checkout", "-q", *["-b"] * (branch == "mine"), branch)
         text = (made.root / file).read_text()
-        if file.endswith("json"):
-            text, last = text.replace('"labelwise": ""', f'"labelwise": "{branch}"'), "{0}"
-        elif file.endswith("tsv"):
-            last = last.replace("# one", "9\t0.1").replace("# other", "9\t0.2")
-        versions[branch] = last.format(f"{text.strip()}\n")
+        changed = {
+            "dvc.lock": f"{text}# {branch}\n",
+            "metrics/cpu.json": text.replace('"labelwise": ""', f'"labelwise": "{branch}"'),
+            "plots/cpu.tsv": f"{text}{len(branch) + len(versions)}\t0.1\n",
+        }
+        versions[branch] = changed[file]
         (made.root / file).write_text(versions[branch])
         made.run("git", "commit", "-qam", branch)
     return versions

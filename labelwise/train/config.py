@@ -20,8 +20,8 @@ from thinc.api import Config
 from thinc.config import ConfigValidationError
 
 import labelwise.train.registry  # noqa: F401  what the configs name
-from labelwise.base.environment import GPU_ENVIRONMENT
 from labelwise.base.conflicts import check_edited
+from labelwise.base.environment import GPU_ENVIRONMENT
 from labelwise.base.errors import InputError
 from labelwise.base.removed import check_removed
 from labelwise.corpus.docbin_reader import read_stored_docs
