@@ -17,6 +17,7 @@ from labelwise.evaluate.results import Curve, read_curve
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
+MERGE = ("metrics/merge.json", "metrics/merge.sha256")
 WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 
 
@@ -80,7 +81,7 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
     metrics, remedy = f"metrics/{pipeline}.json", _remedy(name, pipeline)
     try:
         files, folder = open_files(name, root)
-        for file in ("dvc.lock", metrics, "metrics/merge.json", f"plots/{pipeline}.tsv"):
+        for file in ("dvc.lock", metrics, *MERGE, f"plots/{pipeline}.tsv"):
             check_written(_read(files, folder + file), f"{name}: {file}", root if name == WORKSPACE else None)
         return msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics), files, folder
     except FileNotFoundError as error:
@@ -136,9 +137,10 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
     if project := _read(files, folder + "project.yml"):
         settings, config = decode_yaml(project, dict, f"{name}: project.yml", "correct it"), f"configs/{pipeline}.cfg"
         found = found._replace(settings={**settings, config: _read(files, folder + config)})
-    if merge := _read(files, folder + "metrics/merge.json"):
-        found = found._replace(corpus=msgspec.json.decode(merge).get("digest", ""))
-    return found
+    merge, digest = (_read(files, folder + file) for file in MERGE)
+    if merge and not digest:  # of 0.3.0
+        digest = msgspec.json.decode(merge).get("digest", "").encode()
+    return found._replace(corpus=digest.decode().strip())
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

@@ -139,15 +139,17 @@ def write_rest(
     keys: Mapping[Split, str],
     partitions: Mapping[str, str],
 ) -> None:
-    """Write all other files, with the metrics if they are asked for.
+    """Write all other files, with the metrics and the digest of the corpus if they are asked for.
 
     keys (Mapping[Split, str]): the digest of the keys of each split.
     partitions (Mapping[str, str]): the digest of each `.spacy` file.
     """
     folder, labels = staging.folder, list(ledger.labels)
     ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
-    for file in filter(None, staging.others):
-        file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
+    contents = json.dumps(ledger.metrics(), indent=2, ensure_ascii=False), ledger.digest
+    for file, content in zip(staging.others, contents, strict=True):
+        if file:
+            file.write_text(f"{content}\n", encoding="utf8")
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
     splits = {split: SplitCounts(ledger.texts[split], ledger.words[split], keys[split]) for split in SPLITS}

@@ -20,7 +20,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import staged
 from labelwise.base.jobs import MapJobs, map_in_place
 from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
-from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.ledger import DIGEST, Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.decisions import DecisionRow, find_decisions
 from labelwise.datasets.declarations import all_labels, load_datasets
@@ -58,7 +58,7 @@ def merge_data(
     out (Path | str): the folder for the corpus; other files in it stay.
     workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
     decisions (Path | str | None): the folder of decisions.
-    metrics (Path | str | None): the JSON file for the ledger.
+    metrics (Path | str | None): the JSON file for the ledger; the corpus's digest is written beside it.
     strict (bool): refuse rows and spans that can't be used.
     may_be_empty (bool): accept a corpus without texts.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; a file changed meanwhile, another
@@ -76,7 +76,8 @@ def merge_data(
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
     labels = all_labels(datasets)
-    with staged(out, OUTPUTS, MANIFEST, metrics, folders=(*SPLITS, "labels")) as staging:
+    digest = metrics and metrics.with_suffix(DIGEST)
+    with staged(out, OUTPUTS, MANIFEST, metrics, digest, folders=(*SPLITS, "labels")) as staging:
         check_out(out, sources)
         work = staging.folder / "work"
         with open_workers(workers or count_cores(), staging.folder) as map_jobs:
