@@ -8,9 +8,10 @@ import msgspec
 
 from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
+from labelwise.base.files import digest_folder
 from labelwise.base.text import DECODE_ERRORS, decode_counter
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
@@ -61,6 +62,19 @@ def load_results(root: Path, pipeline: str) -> Results:
     merge = _read_json(merged, Ledger, "run merge again") or Ledger()
     curve = read_curve(plot, f"train {pipeline} again")
     return Results(metrics, merge, tables if pulled else None, curve)
+
+
+def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:
+    """Check that the scores of a pipeline are those of its files on the test split of the corpus.
+
+    RAISES (InputError): if another pipeline, or another corpus, was evaluated.
+    """
+    if metrics.pipeline_digest != digest_folder(root / "training" / pipeline / "model-best"):
+        raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; evaluate {pipeline} again")
+    if metrics.texts_digest != read_split(root / "corpus" / "test").digest:
+        raise InputError(
+            f"{root / 'corpus'}: the pipeline was evaluated on another; train and evaluate {pipeline} again"
+        )
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
