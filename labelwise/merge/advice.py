@@ -179,10 +179,16 @@ def _fewest(ledger: Ledger) -> str:
 
 def _small_splits(ledger: Ledger) -> Iterator[ScoreWarning]:
     """Yield warnings about splits that are empty, or too small."""
+    distinct = sum(ledger.texts[split] for split in SPLITS)
     for split in SPLITS:
         if not ledger.texts[split]:
             remedy = "Lower both ratios" if split == "train" else f"Raise {split}_ratio"
-            yield ScoreWarning(f"No text is in {split}.", f"{remedy}, or declare a data set with split: {split}.")
+            remedy += f", or declare a data set with split: {split}."
+            if distinct < len(SPLITS):  # no ratio helps
+                remedy = (
+                    f"There {'is' if distinct == 1 else 'are'} {counted(distinct, 'distinct text')}; add other texts."
+                )
+            yield ScoreWarning(f"No text is in {split}.", remedy)
         elif split != "train":
             gold: Mapping[str, int] = ledger.gold.get(split, {})
             missing = [label for label in ledger.labels if not gold.get(label)]
