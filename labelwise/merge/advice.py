@@ -185,9 +185,7 @@ def _small_splits(ledger: Ledger) -> Iterator[ScoreWarning]:
             remedy = "Lower both ratios" if split == "train" else f"Raise {split}_ratio"
             remedy += f", or declare a data set with split: {split}."
             if distinct < len(SPLITS):  # no ratio helps
-                remedy = (
-                    f"There {'is' if distinct == 1 else 'are'} {counted(distinct, 'distinct text')}; add other texts."
-                )
+                remedy = f"The data sets have {counted(distinct, 'distinct text')}; add other texts."
             yield ScoreWarning(f"No text is in {split}.", remedy)
         elif split != "train" and distinct >= len(SPLITS):
             gold: Mapping[str, int] = ledger.gold.get(split, {})
