@@ -21,8 +21,7 @@ def check_edited(content: bytes, name: str) -> None:
     """
     if line := find_marker(content):
         raise InputError(
-            f"{name}: line {line}: a git conflict; edit the file: keep one side, or join both, without the lines "
-            "<<<<<<<, ======= and >>>>>>>"
+            f"{name}: line {line}: a git conflict; edit the file: keep one side, or join both, without git's marker lines"
         )
 
 
