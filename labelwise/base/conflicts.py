@@ -21,7 +21,7 @@ def check_edited(content: bytes, name: str) -> None:
     """
     if line := find_marker(content):
         raise InputError(
-            f"{name}: line {line}: a git conflict; edit the file: keep one side, or join both, without git's marker lines"
+            f"{name}: line {line}: a git conflict; edit the file: keep one side, or join both, without git's markers"
         )
 
 
