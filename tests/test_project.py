@@ -210,6 +210,17 @@ def test_tools_that_read_yaml_1_1_and_1_2_read_the_same():
         )
 
 
+def test_a_variable_on_a_line_or_of_a_stage_is_defined():
+    """DVC says of another one only that it can't resolve it, when it gets there."""
+    values = {"vars": PROJECT["vars"], "dvc": PROJECT["dvc"], "item": {"pipeline": "cpu"}}
+    for name in ("project.yml", "dvc.yaml"):
+        for names in re.findall(r"\$\{([\w.]+)\}", re.sub(r"(?m)#.*", "", read(name))):
+            found = values
+            for key in names.split("."):
+                assert key in found, (name, names)
+                found = found[key]
+
+
 def test_variables_are_few_scalars_and_used():
     """What is set rarely stands in a section, or in a config."""
     lines = "".join(line for command in COMMANDS.values() for line in [*command["script"], *command.get("deps", ())])

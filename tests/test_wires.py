@@ -152,6 +152,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "merge": {"datasets": ["@/tasks/datasets.yml"], "out": "corpus", "workers": 1},
     "package": {"pipeline": "cpu", "root": "project"},
     "predict": {"pipeline": "@/ruler", "inputs": ["@/raw"], "out": "out.jsonl"},
+    "record": {"pipeline": "cpu"},
     "report": {"pipeline": "cpu", "root": "new"},
     "train": {"pipeline": "tiny", "corpus": "@/corpus"},
     "train_curve": {"pipeline": "tiny", "corpus": "@/corpus"},
@@ -236,6 +237,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "gpu_id": (-1, 0, files("device")),
         "workers": (1, 2, forks),
     },
+    "record": {"pipeline": ("cpu", "gpu", printed(r"configs/\w+.cfg"))},
     "report": {
         "pipeline": ("cpu", "gpu", names),
         "root": ("new", "project", page("<h1>.*")),

@@ -16,6 +16,7 @@ from ruamel.yaml.constructor import DuplicateKeyError, SafeConstructor
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.resolver import implicit_resolvers
 
+from labelwise.base.conflicts import check_edited
 from labelwise.base.errors import InputError
 from labelwise.base.removed import PROJECT as REMOVED
 from labelwise.base.removed import check_removed
@@ -121,8 +122,9 @@ def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, wor
 
     name, remedy (str): for the error: the file, and what to do.
     words (bool): numbers are words, too, such as `010` and `1.10`.
-    RAISES (InputError): it isn't YAML, has a key twice, or is something else.
+    RAISES (InputError): it has a git conflict, isn't YAML, has a key twice, or is something else.
     """
+    check_edited(content, name)
     reader = YAML(typ="safe", pure=True)
     if words:
         reader.Constructor = _Words

@@ -147,22 +147,26 @@ def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
 
 
 def read_steps(root: Path, pipeline: str) -> Steps:
-    """Read how many steps a project asks for, and what a pipeline's config says; 0 for what can't be read.
+    """Read how many steps a project asks for, and what a pipeline's configs say; 0 for what can't be read.
 
     RAISES (InputError): if project.yml isn't what it should be.
     """
-    config, trained, project = ConfigParser(interpolation=None), ConfigParser(interpolation=None), root / "project.yml"
+    project, config = root / "project.yml", root / "configs" / f"{pipeline}.cfg"
     asked = read_section(project if project.is_file() else None, "vars", VarsSection, others=True).steps
+    most = read_number(config, "training", "max_steps")
+    least = read_number(config, "labelwise", "least_steps") if read_number(config, "labelwise", "epochs") else most
+    trained = read_number(root / "training" / pipeline / "model-best" / "config.cfg", "training", "max_steps")
+    return Steps(asked, min(least, most), most, trained)
+
+
+def read_number(config: Path, section: str, key: str) -> int:
+    """Read a number of a config; 0 if it isn't there, or can't be read."""
+    parser = ConfigParser(interpolation=None)
     try:
-        config.read(root / "configs" / f"{pipeline}.cfg", encoding="utf8")
-        trained.read(root / "training" / pipeline / "model-best" / "config.cfg", encoding="utf8")
-        most = config.getint("training", "max_steps", fallback=0)
-        by_epochs = config.getint("labelwise", "epochs", fallback=0)
-        least = config.getint("labelwise", "least_steps", fallback=0)
-        ended = trained.getint("training", "max_steps", fallback=0)
+        parser.read(config, encoding="utf8")
+        return parser.getint(section, key, fallback=0)
     except (Error, ValueError):
-        return Steps(asked)
-    return Steps(asked, min(least, most) if by_epochs else most, most, ended)
+        return 0
 
 
 def make_environment() -> Environment:

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
+from labelwise.base.conflicts import find_marker
 from labelwise.base.errors import InputError
 from labelwise.base.settings import CONVERSION, DATASETS
 
@@ -92,11 +93,17 @@ def _refuse(error: OSError) -> NoReturn:
 
 
 def check_fetched(data: Path, root: Path) -> None:
-    """Refuse a file or a folder that DVC tracks, and that isn't here.
+    """Refuse a file or a folder that DVC tracks, and that isn't here, or of which git has two versions.
 
     root (Path): the folder to fetch.
     """
     tracking = data.with_name(data.name + DVC)
+    if tracking.is_file() and (line := find_marker(tracking.read_bytes())):
+        name = shlex.quote(printable(tracking))
+        raise InputError(
+            f"{printable(tracking)}: line {line}: a git conflict: two versions of the data; take one, or join both as "
+            f"docs/compare.md says:\n  git checkout --ours {name} && dvc checkout {name}"
+        )
     if tracking.exists() and not data.exists():
         raise InputError(
             f"{printable(tracking)}: DVC tracks data by this file, and they aren't here; fetch them: dvc pull "

@@ -14,6 +14,7 @@ from spacy.util import dot_to_object
 from thinc.api import Config
 from thinc.config import VARIABLE_RE, ConfigValidationError
 
+from labelwise.base.conflicts import check_edited
 from labelwise.base.errors import InputError
 from labelwise.base.removed import check_removed, has_key
 from labelwise.train.dev_scores import SCORES
@@ -142,9 +143,7 @@ def read_config_file(path: Path) -> ConfigFile:
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     try:
         text = path.read_text(encoding="utf8")
-        if marker := re.search(r"(?m)^<{7} .*", text):
-            number = text[: marker.start()].count("\n") + 1
-            raise InputError(f"{path}:{number}: {marker[0]!r}: git has left a conflict here; edit it")
+        check_edited(text.encode(), str(path))
         parser.read_string(text)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: {error}; save it as UTF-8") from error

@@ -23,7 +23,7 @@ from labelwise.base.files import atomic, check_replaceable, remove, sibling
 from labelwise.base.parallel import frozen, start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
-from labelwise.corpus.record import write_record
+from labelwise.corpus.record import digest_corpus, write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.ahead import open_background
@@ -68,6 +68,7 @@ class Prepared(NamedTuple):
     folder, curve (Path): where the best pipeline and its curve are being written.
     final_curve (Path): where the curve will be.
     seen (np.ndarray): the texts of the corpus; see `seen_texts`.
+    corpus (str): digest of the splits that it learns from.
     """
 
     nlp: Language
@@ -77,6 +78,7 @@ class Prepared(NamedTuple):
     curve: Path
     final_curve: Path
     seen: np.ndarray
+    corpus: str
 
 
 def train_pipeline(
@@ -151,7 +153,7 @@ def prepare(
     folder, curve, resources = written
     settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
     with unchanged(wanted.corpus):
-        seen = collect_seen(wanted.corpus)
+        seen, corpus = collect_seen(wanted.corpus), digest_corpus(wanted.corpus)
         nlp = make_pipeline(wanted, settings)
         check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_untaught(untaught_labels(nlp)):
@@ -166,7 +168,7 @@ def prepare(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
             "checkpoint was saved. It is kept until this training saves its first one"
         )
-    return Prepared(nlp, state or State(digest), checkpoint, folder, curve, outputs[1], seen)
+    return Prepared(nlp, state or State(digest), checkpoint, folder, curve, outputs[1], seen, corpus)
 
 
 def train(
@@ -225,7 +227,7 @@ def finish(
         path.unlink()
         srsly.write_json(path, settings)
     write_seen(folder, prepared.seen)
-    write_record(folder, changed)
+    write_record(folder, changed, prepared.corpus)
     return fitted
 
 

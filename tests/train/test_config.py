@@ -252,7 +252,7 @@ SEED = 'dev_corpus = "corpora.dev"\nseed = '
 LOOKUPS = '[initialize.lookups]\n@misc = "spacy.LookupsDataLoader.v1"\nlang = "en"\ntables = []\n'
 READER = '"labelwise.PartitionedCorpus.v1"'
 MORE = f'[corpora.more]\n@readers = {READER}\npath = "x"\n'
-CONFLICT = "<<<<<<< HEAD\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
+CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ CONFLICT = "<<<<<<< HEAD\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
             r"\[corpora\.dev\] path = \$\{paths\.corpus/dev: .*; correct it",
         ),
         ({'["tok2vec", "ner"]': '["tok2vec", "ner"'}, r"\[nlp\] pipeline = \[\"tok2vec\", \"ner\": "),
-        ({"dropout = 0.1": CONFLICT}, r"'<<<<<<< HEAD': git has left a conflict here; edit it"),
+        ({"dropout = 0.1": CONFLICT}, r"a git conflict; edit the file"),
     ],
     ids=str,
 )
