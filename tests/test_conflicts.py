@@ -35,7 +35,7 @@ def test_a_merge_names_the_line_of_a_file_that_people_write(file, tmp_path, monk
     line = conflict(tmp_path / file, "# a comment\n" if file.endswith("yml") else "")
     options = ("--project", "project.yml", "--decisions", "decisions")
     printed = " ".join(call(merge_cli, "datasets.yml", "corpus", *options, status=1).split())
-    assert f"{file}: line {line}: {EDIT}" in printed
+    assert f"{file}:{line}: {EDIT}" in printed
     assert "checkout" not in printed
     assert not (tmp_path / "corpus/manifest.json").exists()
 
@@ -45,14 +45,14 @@ def test_a_training_names_the_line_of_its_config(demo_corpus, tmp_path, monkeypa
     config = tmp_path / "configs/cpu.cfg"
     line = conflict(config, "[nlp]\n")
     printed = " ".join(call(train_cli, "cpu", status=1).split())
-    assert f"configs/cpu.cfg: line {line}: {EDIT}" in printed
+    assert f"configs/cpu.cfg:{line}: {EDIT}" in printed
 
 
 def test_decide_keeps_a_file_of_decisions_with_a_conflict(tmp_path):
     (tmp_path / "project.yml").touch()
     file = tmp_path / "saved.jsonl"
     line = conflict(file)
-    assert f"saved.jsonl: line {line}: {EDIT}" in call(decide_cli, file, "--project-root", tmp_path, status=1)
+    assert f"saved.jsonl:{line}: {EDIT}" in call(decide_cli, file, "--project-root", tmp_path, status=1)
 
 
 @pytest.fixture
