@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, run, user_errors
-from labelwise.base.device import check_gpu
 from labelwise.base.text import counted, describe_seconds
 from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
+from labelwise.train.gpu import check_gpu
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig

@@ -19,10 +19,10 @@ import numpy as np
 from spacy.language import Language
 from thinc.api import Config, Optimizer, get_current_ops
 
-from labelwise.base.device import device_name
 from labelwise.base.environment import KERNELS
 from labelwise.base.files import atomic, digest_code, link
 from labelwise.corpus.record import digest_corpus
+from labelwise.train.gpu import device_name
 from labelwise.train.parameters import copied, find_parameters, find_scalers
 
 # What a training depends on: folders of this package, and packages.

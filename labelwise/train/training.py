@@ -11,8 +11,8 @@ from spacy.schemas import ConfigSchemaTraining
 from spacy.util import registry
 from thinc.api import set_gpu_allocator
 
-from labelwise.base.device import GpuMeter
 from labelwise.train.checkpoint import State
+from labelwise.train.gpu import GpuMeter
 from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import example_maker, open_corpora
