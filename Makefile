@@ -8,7 +8,7 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: .venv/.ready ## Set up .venv (no torch) and run all steps on the demo corpus, or on yours, where project.yml says `data: assets`.
-	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; export PYTHONUNBUFFERED=1; .venv/bin/weasel run demo && .venv/bin/weasel run all
+	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; export PYTHONUNBUFFERED=1; unset PYTHONSAFEPATH; .venv/bin/weasel run demo && .venv/bin/weasel run all
 
 PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 quick: .venv-dev/.ready ## Run the tests that take less than two seconds each, while you edit.

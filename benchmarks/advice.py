@@ -172,7 +172,7 @@ def judge(corpus: Corpus, state: State) -> Iterator[tuple[str, str, bool]]:
         """Follow the advice about a label; None for what isn't judged."""
         if step in FIXES:
             return state.label == label and FIXES[step] == state.name
-        if step == LABEL_MORE:
+        if step == LABEL_MORE.words:
             run(corpus, state, "train, held")
             before, after = (score(corpus, state, parts, corpus.judges) for parts in ("train", "train, held"))
             return (after.labels[label].f or 0) > (before.labels[label].f or 0)
@@ -180,12 +180,13 @@ def judge(corpus: Corpus, state: State) -> Iterator[tuple[str, str, bool]]:
             return (score(corpus, state, "train", "held").labels[label].f or 0) >= GOAL
         return None
 
-    if advice.do.startswith("decide the"):
+    if advice.first.words.startswith("decide the"):
         advice, _ = read_advice(own, decide(corpus.tasks, deck))
-        label, step = (*advice.do.split(": "), "")[:2]
+        label, step = (*advice.first.words.split(": "), "")[:2]
         if (right := helps(label, step)) is not None:
             yield f"decide cases, then {step}", label, right
-    for row, step in advice.rows:
+    for row, advised in advice.rows:
+        step = "ready" if row.verdict == "ready" else advised.words
         if (right := helps(row.label, step)) is not None:
             yield step, row.label, right
 

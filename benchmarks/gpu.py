@@ -25,8 +25,9 @@ from benchmarks.gpu_kit.common import free_memory
 from benchmarks.gpu_work import COLUMNS as WORK_COLUMNS
 from benchmarks.gpu_work import STEPS, measure_steps
 from benchmarks.measure import Cell, make_corpus, write_result
-from labelwise.base.device import device_name, use_gpu
+from labelwise.base.device import use_gpu
 from labelwise.base.files import remove
+from labelwise.train.gpu import device_name
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig

@@ -16,6 +16,14 @@ from labelwise.base.text import State
 Verdict = Literal["accept", "reject", "ignore"]
 Kind = Literal["complete", "binary", "other"]  # asked for all spans, for yes or no on some, or for something else
 
+# Keys of records that our own exports write, and readers read.
+DOCUMENT = "doc"  # of `meta`: the name of the text's document
+PREDICTED = "predicted"  # of `meta`: marks spans that a pipeline predicted
+UNCOVERED = "_labelwise_uncovered"  # of a row: the labels that its text isn't complete for
+REVIEW = "_labelwise_review"  # of a row: marks an answer that decides between several annotators
+REJECTED = "_labelwise_rejected"  # of a row: the spans that annotators rejected
+PROBLEM = "_labelwise_problem"  # of a row that is no task: what `convert-brat` couldn't convert
+
 
 class Reason(StrEnum):
     """The outcome of a row or of a span, in the words of docs/accounting.md."""

@@ -4,7 +4,10 @@ import shutil
 from pathlib import Path
 
 from labelwise.base.environment import configure
+from labelwise.base.refusals import install_hook, open_streams
 
+open_streams()
+install_hook()
 configure()
 # Other processes, such as a notebook that loads a pipeline, leave bytecode in the folders that stages depend on.
 for package in ("labelwise/*", "spacy_per_label"):

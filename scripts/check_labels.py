@@ -9,6 +9,7 @@ from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.sections import CheckSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.check.folds import Folds
 from labelwise.check.run import check
 from labelwise.train.training_config import TrainingConfig
@@ -33,7 +34,7 @@ def check_labels_cli(
         if config:
             section = read_section(project, "check", CheckSection)
             recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
-            folds = Folds(recipe, section.folds, workers)
+            folds = Folds(recipe, section.folds, choose_workers(workers))
         texts, findings = check(corpus, out, folds, tell=msg.info, progress=progress)
     msg.good(f"{counted(len(findings), 'finding')} in {counted(texts, 'text')}; the report shows them")
 

@@ -7,6 +7,7 @@ import typer
 
 from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.evaluate.run import evaluate_pipeline
@@ -40,7 +41,7 @@ def evaluate_cli(
             tables=tables,
             predictions=predictions,
             gpu_id=gpu_id,
-            workers=workers if gpu_id < 0 else 1,
+            workers=choose_workers(workers, gpu_id),
             other_tokens=other_tokens,
             progress=progress,
         )

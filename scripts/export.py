@@ -8,11 +8,14 @@ import typer
 
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.errors import InputError
-from labelwise.base.settings import encode_yaml, find_project
+from labelwise.base.settings import encode_yaml, find_project, read_section
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import is_corpus
+from labelwise.datasets.own_data import data_of
+from labelwise.export.originals import Originals
 from labelwise.export.run import ExportFormat, export, export_review
 from labelwise.merge.rules.settings import read_settings
+from labelwise.sources.brat import BratOptions
 
 
 def export_cli(
@@ -29,12 +32,23 @@ def export_cli(
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="Only what annotators marked differently; format prodigy")
     ] = False,
+    originals: Annotated[
+        Path | None,
+        typer.Option(help="brat corpus whose relations, events, attributes and notes are kept; by default DATA/brat"),
+    ] = None,
+    accept_changed: Annotated[
+        bool, typer.Option("--accept-changed", help="Go on where an original in brat is missing or has changed")
+    ] = False,
     project: Annotated[
         Path | None,
-        typer.Option(help="project.yml whose tokenizer makes the tokens; by default the corpus's, or ./project.yml's"),
+        typer.Option(
+            help="project.yml with the section brat, and whose tokenizer makes the tokens; by default ./project.yml, "
+            "and the corpus's tokenizer"
+        ),
     ] = None,
 ) -> None:
     """Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+    documents = None
     with user_errors("Nothing was exported"):
         if lost or disagreements:
             if format != "prodigy":
@@ -48,9 +62,13 @@ def export_cli(
                     "`python -m scripts.why` finds a text by its words, or by file and line",
                 )
             return
-        project = project or (None if is_corpus(source) else find_project())
-        settings = read_settings(project) if project else None
-        done = export(source, out, format, splits.split(","), settings=settings)
+        tokens_of = project or (None if is_corpus(source) else find_project())
+        settings = read_settings(tokens_of) if tokens_of else None
+        if format == "brat":
+            project = project or find_project()
+            brat = originals or (project.parent / data_of(project) / "brat" if project else None)
+            documents = Originals(brat, read_section(project, "brat", BratOptions), accept_changed=accept_changed)
+        done = export(source, out, format, splits.split(","), settings=settings, originals=documents)
     rows = counted(done.rows, "row" if format == "prodigy-by-label" else "text")
     verdicts = f", and {counted(done.verdicts, 'verdict')} on single spans, {done.rejects:,} of them rejected"
     msg.good(f"{rows} with {counted(done.spans, 'span')}{verdicts if done.verdicts else ''}: {out}")

@@ -9,6 +9,7 @@ import typer
 
 from labelwise.base.console import msg, progress, run, user_errors
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import describe_gold
 from labelwise.corpus.manifest import MANIFEST, SPLITS
@@ -30,7 +31,7 @@ def merge_cli(
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
     decisions: Annotated[Path | None, Option(help="Folder of the decisions that `decide` has put there")] = None,
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
-    project: Annotated[Path | None, Option(help="YAML file with sections `merge` and `tokenizer`")] = None,
+    project: Annotated[Path | None, Option(help="YAML file with a section `merge`")] = None,
     workers: Annotated[int, Option(help="Processes; 0 for one per core that they may use")] = 0,
     strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
 ) -> None:
@@ -48,7 +49,7 @@ def merge_cli(
                 datasets,
                 out,
                 settings,
-                workers=workers,
+                workers=choose_workers(workers),
                 decisions=decisions,
                 metrics=metrics,
                 strict=strict,

@@ -8,6 +8,7 @@ import typer
 
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.evaluate.predict import Done, predict_texts
 from labelwise.evaluate.predict_files import predict_files
@@ -35,7 +36,7 @@ def predict_cli(
         if gpu_id is None:
             gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
-        parts = predict(model, inputs, out, workers=workers if gpu_id < 0 else 1, gpu_id=gpu_id)
+        parts = predict(model, inputs, out, workers=choose_workers(workers, gpu_id), gpu_id=gpu_id)
         for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
             texts, words = texts + done.texts, words + done.words
             problems += done.problems

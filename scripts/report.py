@@ -41,8 +41,8 @@ def report_cli(
             annotators=section.annotators,
         )
     print_warnings(advice.warnings)
-    msg.info(f"F1 {advice.f}. {advice.verdict}: {advice.why}")
-    print(f"First: {advice.do}")  # in one line, as its command is copied
+    msg.info(f"F1 {advice.f}. {advice.verdict}. {advice.why[:1].upper()}{advice.why[1:]}")
+    print(f"Next: {advice.first}")  # in one line, as its command is copied
     print(out.resolve().as_uri())
 
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from labelwise.base.console import msg, print_counts, run, user_errors
-from labelwise.base.device import check_gpu
 from labelwise.base.text import counted, describe_seconds
+from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
+from labelwise.train.gpu import check_gpu
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig
@@ -45,23 +46,30 @@ def train_cli(
             seed=seed,
             max_steps=max_steps,
             gpu_id=gpu_id,
-            workers=workers if gpu_id < 0 else 1,
+            workers=choose_workers(workers, gpu_id),
             resume=resume,
         )
         trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
     if trained is None:  # one of several processes, of which the first says everything
         return
-    print_counts("Texts of an epoch", trained.texts)
+    print_counts("Texts of an epoch" if trained.state.epoch else "Texts of the first epoch, so far", trained.texts)
     words, seconds = trained.state.words, trained.state.seconds
     speed = f"{words / max(seconds, 1e-9):,.0f} per second"
     msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")
     if trained.state.skipped:
         steps = counted(trained.state.skipped, "step")
-        msg.warn(f"{steps} changed nothing, as the loss wasn't a finite number; bf16 or fp32 avoids that: docs/gpu.md")
+        told = f"{steps} changed nothing, as the loss wasn't a finite number"
+        msg.warn(told, "Lower learn_rate in the config; docs/gpu.md has more remedies for fp16")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Expected calibration error on dev: {after:.3f} ({before:.3f} uncalibrated)")
-    msg.good(f"The best pipeline is in {out}, its curve in {curve}")
+    if trained.ended:
+        msg.info(trained.ended)
+    if max(trained.state.scores):
+        msg.good(f"The best pipeline is in {out}, its curve in {curve}")
+    else:
+        longer = "raise what ended it" if trained.ended else "set more steps in project.yml, or max_steps in the config"
+        msg.warn(f"The pipeline in {out} finds nothing in dev: its score is 0", f"Train longer: {longer}")
 
 
 if __name__ == "__main__":

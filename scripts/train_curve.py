@@ -9,11 +9,13 @@ import typer
 from labelwise.base.console import figure, msg, print_table, progress, run, user_errors
 from labelwise.base.files import atomic, digest_folder, remove, sibling
 from labelwise.base.text import counted
+from labelwise.base.workers import choose_workers
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.predict import Done, predict_split
-from labelwise.train.config import count_train, share_of
+from labelwise.train.config import read_settings, share_of
 from labelwise.train.finished import train_once
+from labelwise.train.steps import count_train
 from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option
@@ -35,10 +37,10 @@ def train_curve_cli(
             corpus,
             seed=seed,
             max_steps=max_steps,
-            workers=workers,
+            workers=choose_workers(workers),
             resume=True,
         )
-        every = count_train(whole)
+        every = count_train(corpus, read_settings(whole))
         texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
         recipes = {share: share_of(whole, n) for share, n in texts.items() if share != ALL}  # before any is trained
         with atomic(out) as [path]:

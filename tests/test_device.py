@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import thinc.api
 
-from labelwise.base.device import CpuOps, GpuMeter, use_gpu, why_not
+from labelwise.base.device import CpuOps, use_gpu, why_not
 from labelwise.base.errors import InputError
+from labelwise.train.gpu import GpuMeter
 from scripts.train import train_cli
 from tests.conftest import ROOT, call
 from tests.train.training import train_in
@@ -130,7 +131,7 @@ def test_a_gpu_is_busy_while_it_has_a_kernel(events, percent, monkeypatch):
     clock, used = iter([10.0, 11.0]), iter([3 * 2**20, 5 * 2**20])
     profiled = Mock(**{"events.return_value": events})
     monkeypatch.setattr("torch.profiler.profile", lambda activities: MagicMock(**{"__enter__.return_value": profiled}))
-    monkeypatch.setattr("labelwise.base.device.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr("labelwise.train.gpu.time", SimpleNamespace(perf_counter=lambda: next(clock)))
     for name in ("synchronize", "reset_peak_memory_stats"):
         monkeypatch.setattr(torch.cuda, name, lambda gpu_id: None)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda gpu_id: next(used))

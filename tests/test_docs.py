@@ -22,7 +22,7 @@ from labelwise.datasets.decisions import decode_decisions
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
-from labelwise.train.config import FITTED, PATHS
+from labelwise.train.config_file import FITTED, PATHS
 from tests.clone import DEV, IDENTITY, Clone, replace_once
 from tests.conftest import ROOT, read_jsonl, task, write_jsonl
 from tests.sources.reading import make_database
@@ -64,7 +64,7 @@ NOT_RUN = {
     ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
-    ("docs/colleague.md", "prodigy ner.manual"): "needs Prodigy; export/test_review.py brings answers back",
+    ("docs/colleague.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
     (
         "docs/training.md",
@@ -357,7 +357,7 @@ def test_brat_and_the_scores(project, tmp_path):
 @pytest.mark.long
 def test_fix_annotations(project):
     """A wrong tag is put right in between."""
-    project.paste(block("docs/fix.md", "dvc commit"))
+    project.paste(block("docs/fix.md", "python -m scripts.record"))
     project.paste(block("docs/fix.md", "weasel run fix"))
     first, *_ = read_jsonl(project.root / "training/check-folds/findings.jsonl")
     splits = json.loads((project.root / "corpus/manifest.json").read_text(encoding="utf8"))["splits"]
@@ -405,6 +405,87 @@ def test_compare_two_branches(project):
     assert "all (micro)" in compared
     project.paste("git checkout -q main && git branch -qD expand && touch notes.txt")
     assert "all (micro)" in project.paste(block("README.md", "dvc repro evaluate@cpu", **{"Baseline": "Again"}))
+
+
+def share(tmp_path: Path) -> tuple[Clone, Clone]:
+    """Two clones with a remote of git and one of DVC; data and results are tracked, and the second one has both."""
+    mine = Clone(tmp_path / "mine")
+    mine.use_own_data()
+    mine.paste(f"""
+        git init -q --bare -b main {tmp_path}/remote.git && git remote add origin {tmp_path}/remote.git
+        dvc remote add -q -d store {tmp_path}/store
+        dvc add -q assets/brat/mine assets/prodigy/*.jsonl
+        dvc repro -q evaluate@cpu
+        git add -A && git commit -qm Baseline && git push -q -u origin main && dvc push -q
+    """)
+    theirs = mine.clone(tmp_path / "theirs")
+    theirs.paste(f"git remote set-url origin {tmp_path}/remote.git && git fetch -q && dvc pull -q --allow-missing")
+    return mine, theirs
+
+
+def annotate(clone: Clone, name: str) -> None:
+    """Add a document to the tracked folder, train on it, and commit."""
+    (clone.root / f"assets/brat/mine/{name}.txt").write_text("Ann left.")
+    (clone.root / f"assets/brat/mine/{name}.ann").write_text("T1\tPERSON 0 3\tAnn\n")
+    clone.paste(f"dvc add -q assets/brat/mine && dvc repro -q evaluate@cpu && git add -A && git commit -qm {name}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["merge", "rebase"])
+def test_two_people_change_settings_and_data_and_one_merges_or_rebases(way, tmp_path):
+    """By the lines of the page; what a command says of the conflict leads there, too."""
+    mine, theirs = share(tmp_path)
+    theirs.set("seed", "1")
+    annotate(theirs, "theirs")
+    theirs.paste("git push -q && dvc push -q")
+    mine.paste("git checkout -qb expand")
+    mine.set("alignment", "expand")
+    annotate(mine, "mine")
+    mine.paste(block("docs/compare.md", "git config merge.dvc"))
+    mine.paste(f"! git {way} main")
+    unmerged = set(mine.run("git", "diff", "--name-only", "--diff-filter=U").split())
+    assert "dvc.lock" in unmerged
+    assert all(name.startswith(("dvc.lock", "metrics/", "plots/")) for name in unmerged), unmerged
+    assert "possible merge conflicts" in mine.run("dvc", "status", status=1)
+    printed = mine.run("python", "-m", "scripts.compare", "main", status=1)
+    assert re.search(r"workspace: dvc\.lock:\d+: a git conflict", " ".join(printed.split()))
+    if way == "merge":
+        lines = block("docs/compare.md", "git checkout --ours $(git")
+    else:
+        lines = block("docs/compare.md", "git checkout --theirs $(git")
+    assert f"\n  {lines.partition(' $(')[0]} dvc.lock metrics plots && dvc repro\n" in printed
+    mine.paste(lines)
+    assert mine.run("git", "status", "--porcelain") == ""
+    assert sorted(path.stem for path in (mine.root / "assets/brat/mine").glob("*.ann")) == ["mine", "theirs"]
+    assert "up to date" in mine.run("dvc", "repro", "evaluate@cpu")
+    assert len(read_jsonl(mine.root / "corpus/tasks/auto.jsonl")) == 26
+    assert "all (micro)" in mine.run("python", "-m", "scripts.compare", "main")
+
+
+@pytest.mark.long
+def test_another_branch_brings_its_data_back_after_a_run_of_weasel(tmp_path):
+    """Bare `dvc checkout` switches nothing then; a document that DVC doesn't have is never overwritten."""
+    mine = Clone(tmp_path / "mine")
+    mine.use_own_data()
+    mine.paste("dvc add -q assets/brat/mine && dvc repro -q merge && git add -A && git commit -qm main")
+    folder = mine.root / "assets/brat/mine"
+    before = {path.name: path.read_bytes() for path in folder.rglob("*.*")}
+    manifest = (mine.root / "corpus/manifest.json").read_bytes()
+    mine.paste("git checkout -qb more")
+    (folder / "more.txt").write_text("Ann left.")
+    mine.paste("dvc add -q assets/brat/mine && git commit -qam more")
+    mine.paste("weasel run convert-brat && weasel run merge")
+    back = block("docs/compare.md", "git checkout main\ndvc")
+    mine.paste("git checkout -q main")
+    assert "unsaved files" in mine.run("dvc", "checkout", "--allow-missing", status=255)
+    mine.paste(back)
+    assert {path.name: path.read_bytes() for path in folder.rglob("*.*")} == before
+    assert (mine.root / "corpus/manifest.json").read_bytes() == manifest
+    assert "up to date" in mine.run("dvc", "repro", "merge")
+    (folder / "new.txt").write_text("Bob left.")
+    mine.paste("git checkout -q more")
+    assert "unsaved files" in mine.run("bash", "-euc", back.replace("git checkout main\n", ""), status=255)
+    assert (folder / "new.txt").read_text() == "Bob left."
 
 
 @pytest.mark.long
@@ -523,7 +604,7 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     clone.set("steps", "60")
     clone.run("git", "commit", "-qam", "three labels")
     first = clone.paste(block("docs/first_steps.md", "weasel run demo"))
-    clone.paste(block("docs/first_steps.md", "dvc commit"))
+    clone.paste(block("docs/first_steps.md", "python -m scripts.record"))
     _, *found = read_jsonl(clone.root / "training/check/findings.jsonl")
     spans = [{tuple(span) for span in (one["current"], one["proposed"]) if span} for one in found]
     cases = [one for one, about in zip(found, spans, strict=True) if about & planted[one["doc"]]]

@@ -68,7 +68,7 @@ def test_the_package_knows_neither_scripts_nor_tests_nor_benchmarks():
 
 def test_readers_are_siblings():
     """What they share has modules of its own."""
-    names = ("brat", "conll", "doccano", "label_studio", "prodigy", "spacy_docs", "tagged_rows", "webanno")
+    names = ("brat", "conll", "label_studio", "prodigy", "spacy_docs", "tagged_rows", "webanno")
     readers = {PACKAGE / f"sources/{name}.py" for name in names}
     assert readers <= MODULES
     assert {file.name: imported(file) & readers for file in readers if imported(file) & readers} == {}

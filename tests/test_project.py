@@ -22,7 +22,8 @@ from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.brat import BratOptions, Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
-from labelwise.train.config import FITTED, read_settings
+from labelwise.train.config import read_settings
+from labelwise.train.config_file import FITTED
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 from tests.test_house import imported
@@ -207,6 +208,17 @@ def test_tools_that_read_yaml_1_1_and_1_2_read_the_same():
             == yaml.safe_load(read(name))
             == srsly.read_yaml(ROOT / name)
         )
+
+
+def test_a_variable_on_a_line_or_of_a_stage_is_defined():
+    """DVC says of another one only that it can't resolve it, when it gets there."""
+    values = {"vars": PROJECT["vars"], "dvc": PROJECT["dvc"], "item": {"pipeline": "cpu"}}
+    for name in ("project.yml", "dvc.yaml"):
+        for names in re.findall(r"\$\{([\w.]+)\}", re.sub(r"(?m)#.*", "", read(name))):
+            found = values
+            for key in names.split("."):
+                assert key in found, (name, names)
+                found = found[key]
 
 
 def test_variables_are_few_scalars_and_used():

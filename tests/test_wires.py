@@ -60,7 +60,7 @@ STRUCTS = {
 READ_BY = {
     "convert_brat": {"brat", "dvc", "vars"},
     "merge": {"merge", "tokenizer"},
-    "export": {"merge", "tokenizer"},
+    "export": {"brat", "merge", "tokenizer", "vars"},
     "check_labels": {"check"},
     "report": {"report", "vars"},
     "package": {"package", "report"},
@@ -147,11 +147,12 @@ GIVEN: dict[str, dict[str, Any]] = {
     "convert_brat": {"brat_dir": "@/brat", "out": "tasks"},
     "decide": {"file": "@/decisions/decisions.jsonl"},
     "evaluate": {"pipeline": "cpu", "model": "@/ruler", "split": "@/corpus/test"},
-    "export": {"source": "@/corpus", "out": "out"},
+    "export": {"source": "@/corpus", "out": "out", "originals": "@/demo_brat"},
     "make_demo": {"out": "demo", "docs": 6, "labels": 3, "words": 40},
     "merge": {"datasets": ["@/tasks/datasets.yml"], "out": "corpus", "workers": 1},
     "package": {"pipeline": "cpu", "root": "project"},
     "predict": {"pipeline": "@/ruler", "inputs": ["@/raw"], "out": "out.jsonl"},
+    "record": {"pipeline": "cpu"},
     "report": {"pipeline": "cpu", "root": "new"},
     "train": {"pipeline": "tiny", "corpus": "@/corpus"},
     "train_curve": {"pipeline": "tiny", "corpus": "@/corpus"},
@@ -203,6 +204,8 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "splits": ("train", "dev,test", names),
         "lost": (False, True, names, {"format": "prodigy"}),
         "disagreements": (False, True, names, {"format": "prodigy"}),
+        "originals": ("@/demo_brat", "@/brat", status),
+        "accept_changed": (True, False, status, {"originals": "@/brat"}),
         "project": (None, "@/tokens.yml", DATA, CONVERTED),
     },
     "make_demo": {
@@ -234,6 +237,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "gpu_id": (-1, 0, files("device")),
         "workers": (1, 2, forks),
     },
+    "record": {"pipeline": ("cpu", "gpu", printed(r"configs/\w+.cfg"))},
     "report": {
         "pipeline": ("cpu", "gpu", names),
         "root": ("new", "project", page("<h1>.*")),
@@ -297,6 +301,8 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "no_exceptions": ([], [r"[^\W_]\."], CORPUS),
         "block": (None, {"@tokenizers": "spacy.zh.ChineseTokenizer"}, CORPUS),
     },
+    ("export", "brat"): {"encoding": ("utf-8", "latin-1", status)},
+    ("export", "vars"): {"data": ("mine", "else", status, {}, {"originals": None})},
     ("export", "merge"): {"lang": ("en", "de", DATA, {}, CONVERTED)},
     ("export", "tokenizer"): {"infixes": ([], ["(?<=[a-z])(?=[aeiou])"], DATA, {}, CONVERTED)},
     ("check_labels", "check"): {
@@ -308,7 +314,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("report", "vars"): {"data": ("assets", "assets/demo", status, {}, {"root": "own"})},
     ("report", "report"): {
         "base": ("of-main", "of-better", page(r"at ([\w-]+) and is"), {}, {"root": "compare"}),
-        "ship_at": (0.8, 0.1, page("<h2.*?>Ship .*?</h2>")),
+        "ship_at": (0.8, 0.1, page("<h1>.*? ready")),
         "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "new"}),
     },
     ("package", "package"): {
@@ -352,13 +358,24 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         {},
     ),
     ("export", [r"\d+ texts with \d+ spans: out"], {}, {}),
-    ("export", ["Order: the most spans first"], {"source": "@/predicted.jsonl"}, {}),
+    ("export", ["Order: the most spans per word first"], {"source": "@/predicted.jsonl"}, {}),
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Correct it", "bar merge"], {}, {}),
-    ("package", ["No license is named", "README.md is its model card", "MB; install it, with what it needs", "\npip install .*whl"], {}, {}),
+    (
+        "package",
+        [
+            "No license is named",
+            "README.md is its model card",
+            "MB; install it, with what it needs",
+            "\npip install .*whl",
+        ],
+        {},
+        {},
+    ),
     ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar predict 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),
+    ("train", [r"Texts of the first epoch, so far: \d+ texts"], {"max_steps": 1}, {}),
     ("train", [r"Texts of an epoch: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
     (
         "train",
@@ -561,6 +578,9 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
         write_text(root / path, text)
     (root / "nothing").mkdir()
     (root / "converted").symlink_to(demo_corpus.parent / "tasks")
+    (root / "start/export/mine").mkdir(parents=True)
+    for link in ("demo_brat", "start/export/mine/brat"):
+        (root / link).symlink_to(demo_corpus.parent / "brat")
     # The tokenizer of no language loads in a tenth of the time of English's.
     one = Settings(lang="xx", dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
     for name, settings in (("corpus", one), ("other", replace(one, split_salt="x", test_ratio=0.6))):

@@ -67,7 +67,7 @@ class Checks:
 
     def device(self) -> Any:
         """Name the card and thinc's ops."""
-        from labelwise.base.device import device_name
+        from labelwise.train.gpu import device_name
 
         return device_name(self.gpu_id), type(self.ops).__name__
 
@@ -213,7 +213,7 @@ class Checks:
 
     def cupti(self) -> Any:
         """Measure the share of time in which kernels run; the first time loads CUPTI."""
-        from labelwise.base.device import GpuMeter
+        from labelwise.train.gpu import GpuMeter
 
         size = 4096 if self.on_gpu else 64
         meter, matrix = GpuMeter(self.gpu_id), self.torch.zeros((size, size), device=self.where)

@@ -1,10 +1,13 @@
 """Shared by the command lines: how they are run, progress bars, tables, and errors without a traceback."""
 
+import os
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -15,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labelwise.base.errors import InputError
-from labelwise.base.files import FULL
+from labelwise.base.refusals import describe_refusal
 from labelwise.base.text import describe_seconds
 
 FEW = 4  # counts that are printed in one line
@@ -64,7 +67,14 @@ def run(command: Callable[..., None]) -> None:
     """Run a command line, and exit with its status; what standard output can't encode is printed as escapes."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
-    app.command()(command)
+
+    @wraps(command)
+    def whole(**options: Any) -> None:
+        with user_errors("Stopped"):
+            command(**options)
+            sys.stdout.flush()
+
+    app.command()(whole)
     app()
 
 
@@ -130,12 +140,21 @@ def user_errors(title: str) -> Iterator[None]:
     """
     try:
         yield
-    except (InputError, OSError) as error:
-        full = isinstance(error, OSError) and error.errno in FULL
-        what, _, lines = str(error).partition("\n")
-        msg.fail(title, f"{what}; free some space, there or where TMPDIR is" if full else what)
-        if lines:
-            typer.echo(lines)
+    except typer.Exit:
+        raise
+    except Exception as error:
+        said = str(error) if isinstance(error, InputError) else describe_refusal(error)
+        if not said:  # a fault of the program
+            raise
+        what, _, lines = said.partition("\n")
+        try:
+            msg.fail(title, what)
+            if lines:
+                typer.echo(lines)
+            sys.stdout.flush()
+        except OSError as unprinted:
+            print(f"✘ {title}\n{said}\nstandard output: {describe_refusal(unprinted)}", file=sys.stderr)
+            sys.stdout = Path(os.devnull).open("w", encoding="utf8")  # noqa: SIM115  it can't be flushed at exit
         raise typer.Exit(1) from error
     except KeyboardInterrupt as interrupt:
         msg.fail(title, "Interrupted; what was there before is unchanged")

@@ -30,6 +30,7 @@ from labelwise.base.jobs import MapJobs, map_in_order, scheduler_address
 # stands for.
 Progress = Callable[..., Iterable[Any]]
 MEASURES = ("pss", "uss", "rss")  # of memory, the best first
+SHARED = Path("/dev/shm")  # noqa: S108  where Linux keeps memory that processes share, in a container perhaps 64 MB
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
@@ -85,10 +86,26 @@ def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
 
 
 @contextmanager
+def shared_memory_named() -> Iterator[None]:
+    """Turn OSError into an InputError that names where processes share memory.
+
+    RAISES (InputError): if nothing can be made there.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{SHARED}: {error.strerror}; processes share memory there. Make it writable, or use one process (workers: "
+            "1 in project.yml, --workers 1)"
+        ) from error
+
+
+@contextmanager
 def open_pool(workers: int) -> Iterator[Executor]:
     """Open processes of this machine, and close them; after an error without waiting for jobs."""
     others = active_children()
-    pool = ProcessPoolExecutor(workers, mp_context=get_context(start_method()), initializer=begin_worker)
+    with shared_memory_named():
+        pool = ProcessPoolExecutor(workers, mp_context=get_context(start_method()), initializer=begin_worker)
     try:
         yield pool
     except BaseException:

@@ -16,6 +16,7 @@ from ruamel.yaml.constructor import DuplicateKeyError, SafeConstructor
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.resolver import implicit_resolvers
 
+from labelwise.base.conflicts import check_edited
 from labelwise.base.errors import InputError
 from labelwise.base.removed import PROJECT as REMOVED
 from labelwise.base.removed import check_removed
@@ -24,6 +25,8 @@ Kind = TypeVar("Kind")
 Section = TypeVar("Section", bound=msgspec.Struct)
 
 PROJECT = Path("project.yml")
+DATASETS = "datasets.yml"  # the declarations of a folder
+CONVERSION = "labelwise-brat.json"  # the mark of a folder of tasks that `convert-brat` has written
 TWICE = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says which key is there twice
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -47,7 +50,7 @@ def read_section(
         return kind()
     kind_of_file: Any = dict[str, Any] | None
     content = decode_yaml(project.read_bytes(), kind_of_file, str(project), "write it as weasel reads it") or {}
-    check_removed(project, content, REMOVED if project.name == PROJECT.name else {})
+    check_removed(project, content, REMOVED if name != "tokenizer" else {})  # that section has a file of its own
     section = content.get(name) or {}
     types = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in other}
     allowed = f"its keys are {', '.join(types)}"
@@ -119,8 +122,9 @@ def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, wor
 
     name, remedy (str): for the error: the file, and what to do.
     words (bool): numbers are words, too, such as `010` and `1.10`.
-    RAISES (InputError): it isn't YAML, has a key twice, or is something else.
+    RAISES (InputError): it has a git conflict, isn't YAML, has a key twice, or is something else.
     """
+    check_edited(content, name)
     reader = YAML(typ="safe", pure=True)
     if words:
         reader.Constructor = _Words

@@ -1,6 +1,5 @@
 """Read an experiment's results at git revisions: metrics from git, tables of pairs from DVC's cache, or its remote."""
 
-import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +7,9 @@ import msgspec
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
 from pygit2 import GitError
+from scmrepo.exceptions import SCMError
 
+from labelwise.base.conflicts import check_written, git
 from labelwise.base.errors import InputError
 from labelwise.base.settings import decode_yaml
 from labelwise.base.text import DECODE_ERRORS
@@ -16,6 +17,7 @@ from labelwise.evaluate.results import Curve, read_curve
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
+MERGE = ("metrics/merge.json", "metrics/merge.sha256")
 WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 
 
@@ -53,14 +55,9 @@ def find_earlier(pipeline: str, root: Path = Path()) -> str:
     if not scores.is_file():
         return ""
 
-    def git(*command: str) -> bytes:
-        """Return what git prints; nothing where it fails."""
-        done = subprocess.run(["git", *command], cwd=root, capture_output=True, check=False)  # noqa: S603, S607
-        return done.stdout
-
     now, name = scores.read_bytes(), scores.relative_to(root).as_posix()
-    commits = git("log", "--format=%H", "--diff-filter=AM", "--", name).decode().split()
-    return next((commit for commit in commits if git("show", f"{commit}:./{name}") != now), "")
+    commits = git(root, "log", "--format=%H", "--diff-filter=AM", "--", name).decode().split()
+    return next((commit for commit in commits if git(root, "show", f"{commit}:./{name}") != now), "")
 
 
 def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, bytes]:
@@ -84,13 +81,23 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
     metrics, remedy = f"metrics/{pipeline}.json", _remedy(name, pipeline)
     try:
         files, folder = open_files(name, root)
+        for file in ("dvc.lock", metrics, *MERGE, f"plots/{pipeline}.tsv"):
+            check_written(_read(files, folder + file), f"{name}: {file}", root if name == WORKSPACE else None)
         return msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics), files, folder
     except FileNotFoundError as error:
         raise InputError(f"{name}: no {metrics}; {remedy}") from error
     except DECODE_ERRORS as error:
         raise InputError(f"{name}: {metrics} isn't what an evaluation writes now ({error}); {remedy}") from error
-    except (DvcException, GitError) as error:  # such as a repository of another user
-        raise InputError(f"{name}: {error}; give revisions of this git repository, such as main") from error
+    except (DvcException, GitError, SCMError) as error:  # such as a repository of another user, or without commits
+        raise InputError(f"{name}: {error}; give committed revisions of this git repository, such as main") from error
+
+
+def _read(files: DVCFileSystem, path: str) -> bytes:
+    """Read a file; empty if there is none."""
+    try:
+        return files.read_bytes(path)
+    except (OSError, DvcException):
+        return b""
 
 
 def _remedy(name: str, pipeline: str) -> str:
@@ -122,24 +129,18 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
             f"{_remedy(name, pipeline)}"
         )
 
-    def read(file: str) -> bytes:
-        """Read another file of the revision; nothing where there is none."""
-        try:
-            return files.read_bytes(folder + file)
-        except (OSError, DvcException):
-            return b""
-
     found = Revision(name, content, copied)
-    if scores := read(f"plots/{pipeline}.tsv"):
+    if scores := _read(files, f"{folder}plots/{pipeline}.tsv"):
         curve = into / "curve.tsv"
         curve.write_bytes(scores)
         found = found._replace(curve=read_curve(curve, f"train {pipeline} again"))
-    if project := read("project.yml"):
+    if project := _read(files, folder + "project.yml"):
         settings, config = decode_yaml(project, dict, f"{name}: project.yml", "correct it"), f"configs/{pipeline}.cfg"
-        found = found._replace(settings={**settings, config: read(config)})
-    if merge := read("metrics/merge.json"):
-        found = found._replace(corpus=msgspec.json.decode(merge).get("digest", ""))
-    return found
+        found = found._replace(settings={**settings, config: _read(files, folder + config)})
+    merge, digest = (_read(files, folder + file) for file in MERGE)
+    if merge and not digest:  # of 0.3.0
+        digest = msgspec.json.decode(merge).get("digest", "").encode()
+    return found._replace(corpus=digest.decode().strip())
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

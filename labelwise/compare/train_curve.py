@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.compare.comparison import Change, ComparedScores, count_spans, score_counts
@@ -73,10 +74,11 @@ def measure_curve(
 def read_train_curve(path: Path, pipeline_digest: str) -> TrainCurve | None:
     """Read what `train-curve` has written; None if there is nothing, or if it is about another pipeline.
 
-    RAISES (InputError): the file is something else.
+    RAISES (InputError): if the file has a git conflict, or is something else.
     """
     if not path.is_file():
         return None
+    check_written(path.read_bytes(), f"{path}", path.parents[1])
     try:
         curve = msgspec.json.decode(path.read_bytes(), type=TrainCurve)
     except DECODE_ERRORS as error:

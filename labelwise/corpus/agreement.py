@@ -47,6 +47,12 @@ def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]
         yield text, {label: _numbered(versions) for label, versions in labels.items()}
 
 
+def find_settled(group: Group) -> set[tuple[str, str]]:
+    """Return the texts that a review has decided, each with a label."""
+    reviews = group.rows.filter(group.rows["review"]).select(["text", "covered"]).to_pylist()
+    return {(row["text"], label) for row in reviews for label in row["covered"]}
+
+
 def _numbered(versions: Sequence[Version]) -> list[Version]:
     """Sort versions by name, and number those with the same name, such as a data set's."""
     names: Counter[str] = Counter()

@@ -12,7 +12,8 @@ from labelwise.corpus.import_checks import ImportCheck
 
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
-NOT_METRICS = ("pairs", "unmatched_people", "checks")
+DIGEST = ".sha256"  # suffix of the file of the corpus's digest, beside the metrics
+NOT_METRICS = ("digest", "pairs", "unmatched_people", "checks")
 ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a data set's rows
 
 
@@ -47,7 +48,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     unknown_annotators (list): names in the policy `annotators` that no answer has.
     without_split_by (int): texts that have no value for `split_by`.
     compared (bool): nearly equal texts were looked for.
-    digest (str): that of the corpus.
+    digest (str): that of the corpus; not in the metrics, as it has a file of its own.
     problems (int): the rows and spans that couldn't be used.
     pairs (dict): the counts of `agreement` for two annotators, over all labels; not in the metrics, as it has names.
     unmatched_people (dict): by data set, people whom its `annotator` names and who have no answer; and those who have.

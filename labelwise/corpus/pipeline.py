@@ -115,6 +115,6 @@ def wants_gpu(config: Path) -> bool:
     One that can't be read is for none: whoever needs more of it refuses it.
     """
     try:
-        return bool(config.is_file() and load_config(config)["system"].get("gpu_allocator"))
+        return bool(config.is_file() and load_config(config, interpolate=True)["training"]["gpu_allocator"])
     except (Error, KeyError, ValueError):
         return False

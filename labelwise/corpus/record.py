@@ -1,22 +1,44 @@
-"""Record the files of a trained pipeline, so that edited ones can be reported."""
+"""Record the files of a trained pipeline and its corpus, so that edited files and other corpora can be reported."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from labelwise.base.errors import InputError
 from labelwise.base.files import list_digests
+from labelwise.corpus.manifest import digest_splits
 
 RECORD = "trained.json"
+LEARNED = ("train", "dev")  # the splits that a training reads
 
 
-def write_record(pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}) -> None:
-    """Record what training changed of the config, and list the digests of a trained pipeline's files, in its folder.
+def write_record(pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}, corpus: str = "") -> None:
+    """Record what training changed of the config, the corpus, and the digests of a trained pipeline's files.
 
     changed (Mapping): by dotted key, the value that the config has, and the one that was trained.
+    corpus (str): digest of the splits that it learned from; see `digest_corpus`.
     """
-    record = {"changed": changed, "files": list_digests(pipeline)}
+    record = {"changed": changed, "corpus": corpus, "files": list_digests(pipeline)}
     (pipeline / RECORD).write_text(json.dumps(record, indent=1), encoding="utf8")
+
+
+def digest_corpus(corpus: Path) -> str:
+    """Digest the labels and the splits of a corpus that a training reads."""
+    return digest_splits(corpus, LEARNED)
+
+
+def check_corpus(pipeline: Path, corpus: Path) -> None:
+    """Check that a pipeline was trained on a corpus.
+
+    RAISES (InputError): if the pipeline was trained on another one, or its record is missing or doesn't say.
+    """
+    try:
+        trained = json.loads((pipeline / RECORD).read_bytes())["corpus"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{pipeline / RECORD}: it doesn't name the corpus ({error!r}); train again") from error
+    if trained != digest_corpus(corpus):
+        raise InputError(f"{pipeline}: trained on another corpus than {corpus}; train and evaluate again")
 
 
 def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:

@@ -16,14 +16,6 @@ from labelwise.base.text import SpanKey
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-DATASETS = "datasets.yml"  # the declarations of a folder
-CONVERSION = "labelwise-brat.json"  # the mark of a folder of tasks that `convert-brat` has written
-DOCUMENT = "doc"  # the key of `meta` that names the document that a text is
-PREDICTED = "predicted"  # the key of `meta` that marks spans which a pipeline found
-UNCOVERED = "_labelwise_uncovered"  # the key of the labels that a text isn't complete for
-REVIEW = "_labelwise_review"  # the key that marks a task whose answer decides between several annotators
-REJECTED = "_labelwise_rejected"  # the key of the spans that annotators rejected
-PROBLEM = "_labelwise_problem"  # the key of a row that is no task: what `convert-brat` couldn't convert
 VERDICTS = "verdicts"  # names the file of verdicts on single spans
 
 

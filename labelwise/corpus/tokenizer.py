@@ -18,6 +18,7 @@ from spacy.util import compile_infix_regex, get_lang_class
 
 from labelwise.base.environment import TOKENIZERS
 from labelwise.base.errors import InputError
+from labelwise.base.refusals import describe_refusal
 from labelwise.base.settings import read_section
 
 WORDS_AND_SPACES = re.compile(r"\S+|\s+")  # the units that spaCy's tokenizer caches
@@ -82,9 +83,9 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
-    """Read `configs/tokenizer.yml` beside project.yml, or the section there; without either, there are no rules."""
+    """Read `configs/tokenizer.yml` beside project.yml; without it, there are no rules."""
     own = project.parent / "configs" / "tokenizer.yml" if project else None
-    return read_section(own if own and own.is_file() else project, "tokenizer", TokenizerRules)
+    return read_section(own if own and own.is_file() else None, "tokenizer", TokenizerRules)
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
@@ -112,6 +113,8 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
         if not has_rules(nlp):
             nlp.make_doc("1")  # some load their packages on the first call
     except Exception as error:  # each tokenizer has errors of its own
+        if describe_refusal(error):
+            raise
         raise InputError(f"language {lang!r}: {_explain(lang, rules, error)}") from error
     extend_tokenizer(nlp, rules)
     return nlp

@@ -8,11 +8,11 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Problem
+from labelwise.annotations import DOCUMENT, PREDICTED, PROBLEM, Problem
 from labelwise.base.errors import InputError
 from labelwise.base.files import caseless
 from labelwise.base.text import counter_field
-from labelwise.corpus.tasks import DOCUMENT, PREDICTED, PROBLEM, make_task
+from labelwise.corpus.tasks import make_task
 from labelwise.datasets.entries import AnySplit
 from labelwise.sources.brat import SUFFIXES, Document
 

@@ -16,8 +16,8 @@ from labelwise.annotations import Problem
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
+from labelwise.base.settings import CONVERSION, DATASETS
 from labelwise.base.text import DECODE_ERRORS, counted
-from labelwise.corpus.tasks import CONVERSION, DATASETS
 from labelwise.datasets.brat_folders import Folders
 from labelwise.datasets.brat_splits import Log, split_folders
 from labelwise.datasets.brat_tasks import Converted, TaskFile, write_tasks

@@ -17,6 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from labelwise.annotations import Problem, Reason
+from labelwise.base.conflicts import check_edited
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.text import DECODE_ERRORS, counted
@@ -89,8 +90,13 @@ _decode = msgspec.json.Decoder(Decision).decode
 
 
 def read_decisions(file: Path) -> Iterator[DecisionRow]:
-    """Yield the rows of a file that aren't blank."""
-    yield from decode_decisions(read_file(file), file.name)
+    """Yield the rows of a file that aren't blank.
+
+    RAISES (InputError): if it has a git conflict, or can't be read.
+    """
+    content = read_file(file)
+    check_edited(content, f"{file}")
+    yield from decode_decisions(content, file.name)
 
 
 def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[DecisionRow]:

@@ -17,9 +17,9 @@ import msgspec
 from labelwise.base.console import msg, print_table
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import Split
-from labelwise.corpus.tasks import DATASETS
 from labelwise.datasets.brat_splits import SPLIT_FOLDERS
 from labelwise.datasets.entries import Entry, decode_entries, read_entries, write_entries
 from labelwise.datasets.undeclared import Undeclared, find_undeclared

@@ -32,8 +32,7 @@ from typing import Literal
 import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.settings import decode_yaml, encode_yaml
-from labelwise.corpus.tasks import DATASETS
+from labelwise.base.settings import DATASETS, decode_yaml, encode_yaml
 from labelwise.sources.files import read_file
 
 AnySplit = Literal["auto", "train", "dev", "test"]

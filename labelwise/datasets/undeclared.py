@@ -12,8 +12,8 @@ import msgspec
 
 from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import counted
-from labelwise.corpus.tasks import DATASETS
 from labelwise.datasets.declarations import find_sources
 from labelwise.datasets.entries import Entry
 from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.settings import decode_yaml
 from labelwise.base.text import counted
@@ -48,6 +49,7 @@ def check_kept(folder: Path, root: Path = Path()) -> None:
     lock = root / "dvc.lock"
     if not lock.is_file():
         return
+    check_written(lock.read_bytes(), str(lock), root)
     content = decode_yaml(lock.read_bytes(), _Lock, str(lock), "DVC writes it; take git's: git checkout dvc.lock")
     deps = [dep for stage in content.stages.values() for dep in stage.deps if Path(dep.path) == folder]
     before = max((dep.nfiles for dep in deps), default=0)

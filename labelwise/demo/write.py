@@ -12,7 +12,8 @@ import spacy
 
 from labelwise.base.files import atomic, check_replaceable, check_unchanged, list_digests
 from labelwise.base.parallel import Progress, no_progress
-from labelwise.corpus.tasks import DATASETS, make_task, task_tokens
+from labelwise.base.settings import DATASETS
+from labelwise.corpus.tasks import make_task, task_tokens
 from labelwise.datasets.entries import Entry, write_entries
 from labelwise.demo.corpus import DemoDoc, add_noise, count_words, make_doc
 from labelwise.demo.grammar import LABELS

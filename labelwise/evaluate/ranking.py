@@ -1,22 +1,21 @@
-"""Rank the labels by their mistakes, and judge which ones are good enough to use."""
+"""Rank the labels by their errors, and decide which ones are ready to use."""
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, get_args
 
 from labelwise.base.sections import SHIP_AT
 from labelwise.evaluate.scores import Metrics, Mistakes, Scores
 
 CLOSE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
 FEW = 20  # gold spans in test, below which a label's scores say little
-Verdict = Literal["ship", "hold", "unknown"]
+Verdict = Literal["ready", "borderline", "not ready", "unknown"]
 
 
 class RankedLabel(NamedTuple):
-    """A label with its scores, its mistakes, and a verdict.
+    """A label with its scores, its errors, and a verdict.
 
     few (bool): test has too few of its gold spans for its scores to say much.
-    verdict (str): "ship" if the lower end of its interval of F1 reaches the goal, or else "hold"; "unknown" if test has
-        few of its spans, or more of its predictions can't be judged than can.
-    close (bool): the verdict may be another one on another machine.
+    verdict (Verdict): see `decide`.
     """
 
     label: str
@@ -24,23 +23,47 @@ class RankedLabel(NamedTuple):
     mistakes: Mistakes
     few: bool
     verdict: Verdict
-    close: bool
 
     @property
     def total(self) -> int:
-        """The number of its mistakes; a confusion of two labels is a mistake of both."""
+        """The number of its errors; a confusion of two labels is an error of both."""
         return sum(self.mistakes.kinds.values())
 
 
+def decide(metrics: Metrics, label: str, ship_at: float = SHIP_AT) -> Verdict:
+    """Decide whether a label is ready to use: the one rule of the page, the model card and the advice.
+
+    RETURNS (Verdict): "ready" if the lower end of its interval of F1 reaches the goal; "borderline" within CLOSE of the
+        goal, as another machine may decide otherwise; "unknown" if test has few of its spans, if more of its
+        predictions can't be judged than can, or if the pipeline was trained on texts of test.
+    """
+    scores, mistakes = metrics.all_gold.labels[label], metrics.mistakes.get(label, Mistakes())
+    seen = bool(metrics.seen and metrics.seen.texts)
+    if seen or mistakes.unknown or (scores.support or 0) < FEW or scores.f_low is None:
+        return "unknown"
+    if abs(scores.f_low - ship_at) < CLOSE:
+        return "borderline"
+    return "ready" if scores.f_low > ship_at else "not ready"
+
+
 def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]:
-    """Rank the labels, the one with the most mistakes first; those with few spans in test come last."""
-    ranked = []
-    for label, scores in metrics.all_gold.labels.items():
-        mistakes = metrics.mistakes.get(label, Mistakes())
-        few = (scores.support or 0) < FEW
-        verdict: Verdict = "unknown"
-        if not few and not mistakes.unknown and scores.f_low is not None:
-            verdict = "ship" if scores.f_low >= ship_at else "hold"
-        close = verdict != "unknown" and abs((scores.f_low or 0.0) - ship_at) < CLOSE
-        ranked.append(RankedLabel(label, metrics.shown(label, metrics.all_gold), mistakes, few, verdict, close))
+    """Rank the labels, the one with the most errors first; those with few spans in test come last."""
+    ranked = [
+        RankedLabel(
+            label,
+            metrics.shown(label, metrics.all_gold),
+            metrics.mistakes.get(label, Mistakes()),
+            (scores.support or 0) < FEW,
+            decide(metrics, label, ship_at),
+        )
+        for label, scores in metrics.all_gold.labels.items()
+    ]
     return sorted(ranked, key=lambda row: (row.few, -row.total, row.label))
+
+
+def group_by_verdict(rows: Iterable[RankedLabel]) -> dict[Verdict, list[str]]:
+    """List the labels of each verdict, in order; a verdict without labels has an empty list."""
+    found: dict[Verdict, list[str]] = {verdict: [] for verdict in get_args(Verdict)}
+    for row in rows:
+        found[row.verdict].append(row.label)
+    return found

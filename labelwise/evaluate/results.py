@@ -6,10 +6,12 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
+from labelwise.base.files import digest_folder
 from labelwise.base.text import DECODE_ERRORS, decode_counter
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
@@ -40,11 +42,14 @@ class Results(NamedTuple):
 def load_results(root: Path, pipeline: str) -> Results:
     """Load the results of a pipeline, such as "cpu", from a project's folder.
 
-    RAISES (InputError): the pipeline wasn't evaluated, or a file isn't what it should be.
+    RAISES (InputError): the pipeline wasn't evaluated, or a file has a git conflict or isn't what it should be.
     """
     evaluate, file = f"evaluate {pipeline} again", root / "metrics" / f"{pipeline}.json"
     if (root / "corpus" / "labels").exists():
         read_manifest(root / "corpus")
+    merged, plot = root / "metrics" / "merge.json", root / "plots" / f"{pipeline}.tsv"
+    for path in filter(Path.is_file, (root / "dvc.lock", file, merged, plot)):
+        check_written(path.read_bytes(), f"{path}", root)
     metrics = _read_json(file, Metrics, evaluate)
     if metrics is None:
         raise InputError(f"{file}: there is no such file; evaluate {pipeline}, or name the project with --root")
@@ -54,9 +59,22 @@ def load_results(root: Path, pipeline: str) -> Results:
     pulled = all(file.is_file() for file in tables)
     if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
-    merge = _read_json(root / "metrics" / "merge.json", Ledger, "run merge again") or Ledger()
-    curve = read_curve(root / "plots" / f"{pipeline}.tsv", f"train {pipeline} again")
+    merge = _read_json(merged, Ledger, "run merge again") or Ledger()
+    curve = read_curve(plot, f"train {pipeline} again")
     return Results(metrics, merge, tables if pulled else None, curve)
+
+
+def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:
+    """Check that the scores of a pipeline are those of its files on the test split of the corpus.
+
+    RAISES (InputError): if another pipeline, or another corpus, was evaluated.
+    """
+    if metrics.pipeline_digest != digest_folder(root / "training" / pipeline / "model-best"):
+        raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; evaluate {pipeline} again")
+    if metrics.texts_digest != read_split(root / "corpus" / "test").digest:
+        raise InputError(
+            f"{root / 'corpus'}: the pipeline was evaluated on another; train and evaluate {pipeline} again"
+        )
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:

@@ -1,4 +1,4 @@
-"""Did a training stop too early? Look at the curve of F1 on dev, and at missed spans whose words train marks."""
+"""Was a training broken, or stopped too early? Look at F1 on dev by step, and at missed spans with known words."""
 
 import numpy as np
 
@@ -7,6 +7,15 @@ from labelwise.evaluate.scores import Metrics
 
 KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
 WORTH = 0.01  # what twice the steps must add to F1 on dev
+MIN_F = 0.1  # of F1 on dev, the best one: a training that never reaches it is broken
+
+
+def is_broken(curve: Curve | None, dev_gold: int) -> bool:
+    """Return whether a training learned next to nothing: F1 on dev never reached MIN_F, though dev has gold.
+
+    dev_gold (int): gold spans in dev.
+    """
+    return bool(curve and curve.f and dev_gold and max(curve.f) < MIN_F)
 
 
 def train_longer(metrics: Metrics, curve: Curve | None) -> str:

@@ -1,60 +1,124 @@
 """Write texts with spans as a brat folder: https://brat.nlplab.org/standoff.html"""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import caseless
-from labelwise.base.text import SpanKey, counted
+from labelwise.base.text import counted, name_counts
+from labelwise.export.originals import MAX_NAMED, Originals, Restored
 from labelwise.export.source import ExportDoc, Exported, ExportSource
-from labelwise.sources.brat import PREDICTIONS, digest_of
+from labelwise.export.standoff import brat_label, standoff
+from labelwise.sources.brat import PREDICTIONS, SUFFIXES, digest_of
+from labelwise.sources.files import read_file
 
-LINE_ENDS = re.compile(r"[\r\n]+")
 LONGEST = 200  # bytes of a name
-# All four sections have to be there; the special relation has brat accept spans that overlap.
-CONFIG = """\
-[entities]
-{}
-
-[relations]
-<OVERLAP>\tArg1:<ENTITY>, Arg2:<ENTITY>, <OVL-TYPE>:<ANY>
-
-[events]
-
-[attributes]
-"""
+CONFIG, LIST, LEFT_OUT = "annotation.conf", "documents.tsv", "left_out.tsv"
+OVERLAP = "<OVERLAP>\tArg1:<ENTITY>, Arg2:<ENTITY>, <OVL-TYPE>:<ANY>"  # has brat accept spans that overlap
+# Lines that aren't spans, by their first character.
+KINDS = {"R": "relations", "*": "equivalences", "E": "events", "A": "attributes", "M": "attributes"}
+KINDS |= {"N": "normalizations", "#": "notes"}
 UNSAFE = re.compile(r'[\x00-\x1f<>:"|?*\\]')
 
 
-def write_brat(source: ExportSource, folder: Path) -> Exported:
+def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Exported:
     """Write NAME.txt and NAME.ann for each text, annotation.conf, and documents.tsv.
 
     A text keeps its document's name and folders; without a name, it is named after its digest. documents.tsv lists the
-    documents in their order.
+    documents in their order. A text from `originals` goes back to its documents there, with their other lines;
+    left_out.tsv has the lines that can't be kept.
 
-    RAISES (InputError): two labels are the same without white space, which brat's labels don't have.
+    RAISES (InputError): two labels are the same without white space, which brat's labels don't have; or an original is
+        missing or has changed.
     """
     names: dict[str, str] = {}
     for label in source.labels:
         if names.setdefault(brat_label(label), label) != label:
             raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
-    (folder / "annotation.conf").write_text(CONFIG.format("\n".join(names)), encoding="utf8")
+    originals = Originals() if source.predicted else originals
     digests: dict[str, str] = {}
-    taken = set[str]()
-    with (folder / "documents.tsv").open("w", encoding="utf8", newline="") as listed:
-        listed.write("document\tuncertainty\n")
+    taken = originals.reserved()
+    left_out, first = Counter[str](), list[str]()
+    with ExitStack() as stack:
+        listed, beside = (
+            stack.enter_context((folder / name).open("w", encoding="utf8", newline="")) for name in (LIST, LEFT_OUT)
+        )
+        listed.write("document\tmistakes_per_word\n")
         for doc in source.read():
-            file = write_document(doc, folder, taken)
-            name = file.relative_to(folder).as_posix()
-            if doc.predicted:
-                digests[name] = digest_of(file.read_bytes())
-            listed.write(f"{name}\t{f'{doc.uncertainty():.3f}' if source.certain else ''}\n")
+            files = []
+            for one in originals.restore(doc):
+                files.append(write_restored(one, folder))
+                for place, row in one.left_out:
+                    left_out[KINDS[row[0]]] += 1
+                    first += [place] if len(first) < MAX_NAMED else []
+                    beside.write(f"{place}\t{row}\n")
+            for file in files or [write_document(doc, folder, taken)]:
+                name = file.relative_to(folder).as_posix()
+                if doc.predicted:
+                    digests[name] = digest_of(file.read_bytes())
+                listed.write(f"{name}\t{f'{doc.mistakes_per_word():.3f}' if source.certain else ''}\n")
+    originals.check()
+    write_config(folder, [*names], originals)
     if digests:
         (folder / PREDICTIONS).write_bytes(msgspec.json.format(msgspec.json.encode(digests), indent=1) + b"\n")
+    warnings = _left_out(source)
+    if left_out:
+        what = f"{counted(left_out.total(), 'line')} left out, because spans that they name are gone"
+        warnings.append((f"{what}: {name_counts(left_out)}", f"{LEFT_OUT} lists them; the first: {', '.join(first)}"))
+    else:
+        (folder / LEFT_OUT).unlink()
     rename = {name: label for name, label in names.items() if name != label}
-    return Exported(source.texts, source.spans, warnings=_left_out(source), rename=rename)
+    return Exported(source.texts, source.spans, warnings=warnings, rename=rename)
+
+
+def write_restored(restored: Restored, folder: Path) -> Path:
+    """Write a document from the originals; return its first annotation file."""
+    file = folder / restored.stem
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for suffix, content in restored.files.items():
+        file.with_name(file.name + suffix).write_bytes(content)
+    return file.with_name(file.name + min(restored.files.keys() - {".txt"}, key=SUFFIXES.index))
+
+
+def write_config(folder: Path, labels: Sequence[str], originals: Originals) -> None:
+    """Copy brat's configuration from the originals, and add labels that it lacks; without one, write one.
+
+    labels (Sequence[str]): as brat has them.
+    """
+    for file in originals.configs():
+        target = folder / file.relative_to(originals.folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(read_file(file))
+    config = folder / CONFIG
+    if not config.exists():
+        entities = [label for label in labels if label not in originals.types["E"]]
+        arguments = {
+            "relations": {name: [f"{role}:<ANY>" for role in roles] for name, roles in originals.types["R"].items()},
+            "events": {name: [f"{role}*:<ANY>" for role in roles] for name, roles in originals.types["E"].items()},
+            "attributes": {
+                name: ["Arg:<ANY>", *(["Value:" + "|".join(sorted(values))] if values else [])]
+                for name, values in originals.types["A"].items()
+            },
+        }
+        lines = {
+            name: [f"{one}\t{', '.join(sorted(some))}" for one, some in sorted(types.items())]
+            for name, types in arguments.items()
+        }
+        # All four sections have to be there.
+        sections = {"entities": entities, **lines, "relations": [OVERLAP, *lines["relations"]]}
+        content = "\n".join("\n".join((f"[{name}]", *some, "")) for name, some in sections.items())
+        config.write_text(content, encoding="utf8")
+        return
+    content = config.read_text(encoding="utf8", errors="surrogateescape")
+    known = {line.split()[0] for line in content.splitlines() if line.strip()}
+    if new := [label for label in labels if label not in known]:
+        content = content.replace("[entities]", "\n".join(("[entities]", *new)), 1)
+        config.write_text(content, encoding="utf8", errors="surrogateescape")
 
 
 def _left_out(source: ExportSource) -> list[tuple[str, str]]:
@@ -94,23 +158,3 @@ def document_path(doc: ExportDoc) -> PurePosixPath:
     parts = [part.encode("utf8", "replace")[:LONGEST].decode("utf8", "ignore") for part in named]
     path = PurePosixPath(*parts) if parts else PurePosixPath(doc.key)
     return path if path.suffix == ".txt" else path.with_name(f"{path.name}.txt")
-
-
-def brat_label(label: str) -> str:
-    """Write a label without white space, at which brat would cut it."""
-    return "_".join(label.split())
-
-
-def standoff(text: str, span: SpanKey, number: int) -> str:
-    r"""Write a span as a line of standoff, in pieces where lines end, which brat's spans can't cross.
-
-    >>> standoff("two\nlines", (0, 9, "A"), 1)
-    'T1\tA 0 3;4 9\ttwo lines\n'
-    """
-    start, end, label = span
-    edges = [start]
-    for found in LINE_ENDS.finditer(text, start, end):
-        edges += found.span()
-    pieces = [piece for piece in zip(edges[::2], [*edges[1::2], end], strict=True) if piece[0] < piece[1]]
-    offsets = ";".join(f"{first} {last}" for first, last in pieces)
-    return f"T{number}\t{brat_label(label)} {offsets}\t{' '.join(text[first:last] for first, last in pieces)}\n"

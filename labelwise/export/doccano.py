@@ -4,7 +4,7 @@ import json
 from itertools import accumulate
 from pathlib import Path
 
-from labelwise.corpus.tasks import PREDICTED, REJECTED, UNCOVERED
+from labelwise.annotations import PREDICTED, REJECTED, UNCOVERED
 from labelwise.export.source import Exported, ExportSource
 
 

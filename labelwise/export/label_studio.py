@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from labelwise.corpus.tasks import REJECTED, UNCOVERED
+from labelwise.annotations import REJECTED, UNCOVERED
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 
 TURN = 0.618  # of the circle of colours, from one label to the next, so that neighbours differ
@@ -43,7 +43,7 @@ def make_task(doc: ExportDoc, source: ExportSource) -> dict[str, Any]:
     data = {"text": doc.text, "doc": doc.name}
     if doc.predicted:
         # Certainty, by which its table of tasks can be sorted.
-        certainty = {"score": 1 - doc.uncertainty()} if source.certain else {}
+        certainty = {"score": max(0.0, 1 - doc.mistakes_per_word())} if source.certain else {}
         return {"data": data, "predictions": [{"model_version": source.version, "result": results, **certainty}]}
     # It takes imported annotations for ground truth, which would win over all others, unless they say otherwise.
     known = {key: value for key, value in ((UNCOVERED, doc.unknown), (REJECTED, doc.rejected)) if value}

@@ -2,25 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from spacy.tokens import Doc
 
+from labelwise.annotations import DOCUMENT, PREDICTED, UNCOVERED
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import SpanKey
-from labelwise.corpus.tasks import (
-    DATASETS,
-    DOCUMENT,
-    PREDICTED,
-    UNCOVERED,
-    VERDICTS,
-    file_names,
-    make_task,
-    place_in_tokens,
-    task_tokens,
-)
+from labelwise.corpus.tasks import VERDICTS, file_names, make_task, place_in_tokens, task_tokens
 from labelwise.datasets.entries import Entry, write_entries
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 
@@ -33,7 +25,8 @@ def write_together(source: ExportSource, folder: Path) -> Exported:
         for doc in source.read():
             # So that a merge doesn't take what nobody has looked for as missing; who saves a prediction has looked.
             more = {UNCOVERED: doc.unknown} if doc.unknown and not doc.predicted else {}
-            file.write(encode_task(doc, doc.spans, source.tokenize, **more))
+            # Spans of two labels may overlap, which `ner_manual` can't show.
+            file.write(encode_task(doc, doc.spans, source.tokenize, _view_id="spans_manual", **more))
     verdicts = write_verdicts(source, folder, lambda doc: [(span, "reject") for span in doc.rejected])
     return Exported(source.texts, source.spans, verdicts.total(), source.rejected)
 
@@ -55,6 +48,7 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
     """
     spans = 0
     rows = Counter(dict.fromkeys(source.labels, 0))
+    overlapping = set[str]()
     entries = []
     names = file_names(source.labels)
     for split, label in product(source.splits, source.labels):
@@ -64,6 +58,7 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
             for doc in source.read(label):
                 if doc.split == split and (label in doc.unknown) == source.predicted:
                     marked = [span for span in doc.spans if span[2] == label]
+                    overlapping |= {label} if overlap(marked) else set()
                     file.write(encode_task(doc, marked, source.tokenize))
                     rows[label] += 1
                     spans += len(marked)
@@ -80,10 +75,21 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
             entries.append(Entry(name=name, path=f"{VERDICTS}.jsonl", labels=judged, kind="binary"))
         (folder / DATASETS).write_text(write_entries(entries), encoding="utf8")
     warnings = []
+    if overlapping:
+        files = ", ".join(names[label] for label in source.labels if label in overlapping)
+        warnings.append((f"Spans overlap in {files}", "Load such a file into spans.manual; ner.manual can't show them"))
     if empty := ", ".join(label for label in rows if not rows[label]):
         kept = "aren't" if source.predicted else "are"
         warnings.append((f"No row for {empty}", f"LABEL.jsonl has the texts that {kept} complete for the label"))
     return Exported(rows.total(), spans, verdicts.total(), source.rejected, warnings)
+
+
+def overlap(spans: Sequence[SpanKey]) -> bool:
+    """Return whether some of the spans overlap.
+
+    spans (Sequence[SpanKey]): sorted.
+    """
+    return any(one[1] > other[0] for one, other in pairwise(spans))
 
 
 def _verdicts_by_label(doc: ExportDoc) -> Verdicts:

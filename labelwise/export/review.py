@@ -11,8 +11,9 @@ A line of disagreements.jsonl:
     {"text": …, "spans": [{"start": 4, "end": 8, "label": "Amount", "annotators": ["ann"]}, …], …
      "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
 
-Both have Prodigy's tokens, and keys that a merge reads when answers come back. An answer to a disagreement is a review,
-of its label alone. A task with a lost span doesn't have all spans of a label, so an answer to it covers no label.
+Both are for Prodigy's spans.manual, as their spans overlap. They have its tokens, and keys that a merge reads when
+answers come back. An answer to a disagreement is a review, of its label alone. A task with a lost span doesn't have all
+spans of a label, so an answer to it covers no label.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,13 +25,14 @@ from typing import Any, NamedTuple
 import msgspec
 from spacy.vocab import Vocab
 
+from labelwise.annotations import PREDICTED, REVIEW, UNCOVERED
 from labelwise.base.errors import InputError
-from labelwise.corpus.agreement import Version, find_versions
+from labelwise.corpus.agreement import Version, find_settled, find_versions
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.lost_spans import LostSpan, find_lost
 from labelwise.corpus.manifest import is_corpus, read_manifest
 from labelwise.corpus.tables import Group
-from labelwise.corpus.tasks import PREDICTED, REVIEW, UNCOVERED, place_in_tokens, task_hashes, task_tokens
+from labelwise.corpus.tasks import place_in_tokens, task_hashes, task_tokens
 from labelwise.corpus.texts import read_groups_with_docs
 
 LOST, DISAGREEMENTS = "lost_spans.jsonl", "disagreements.jsonl"
@@ -83,8 +85,7 @@ def _find_lost(group: Group) -> Iterator[tuple[str, Tasks]]:
 
 def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
     """Yield the keys of texts that people marked differently, and that no review has settled."""
-    reviews = group.rows.filter(group.rows["review"]).select(["text", "covered"]).to_pylist()
-    settled = {(one["text"], label) for one in reviews for label in one["covered"]}
+    settled = find_settled(group)
     for key, labels in find_versions(group):
         differing = {
             label: versions
@@ -154,4 +155,5 @@ def review_task(
     more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))), (PREDICTED, "yes"))
     meta = {key: value for key, value in (*meta.items(), *more) if value}
     placed = {"tokens": tokens, "spans": place_in_tokens(spans, tokens)}
-    return msgspec.json.encode({"text": text, **task_hashes(text, spans), **placed, "meta": meta, **keys}) + b"\n"
+    task = {"text": text, **task_hashes(text, spans), **placed, "_view_id": "spans_manual", "meta": meta, **keys}
+    return msgspec.json.encode(task) + b"\n"

@@ -13,6 +13,7 @@ from labelwise.corpus.manifest import SPLITS
 from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
+from labelwise.export.originals import Originals
 from labelwise.export.prodigy import write_by_label, write_texts, write_together
 from labelwise.export.review import DISAGREEMENTS, LOST, Reviewed, write_review
 from labelwise.export.source import Exported, ExportSource, open_source
@@ -22,9 +23,8 @@ ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "d
 MARK = "export.json"
 
 
-# Each writes a source to a folder.
+# Each writes a source to a folder; `write_brat` takes the originals, too.
 FORMATS: Mapping[ExportFormat, Callable[[ExportSource, Path], Exported]] = {
-    "brat": write_brat,
     "prodigy": write_together,
     "prodigy-by-label": write_by_label,
     "label-studio": write_label_studio,
@@ -40,6 +40,7 @@ def export(
     splits: Sequence[str] = SPLITS,
     *,
     settings: Settings | None = None,
+    originals: Originals | None = None,
 ) -> Exported:
     """Export all spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
 
@@ -47,14 +48,19 @@ def export(
     splits (Sequence[str]): those of the corpus.
     settings (Settings | None): those whose tokenizer makes the `tokens` of tasks for Prodigy; None for the corpus's
         own, or the defaults, if there is none.
-    RAISES (InputError): the source is none of these, or `out` has something other than an export, or what somebody put
-        or changed there since.
+    originals (Originals | None): the brat documents of the source, whose other lines go back to brat, too.
+    RAISES (InputError): the source is none of these, an original is missing or has changed, or `out` has something
+        other than an export, or what somebody put or changed there since.
     """
     _check(out, splits)
-    opened = open_source(source, splits, settings)
+    opened = open_source(source, splits, settings, placed=format == "brat")
     with _replaced(out) as folder:
-        done = FORMATS[format](opened, folder)
-    order = "the least certain span first" if opened.certain else "the most spans first"
+        done = (
+            write_brat(opened, folder, originals or Originals())
+            if format == "brat"
+            else FORMATS[format](opened, folder)
+        )
+    order = f"the most {'expected mistakes' if opened.certain else 'spans'} per word first"
     return done._replace(ordered_by=order if opened.predicted else "")
 
 

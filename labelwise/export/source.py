@@ -1,34 +1,50 @@
 """What is exported: a merged corpus, predictions, or tasks of `convert-brat`; streamed for each file that is made.
 
-Predictions come with the least certain first: their lines are sought in that order.
+Predictions come with the most expected mistakes per word first: their lines are sought in that order.
 """
 
 import hashlib
+import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from heapq import merge
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
+import pyarrow.compute as pc
 from spacy.tokens import Doc
 
 from labelwise.annotations import Problem
 from labelwise.base.errors import InputError
+from labelwise.base.settings import DATASETS
 from labelwise.base.text import SpanKey, text_key
-from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_manifest
-from labelwise.corpus.tasks import DATASETS
-from labelwise.corpus.texts import key_of
+from labelwise.corpus.manifest import SPLITS, is_corpus, read_manifest
+from labelwise.corpus.tables import Group
+from labelwise.corpus.texts import read_groups_with_docs
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, list_predictions, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.sources.brat import SUFFIXES
 from labelwise.sources.formats import read_items
+
+Place = tuple[str, int]  # file and line
+PLACED = ("file", "line", "start", "end", "label", "renamed", "reason")  # columns of the table of spans
+
+
+class PlacedSpan(NamedTuple):
+    """A span that was read from a line.
+
+    key (SpanKey | None): with the label that the line has; None if the merge couldn't use the span.
+    counts (bool): its row counts, which a later answer's or another split's doesn't.
+    """
+
+    key: SpanKey | None
+    counts: bool
 
 
 class ExportDoc(msgspec.Struct):
@@ -37,35 +53,36 @@ class ExportDoc(msgspec.Struct):
     name (str): of the document that it is; empty if it has none.
     spans (list[SpanKey]): sorted.
     scores (list[float]): the probability of each span; empty if there are none.
-    unknown (dict[str, str]): the labels that the text isn't complete for.
+    unknown (Mapping[str, str]): the labels that the text isn't complete for.
     rejected (list[SpanKey]): the spans that annotators rejected, sorted.
     predicted (bool): a pipeline found the spans, and nobody has looked at them.
     split (str): the one that a declaration gives the text; empty if none does.
+    places (dict[Place, PlacedSpan]): the spans that were read from brat, even those that lost, by their lines.
     """
 
     text: str
     name: str
     spans: list[SpanKey]
     scores: list[float] = []
-    unknown: dict[str, str] = {}
+    unknown: Mapping[str, str] = {}
     rejected: list[SpanKey] = []
     predicted: bool = False
     split: Literal["", "train", "dev", "test"] = ""
+    places: dict[Place, PlacedSpan] = {}
 
     @property
     def key(self) -> str:
         """The digest of the text, in hexadecimal."""
         return text_key(self.text).hex()
 
-    def uncertainty(self, label: str | None = None) -> float:
-        """Return how uncertain a prediction is, of a label or of all.
+    def mistakes_per_word(self, label: str | None = None) -> float:
+        """Return the mistakes expected per word among the spans that a pipeline found, of a label or of all.
 
-        It is from 0 to 1 where spans have probabilities, by the least certain one; else the number of spans.
+        Spans without probabilities count as one each.
         """
-        chosen = [number for number, (*_, name) in enumerate(self.spans) if label in (None, name)]
-        if not self.scores:
-            return float(len(chosen))
-        return max((1 - abs(2 * self.scores[number] - 1) for number in chosen), default=0.0)
+        scores = self.scores or [0.0] * len(self.spans)
+        spans = zip(self.spans, scores, strict=True)
+        return sum(1 - score for (*_, name), score in spans if label in (None, name)) / max(1, len(self.text.split()))
 
 
 class Exported(NamedTuple):
@@ -138,11 +155,14 @@ class ExportSource:
         return load_tokenizer(self._settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:
-        """Yield the texts: predictions, of a label or of all, with the least certain first; else in their order."""
+        """Yield the texts: the predictions with the most expected mistakes per word first, of a label or all.
+
+        Other texts keep their order.
+        """
         if not self.predicted:
             yield from self._read()
             return
-        order = np.argsort([-doc.uncertainty(label) for doc in self._read()], kind="stable")
+        order = np.argsort([-doc.mistakes_per_word(label) for doc in self._read()], kind="stable")
         owners, starts = array("q"), array("q")
         for number, path in enumerate(self._files):
             with path.open("rb") as file:
@@ -156,20 +176,25 @@ class ExportSource:
                 yield from_prediction(decode_prediction(file.readline()))
 
 
-def open_source(path: Path, splits: Sequence[str], settings: Settings | None = None) -> ExportSource:
+def open_source(
+    path: Path, splits: Sequence[str], settings: Settings | None = None, *, placed: bool = False
+) -> ExportSource:
     """Find out what there is to export.
 
     path (Path): the folder of a merged corpus, one of tasks, as `convert-brat` writes it, or predictions: a file, or a
         folder of `predict_files`.
     splits (Sequence[str]): those of a corpus.
     settings (Settings | None): those that the tokenizer is made of; None for the corpus's own, or the defaults.
+    placed (bool): the texts of a corpus have their `places`.
     RAISES (InputError): it is none of these.
     """
     if is_corpus(path):
         if settings is None:
             lang, rules = read_tokenizer(path / "tokenizer.json")
             settings = Settings(lang=lang, tokenizer=rules)
-        return ExportSource(path, lambda: read_corpus(path, splits), settings, read_manifest(path).labels)
+        return ExportSource(
+            path, lambda: read_corpus(path, splits, placed=placed), settings, read_manifest(path).labels
+        )
     settings = settings or Settings()
     if read_conversion(path):
         return ExportSource(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
@@ -180,18 +205,36 @@ def open_source(path: Path, splits: Sequence[str], settings: Settings | None = N
     raise InputError(f"{path}: neither a merged corpus nor predictions, nor a folder of tasks")
 
 
-def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS) -> Iterator[ExportDoc]:
+def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = False) -> Iterator[ExportDoc]:
     """Yield the texts of a merged corpus with all accepted and all rejected spans.
 
     They come in the order of their keys, so that the first ones are a random sample of all splits.
 
+    placed (bool): with their `places`.
     RAISES (InputError): it isn't a merged corpus.
     """
-    of_splits = (chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split))) for split in splits)
-    for stored in merge(*of_splits, key=key_of):
-        merged = stored.annotation
-        spans, rejected = sorted(merged.accepted), sorted(merged.rejected)
-        yield ExportDoc(stored.text, merged.doc, spans, unknown={**merged.uncovered}, rejected=rejected)
+    for group, docs in read_groups_with_docs(corpus, only=("text", "split", *(PLACED if placed else ()))):
+        found = _find_places(group) if placed else {}
+        split_of = dict(zip(*(group.texts[name].to_pylist() for name in ("text", "split")), strict=True))
+        for key, stored in docs:
+            if split_of[key] in splits:
+                merged = stored.annotation
+                spans, rejected = sorted(merged.accepted), sorted(merged.rejected)
+                unknown, places = merged.uncovered, found.get(key, {})
+                yield ExportDoc(stored.text, merged.doc, spans, unknown=unknown, rejected=rejected, places=places)
+
+
+def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
+    """Find the lines of brat that the spans of texts came from, by the keys of texts."""
+    spans = group.spans.filter(
+        pc.match_substring_regex(group.spans["file"], f"({'|'.join(map(re.escape, SUFFIXES))})$")
+    )
+    columns = (spans[name].to_pylist() for name in ("text", *PLACED))
+    found: dict[str, dict[Place, PlacedSpan]] = {}
+    for text, file, line, start, end, label, renamed, reason in zip(*columns, strict=True):
+        key = None if start is None else (start, end, renamed or label)
+        found.setdefault(text, {})[file, line] = PlacedSpan(key, not reason.startswith("in "))
+    return found
 
 
 def from_prediction(doc: PredictedDoc) -> ExportDoc:
@@ -215,6 +258,12 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
                     if task.file:  # of brat, which couldn't be converted
                         continue
                     raise InputError(f"{path}:{task.line}: not a task of convert-brat ({task}); run it again")
-                if not task.predicted:
-                    spans = sorted({(span.start, span.end, span.label) for span in task.spans})
-                    yield ExportDoc(task.text, task.doc, spans, split=split)
+                if task.predicted:
+                    continue
+                spans = sorted({(span.start, span.end, span.label) for span in task.spans})
+                places = {
+                    (one.file, one.line): PlacedSpan((one.start, one.end, one.label), counts=True)
+                    for one in task.spans
+                    if one.file
+                }
+                yield ExportDoc(task.text, task.doc, spans, split=split, places=places)

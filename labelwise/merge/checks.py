@@ -15,9 +15,12 @@ import msgspec
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.console import msg
+from labelwise.base.settings import DATASETS
+from labelwise.corpus.agreement import find_settled
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger, pairwise_f
-from labelwise.corpus.tasks import DATASETS
+from labelwise.corpus.queries import where
+from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
 from labelwise.datasets.entries import write_entries
@@ -41,6 +44,7 @@ from labelwise.merge.commit import first_problem
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
 from labelwise.merge.readings import best_reading
 from labelwise.merge.rules.settings import load_tokenizer
+from labelwise.merge.tag_checks import TAG_CHECKS
 from labelwise.merge.text_checks import TEXT_CHECKS
 from labelwise.sources.brat import DEFAULTS
 from labelwise.sources.formats import SUFFIXES, TABLES
@@ -206,6 +210,16 @@ def same_annotator(merged: Merged) -> Iterator[Found]:
         anonymous = {one, other} <= merged.ledger.datasets.keys()
         if anonymous and counts["both"] >= MIN_SPANS and f >= MIN_SAME_PERSON_F:
             yield from some(counts["texts"], one=one, other=other, f=f)
+
+
+def outvoted_spans(merged: Merged) -> list[Found]:
+    """Find spans that too few annotators marked, in texts and for labels that no review has decided."""
+    spans = 0
+    for group in read_groups(merged.corpus, merged=False) if merged.ledger.spans[Reason.OUTVOTED] else ():
+        outvoted, settled = where(group.spans, "reason", [Reason.OUTVOTED]), find_settled(group)
+        pairs = zip(outvoted["text"].to_pylist(), outvoted["label"].to_pylist(), strict=True)
+        spans += sum(pair not in settled for pair in pairs)
+    return some(spans)
 
 
 def labels_without_gold(merged: Merged, split: str) -> list[Found]:
@@ -413,6 +427,7 @@ READING: tuple[Kind, ...] = (
         "annotator: {name!y}",
         people=True,
     ),
+    *TAG_CHECKS,
     *TEXT_CHECKS,
 )
 
@@ -517,8 +532,8 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "outvoted spans",
-        lambda merged: some(merged.ledger.spans[Reason.OUTVOTED]),
-        "{n:span} outvoted: too few annotators marked them, or a review overruled them.",
+        outvoted_spans,
+        "{n:span} outvoted: too few annotators marked them, and no review has decided.",
         "Adjudicate them in Prodigy (export --disagreements), or change `annotators` in project.yml.",
     ),
     check(

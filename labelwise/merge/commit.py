@@ -162,9 +162,10 @@ def write_rest(
     write_manifest(folder, manifest)
 
 
-def write_metrics(file: Path, ledger: Ledger) -> None:
-    """Write the counts of a ledger as JSON."""
-    file.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
+def write_metrics(metrics: Path, digest: Path, ledger: Ledger) -> None:
+    """Write the counts of a ledger as JSON, and the digest of the corpus beside it."""
+    metrics.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
+    digest.write_text(f"{ledger.digest}\n", encoding="utf8")
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason, Task, rename_labels
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason, Task, rename_labels
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import trim_heap
 from labelwise.base.text import counter_field
-from labelwise.corpus.tasks import DOCUMENT
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
 from labelwise.merge.buckets import TaskWriter

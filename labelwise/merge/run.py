@@ -20,7 +20,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.jobs import MapJobs, map_in_place
 from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
-from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.ledger import DIGEST, Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS
 from labelwise.datasets.decisions import DecisionRow, find_decisions
 from labelwise.datasets.declarations import all_labels, load_datasets
@@ -58,7 +58,7 @@ def merge_data(
     out (Path | str): the folder for the corpus; other files in it stay.
     workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
     decisions (Path | str | None): the folder of decisions.
-    metrics (Path | str | None): the JSON file for the ledger.
+    metrics (Path | str | None): the JSON file for the ledger; the corpus's digest is written beside it.
     strict (bool): refuse rows and spans that can't be used.
     may_be_empty (bool): accept a corpus without texts.
     RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; a file changed meanwhile, another
@@ -76,8 +76,8 @@ def merge_data(
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
     labels = all_labels(datasets)
-    others = [*(out / name for name in OUTPUTS if name != MANIFEST), metrics]
-    with atomic(out / MANIFEST, *others, folders=[out / name for name in FOLDERS]) as (manifest, *_, new_metrics):
+    others = [*(out / name for name in OUTPUTS if name != MANIFEST), metrics, metrics and metrics.with_suffix(DIGEST)]
+    with atomic(out / MANIFEST, *others, folders=[out / name for name in FOLDERS]) as (manifest, *_, counts, digest):
         check_out(out, sources)
         corpus = manifest.parent
         work = corpus / "work"
@@ -111,8 +111,8 @@ def merge_data(
         check_account(ledger, corpus, strict=strict, may_be_empty=may_be_empty or stopped)
         nlp = load_tokenizer(settings).nlp
         write_rest(corpus, datasets, nlp, settings, ledger, account.keys, partitions)
-        if new_metrics:
-            write_metrics(new_metrics, ledger)
+        if metrics:
+            write_metrics(counts, digest, ledger)
     return ledger
 
 

@@ -15,7 +15,7 @@ from labelwise.base.sections import SHIP_AT
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
-from labelwise.evaluate.ranking import Verdict, rank_labels
+from labelwise.evaluate.ranking import CLOSE, group_by_verdict, rank_labels
 from labelwise.evaluate.scores import Metrics, Score, Scores, describe_seen
 from spacy_per_label import PerLabelRecognizer
 
@@ -50,22 +50,14 @@ def write_card(
         per_label=isinstance(ner, PerLabelRecognizer),
         vectors=bool(nlp.vocab.vectors.size),
         metrics=metrics,
-        verdicts=label_verdicts(metrics, ship_at),
+        verdicts=group_by_verdict(sorted(row for row in rank_labels(metrics, ship_at) if row.scores.support)),
         ship_at=ship_at,
+        close=CLOSE,
         merge=merge,
         seen=describe_seen(metrics),
         splits=manifest.splits,
         counted=counted,
     )
-
-
-def label_verdicts(metrics: Metrics, ship_at: float) -> dict[Verdict, list[str]]:
-    """List the labels that have gold in test by their verdict: may they be used?"""
-    found: dict[Verdict, list[str]] = {}
-    for row in rank_labels(metrics, ship_at):
-        if row.scores.support:
-            found.setdefault(row.verdict, []).append(row.label)
-    return {verdict: sorted(labels) for verdict, labels in found.items()}
 
 
 def figure(score: Score) -> str:

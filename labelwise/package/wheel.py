@@ -31,7 +31,7 @@ from labelwise.base.sections import SHIP_AT, PackageName
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
 from labelwise.corpus.tokenizer import packages_of
-from labelwise.evaluate.results import load_results
+from labelwise.evaluate.results import check_evaluated, load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.package.card import write_card
 
@@ -77,10 +77,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     metrics, merge, *_ = load_results(root, pipeline)
     if not merge.texts:
         raise InputError(f"{root / 'metrics/merge.json'}: there are no counts of the merge; run the merge")
-    if metrics.pipeline_digest != digest_folder(model):
-        raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; evaluate {pipeline} again")
-    if metrics.texts_digest != manifest.splits["test"].digest:
-        raise InputError(f"{corpus}: the pipeline was evaluated on another; train and evaluate {pipeline} again")
+    check_evaluated(root, pipeline, metrics)
     labels = nlp.get_pipe("ner").labels  # type: ignore[attr-defined]
     if lacking := set(labels) - metrics.all_gold.labels.keys():
         raise InputError(

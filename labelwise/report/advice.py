@@ -1,14 +1,16 @@
 """The verdict that a report begins with, and the next step of each label.
 
-An undertrained pipeline is trained longer, before anything else; see `undertrained`. If test says too little of most
-labels, it needs more texts first. Otherwise each label's next step is the one that removes the most of its mistakes, as
-far as there is evidence that it does. Each mistake is of one kind, and removed by one step:
+A broken or undertrained pipeline is trained again, before anything else; see `undertrained`. If test says too little of
+most labels, it needs more texts first. Otherwise each label's next step is the one that removes the most of its errors,
+as far as there is evidence that it does. Each error is of one kind, and removed by one step:
 
-- Missed, and train hardly has the words, or marks them, or another prediction overlaps them: label more texts, if
-  these are more than a third of the mistakes.
-- Missed, and train leaves the words unmarked 19 times of 20, or gives them another label; or spurious: fix
+- Missed, and the words are new or annotated in train, or another prediction overlaps them: label more texts, if these
+  are more than a third of the errors.
+- Missed, and the words are unannotated in train 19 times of 20, or have another label there; or spurious: fix
   annotations, as many as the check has findings for, per text.
-- Wrong label, or words that train marks less often than not: the same; more texts teach those without a finding.
+- Wrong label, or words that are annotated in train less often than not: the same; more texts teach those without a
+  finding.
+- Wrong label, and two labels are confused with each other: agree on a rule for both, one step of both labels.
 - Wrong boundaries: decide where spans begin and end, as many as the check has findings for, or all if it finds a
   quarter of them; more texts teach the others.
 - No token boundary: split the tokens.
@@ -18,59 +20,96 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from labelwise.base.text import counted
+from labelwise.base.text import counted, name_counts
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.warnings import ScoreWarning, name_labels, warnings_about_untaught
-from labelwise.evaluate.ranking import RankedLabel, rank_labels
+from labelwise.corpus.warnings import NAMED, ScoreWarning, name_labels, warnings_about_untaught
+from labelwise.evaluate.ranking import RankedLabel, group_by_verdict, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
-from labelwise.evaluate.undertrained import train_longer
+from labelwise.evaluate.undertrained import is_broken, train_longer
 from labelwise.merge.checks import MIN_TEST_TEXTS, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED, SMALL_TEST, describe
+from labelwise.report.unanswered import Unanswered
 
-SOME = 3  # mistakes that a step must remove,
-TENTH = 0.1  # and the share of the label's mistakes
-TEACHABLE = 1 / 3  # of a label's mistakes: how many more texts must teach to be advised
+SOME = 3  # errors that a step must remove,
+TENTH = 0.1  # and the share of the label's errors
+TEACHABLE = 1 / 3  # of a label's errors: how many more texts must teach to be advised
 SURE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
 CASES = 30  # of the random sample, which says how many findings are right
-RANDOM = 100  # test texts to annotate
-FIX = "decide its cases on the card Fix"
-LABEL_MORE = "label more texts"
-FIX_CASES = "fix contradictions"
-BOUNDARIES = "decide its boundaries"
-SPLIT = "split its tokens"
-READ = "read its mistakes"
+RANDOM = 100  # test texts to annotate, at most
+MIN_UNJUDGED = 0.01  # of test texts, that have predictions that can't be judged: below, that is no warning
+MIN_HEAD = (0.1, 5)  # share and number of these below which the warning is the last one
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
-MORE_TEST = "annotate more test texts"
+PREDICT = "weasel run predict"
+FIX = "decide its cases below Fix"
 TEST_TEXTS = "python -m scripts.export corpus to-annotate --splits test --format texts"  # in a random order
-# What a legend calls each kind of mistake, and a sentence one of them, and more.
+AGAIN = {"cpu": "weasel run all", "small": "weasel run small", "gpu": "weasel run gpu"}  # or dvc repro
+
+
+class Step(NamedTuple):
+    """A next step.
+
+    words (str): the imperative.
+    command (str): the command to run, or what to do on the page; "" if the words say it.
+    removes (int): errors that it may remove.
+    labels (tuple): labels with errors that show it; an error must be of two labels, if there are two.
+    """
+
+    words: str
+    command: str = ""
+    removes: int = 0
+    labels: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Write it in one line, as its command is copied."""
+        return ": ".join(filter(None, (self.words, self.command)))
+
+
+NOTHING = Step("–")
+TRAIN = Step("train again")
+LONGER = Step("train longer")
+READ = Step("look at its errors", "click its name in the table of labels")
+LABEL_MORE = Step("label more texts", PREDICT)
+FIX_CASES = Step("fix contradictions", FIX)
+BOUNDARIES = Step("decide its boundaries", FIX)
+SPLIT = Step("split its tokens")
+MORE_TEST = Step("annotate more test texts", TEST_TEXTS)
+
+
+class Kind(NamedTuple):
+    """A kind of error in words: in a legend, and one or several of them in a sentence."""
+
+    name: str
+    one: str
+    more: str
+
+
+class Reason(NamedTuple):
+    """A reason for missed spans, and what to do about it."""
+
+    name: str
+    do: str
+
+
 KINDS = {
-    "missed": ("missed", "a missed span", "missed spans"),
-    "boundaries": ("wrong boundaries", "a span with wrong boundaries", "wrong boundaries"),
-    "label": ("wrong label", "a wrong label", "wrong labels"),
-    "spurious": ("spurious", "a spurious span", "spurious spans"),
-    "goldless": (
+    "missed": Kind("missed", "a missed span", "missed spans"),
+    "boundaries": Kind("wrong boundaries", "a span with wrong boundaries", "wrong boundaries"),
+    "label": Kind("wrong label", "a wrong label", "wrong labels"),
+    "spurious": Kind("spurious", "a spurious span", "spurious spans"),
+    "goldless": Kind(
         "of labels without test gold",
         "a prediction of a label without test gold",
         "predictions of labels without test gold",
     ),
 }
-# Why a span is missed, and what to do about it.
 REASONS = {
-    "overlapped": ("another prediction overlaps them", "label more"),
-    "known": ("train marks the words", "label more"),
-    "sometimes": ("train marks the words less often than not", "fix or label more"),
-    "new": ("train hardly has the words", "label more"),
-    "unmarked": ("train leaves the words unmarked", "fix"),
-    "otherwise": ("train gives the words another label", "fix"),
-    "tokens": ("no token boundary", "split tokens"),
-}
-COMMANDS = {
-    LABEL_MORE: "weasel run predict",
-    FIX_CASES: FIX,
-    BOUNDARIES: FIX,
-    MORE_TEST: TEST_TEXTS,
-    READ: "click its name in the table of labels",
+    "overlapped": Reason("another prediction overlaps them", "label more"),
+    "known": Reason("annotated in train", "label more"),
+    "sometimes": Reason("annotated in train less often than not", "fix or label more"),
+    "new": Reason("new, or nearly new", "label more"),
+    "unmarked": Reason("left unannotated in train", "fix"),
+    "otherwise": Reason("annotated in train with another label", "fix"),
+    "tokens": Reason("no token boundary", "split tokens"),
 }
 
 
@@ -84,22 +123,40 @@ class Shares(NamedTuple):
 UNKNOWN = Shares()
 
 
+class Steps(NamedTuple):
+    """The number of training steps, as a project has it; 0 where it isn't known.
+
+    asked (int): `steps` of project.yml; 0 leaves the number to the config.
+    least (int): the least that the config takes by itself.
+    most (int): the config's limit.
+    trained (int): the most that the pipeline was trained with.
+    """
+
+    asked: int = 0
+    least: int = 0
+    most: int = 0
+    trained: int = 0
+
+
+ANY = Steps()
+
+
 class Advice(NamedTuple):
     """The verdict on a pipeline, and what to do next.
 
     f (str): F1 of all spans, with its interval.
-    verdict (str): "Ship", "Ship some", "Not yet" or "Can't tell".
-    why (str): the rest of the sentence.
-    do (str): the first step, with its command.
-    rows (list): labels, the one with the most mistakes first, each with its next step.
+    verdict (str): how many labels are ready.
+    why (str): what is in the way: the training, test, or the most frequent errors.
+    first (Step): the first step.
+    rows (list): labels, the one with the most errors first, each with its next step.
     warnings (list): reasons not to trust the scores.
     """
 
     f: str
     verdict: str
     why: str
-    do: str
-    rows: list[tuple[RankedLabel, str]]
+    first: Step
+    rows: list[tuple[RankedLabel, Step]]
     warnings: list[ScoreWarning]
 
 
@@ -114,7 +171,8 @@ def advise(
     checks: Sequence[ImportCheck] = (),
     sample: int = 0,
     shares: Shares = UNKNOWN,
-    max_steps: int = 0,
+    steps: Steps = ANY,
+    unanswered: Unanswered | None = None,
 ) -> Advice:
     """Decide whether a pipeline may be used, and what to do next.
 
@@ -122,70 +180,117 @@ def advise(
     checks (Sequence): the import checks to show.
     sample (int): cases of the random sample that nobody has decided yet.
     shares (Shares): of findings that are right, by that sample.
-    max_steps (int): the most steps that the pipeline's config allows; 0 if that isn't known.
+    unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
     """
-    longer = train_longer(metrics, curve)
-    evidence = in_test(found, metrics, merge, shares)
-    rows, removed = [], {}
-    for row in rank_labels(metrics, ship_at):
-        steps = removable(row, evidence.get(row.label, Counter()))
-        step = next_step(row, ship_at, bool(longer), steps)
-        rows.append((row, step))
-        removed[row.label] = steps.get(step, 0)
-    sentence = _sentence(metrics, rows, removed, longer, curve, pipeline, sample, max_steps)
-    return Advice(format_f(metrics), *sentence, rows, list(warnings(metrics, checks)))
+    ranked, evidence = rank_labels(metrics, ship_at), in_test(found, metrics, merge, shares)
+    pairs = confused_pairs(metrics)
+    rows = [(row, next_step(row, ship_at, evidence.get(row.label, Counter()), pairs)) for row in ranked]
+    if blocked := _find_block(metrics, curve, pipeline, merge, steps):
+        why, first, every = blocked
+        rows = [(row, step if row.mistakes.unknown else every) for row, step in rows]
+    else:
+        rows = _share_pairs(rows)
+        why, first = _choose_first(metrics, rows, pipeline, sample, unanswered)
+    warned = list(warnings(metrics, checks, unanswered))
+    return Advice(format_f(metrics), describe_verdicts(ranked), why, first, rows, warned)
 
 
-def _sentence(
-    metrics: Metrics,
-    rows: Sequence[tuple[RankedLabel, str]],
-    removed: Mapping[str, int],
-    longer: str,
-    curve: Curve | None,
-    pipeline: str,
-    sample: int,
-    max_steps: int,
-) -> tuple[str, str, str]:
-    """Choose the verdict, its reason, and what to do first.
+def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
+    """Count the labels that are ready, and the others by verdict."""
+    sizes = {verdict: len(labels) for verdict, labels in group_by_verdict(rows).items()}
+    ready = sizes.pop("ready")
+    others = ", ".join(f"{n:,} {verdict}" for verdict, n in sizes.items() if n)
+    is_ready = f"{ready:,} of {counted(len(rows), 'label')} {'is' if 1 in (ready, len(rows)) else 'are'} ready"
+    return f"{is_ready}; {others}" if others else is_ready
 
-    removed (Mapping): how many mistakes each label's next step may remove.
-    """
-    labels = counted(len(rows), "label")
-    ready = sum(row.verdict == "ship" and not row.close for row, _ in rows)
-    close = sum(row.close for row, _ in rows)
-    reach = f"{ready} of {labels} {'reaches' if 1 in (ready, len(rows)) else 'reach'} the goal"
-    reach += f", {close} {'is' if close == 1 else 'are'} close to it" if close else ""
-    unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
-    held = [(row, step) for row, step in rows if row.verdict == "hold"]
-    if longer and curve:
-        steps = 2 * curve.steps[-1]
-        more = f", and max_steps = {steps} in configs/{pipeline}.cfg" if steps > max_steps > 0 else ""
-        again = {"cpu": "weasel run all", "small": "weasel run small", "gpu": "weasel run gpu"}
-        do = f"set steps: {steps} in project.yml{more}: {again.get(pipeline, f'dvc repro report@{pipeline}')}"
-        return "Not yet", f"training stopped too early: {longer}", do
+
+def _find_block(
+    metrics: Metrics, curve: Curve | None, pipeline: str, merge: Ledger, steps: Steps
+) -> tuple[str, Step, Step] | None:
+    """Explain why the scores say little of the annotations, with the first step and that of each label."""
+    again, config = AGAIN.get(pipeline, f"dvc repro report@{pipeline}"), f"configs/{pipeline}.cfg"
+    broken = is_broken(curve, sum(merge.gold.get("dev", {}).values()))
+    longer = "" if broken else train_longer(metrics, curve)
+    if curve and (broken or longer):
+        why = f"training stopped too early: {longer}"
+        if broken:
+            why = f"training is broken: F1 on dev was {max(curve.f):.3f} at best"
+        every, number = TRAIN if broken else LONGER, 2 * curve.steps[-1]
+        if 0 < steps.asked < steps.least:  # twice too small a number may be too small, too
+            return why, Step("set steps: 0 in project.yml, for as many as the texts need", again), every
+        if broken:
+            return why, Step(f"compare {config} with labelwise's, learn_rate first", again), every
+        if curve.steps[-1] < steps.trained:
+            ended = f"which ended training at step {curve.steps[-1]:,} of {steps.trained:,}"
+            return why, Step(f"raise patience or max_epochs in {config}, {ended}", again), every
+        more = f", and max_steps = {number} in {config}" if number > steps.most > 0 else ""
+        return why, Step(f"set steps: {number} in project.yml{more}", again), every
     if metrics.seen and metrics.seen.texts:
         were = "was" if metrics.seen.texts == 1 else "were"
-        return "Can't tell", f"{metrics.seen.texts:,} of the test texts {were} trained on", SEEN_REMEDY
+        return f"{metrics.seen.texts:,} of the test texts {were} trained on", Step(SEEN_REMEDY), NOTHING
+    return None
+
+
+def _choose_first(
+    metrics: Metrics,
+    rows: Sequence[tuple[RankedLabel, Step]],
+    pipeline: str,
+    sample: int,
+    unanswered: Unanswered | None,
+) -> tuple[str, Step]:
+    """Choose what is in the way, and the first step."""
+    unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
     if 2 * len(unknown) > len(rows):
-        do = f"annotate {RANDOM} random test texts for {name_labels(unknown)}: {TEST_TEXTS}"
-        return "Can't tell", f"test knows too little of {len(unknown)} of {labels}", do
-    if not held and (ready or not close):
-        verdict = "Ship" if ready == len(rows) else "Ship some"
-        return verdict, reach, f"python -m scripts.package {pipeline}"
-    held = held or [(row, step) for row, step in rows if row.close]
-    why = f"{reach}; {describe_mistakes(metrics)}"
-    verdict = "Ship some" if ready else "Not yet"
-    row, step = max(held, key=lambda one: (removed[one[0].label], one[1] != MORE_TEST))
-    if step in (FIX_CASES, BOUNDARIES) and sample:
+        why = f"test knows too little of {len(unknown)} of {counted(len(rows), 'label')}"
+        return why, _annotate_test(unknown, metrics.texts, unanswered)
+    why, verdicts = describe_mistakes(metrics), group_by_verdict(row for row, _ in rows)
+    improved = verdicts["not ready"] or ([] if verdicts["ready"] else verdicts["borderline"])
+    if not improved:
+        return why, Step("package the labels that are ready", f"python -m scripts.package {pipeline}")
+    open_rows = [one for one in rows if one[0].label in improved]
+    row, step = max(open_rows, key=lambda one: (one[1].removes, one[1].command != TEST_TEXTS))
+    if step.command == FIX and sample:
         cases = counted(sample, "case")
-        do = f"decide the {cases} drawn at random on the card Fix: they show in how many of all gold is wrong"
-        return verdict, why, do
-    command = COMMANDS.get(step, "")
-    return verdict, why, f"{row.label}: {step}{': ' if command else ''}{command}"
+        return why, Step(f"decide the {cases} drawn at random below Fix: they show in how many of all gold is wrong")
+    if step.command == TEST_TEXTS:
+        return why, _annotate_test([row.label], metrics.texts, unanswered)
+    if len(step.labels) == 2:
+        total = counted(sum(divide(metrics).values()) - divide(metrics)["found"], "error")
+        rule = f"agree on a rule for {' and '.join(step.labels)}"
+        return why, step._replace(words=f"{rule}: {confused_pairs(metrics)[step.labels]:,} of {total}")
+    return why, step._replace(words=f"{row.label}: {step.words}", labels=(row.label,))
+
+
+def is_much(part: int, texts: int) -> bool:
+    """Return whether a number of test texts is worth more than the last line."""
+    return part >= MIN_HEAD[0] * texts and part >= MIN_HEAD[1]
+
+
+def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | None) -> Step:
+    """Ask for the test texts that aren't complete for some labels, or, if nearly all are, for new ones."""
+    there = max((unanswered.texts[label] for label in labels), default=0) if unanswered else 0
+    if unanswered and is_much(there, texts):
+        some = counted(min(RANDOM, there), "test text")
+        return Step(f"annotate {some} in full for {name_labels(labels)}", TEST_TEXTS)
+    new = f"annotate new texts for {name_labels(labels)}, and declare their dataset as split: test"
+    return Step(f"{new}, or raise test_ratio in project.yml")
+
+
+def _share_pairs(rows: Sequence[tuple[RankedLabel, Step]]) -> list[tuple[RankedLabel, Step]]:
+    """Make the rule for two confused labels the step of both, though the other label's own step may be another one.
+
+    A label that is ready, can't be judged, or is confused more often with a third one keeps its step.
+    """
+    steps = sorted((step for _, step in rows if step.labels), key=lambda step: step.removes)
+    shared = {label: step for step in steps for label in step.labels}
+    return [
+        (row, step if row.verdict == "ready" or row.mistakes.unknown or step.labels else shared.get(row.label, step))
+        for row, step in rows
+    ]
 
 
 def divide(metrics: Metrics) -> dict[str, int]:
-    """Count all pairs of gold and predicted spans: those that are right, and each mistake once, by kind."""
+    """Count all pairs of gold and predicted spans: those that are right, and each error once, by kind."""
     total: Counter[str] = Counter()
     for one in metrics.mistakes.values():
         total.update({"found": one.right, **one.kinds, "label": one.label})  # `taken` is another's `label`
@@ -193,39 +298,44 @@ def divide(metrics: Metrics) -> dict[str, int]:
 
 
 def describe_mistakes(metrics: Metrics) -> str:
-    """Count the mistakes in words, with their most frequent kind, and the labels that are confused most often."""
+    """Count the errors in words, with their most frequent kind, and the labels that are confused most often."""
     kinds = divide(metrics)
     total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
     if not n:
         return "nothing is wrong"
-    often = f" (most often {confusions(metrics)[0]})" if most == "label" else ""
-    one, more = KINDS[most][1:]
-    return f"of {counted(total, 'mistake')}, {n:,} {f'is {one}' if n == 1 else f'are {more}'}{often}"
+    often = f", most often {describe_pairs(metrics)[0]}" if most == "label" else ""
+    kind = KINDS[most]
+    return f"of {counted(total, 'error')}, {n:,} {f'is {kind.one}' if n == 1 else f'are {kind.more}'}{often}"
 
 
-def confusions(metrics: Metrics) -> list[str]:
+def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
+    """Count the wrong labels of each two labels, in both directions; the label with more errors comes first."""
+    place = {row.label: number for number, row in enumerate(rank_labels(metrics))}
+    pairs = Counter[tuple[str, ...]]()
+    for label, one in metrics.mistakes.items():
+        for other, n in one.confused.items():
+            pairs[tuple(sorted((label, other), key=place.__getitem__))] += n
+    return pairs
+
+
+def describe_pairs(metrics: Metrics) -> list[str]:
     """List pairs of labels that are confused, the most frequent first."""
-    pairs = ((n, label, other) for label, one in metrics.mistakes.items() for other, n in one.confused.items())
-    return [f"{label} found as {other}, {n:,}" for n, label, other in sorted(pairs, key=lambda one: (-one[0], one[1:]))]
+    pairs = sorted(confused_pairs(metrics).items(), key=lambda one: (-one[1], one[0]))
+    return [f"{' and '.join(pair)} ({n:,})" for pair, n in pairs]
 
 
-def next_step(row: RankedLabel, ship_at: float, longer: bool, steps: Mapping[str, int]) -> str:
+def next_step(row: RankedLabel, ship_at: float, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
     """Choose the next step of a label.
 
-    longer (bool): the pipeline is undertrained.
-    steps (Mapping): how many mistakes each step may remove; see `removable`.
+    found (Counter): findings of the check; see `removable`.
+    pairs (Mapping): wrong labels by pair; see `confused_pairs`.
     """
-    if row.mistakes.unknown:
-        return "annotate test texts"
-    if longer:
-        return "train longer"
-    if row.few:
+    if row.verdict == "ready":
+        return NOTHING
+    # Test has too little of it; or it may be good enough, but the interval is too wide.
+    if row.verdict == "unknown" or (row.scores.f or 0) >= ship_at:
         return MORE_TEST
-    if row.verdict == "ship" and not row.close:
-        return "ready"
-    if (row.scores.f or 0) >= ship_at:  # it may be good enough, but the interval is too wide
-        return MORE_TEST
-    return max(steps, key=lambda step: steps[step]) if steps else READ
+    return max(removable(row, found, pairs), key=lambda step: step.removes, default=READ)
 
 
 def in_test(
@@ -242,11 +352,12 @@ def in_test(
     }
 
 
-def removable(row: RankedLabel, found: Counter[str]) -> dict[str, int]:
-    """Count how many mistakes of a label each step may remove, each mistake once; too few may be chance.
+def removable(row: RankedLabel, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> list[Step]:
+    """List the steps that may remove errors of a label, each error by one of them; too few may be chance.
 
-    found (Counter): findings of the check, by kind, in as many texts as test has; each explains one mistake at most.
+    found (Counter): findings of the check, by kind, in as many texts as test has; each explains one error at most.
         More texts teach neither what train contradicts nor what gold lacks.
+    pairs (Mapping): wrong labels by pair; a rule for both labels removes those that no finding explains.
     """
     one, causes = row.mistakes, Counter(row.mistakes.causes)
     boundaries, either = causes["boundaries"], causes["label"] + one.taken + causes["sometimes"]
@@ -256,15 +367,25 @@ def removable(row: RankedLabel, found: Counter[str]) -> dict[str, int]:
         moved = boundaries
     fixed = min(contradicted + either, found.total() - found[WRONG_BOUNDARIES])
     teachable = causes["known"] + causes["new"] + causes["overlapped"]
-    learnt = teachable + boundaries - moved + min(either, contradicted + either - fixed)
+    unexplained = min(either, contradicted + either - fixed)
+    learnt = teachable + boundaries - moved + unexplained
     if teachable <= TEACHABLE * row.total:
         learnt = 0
-    steps = {LABEL_MORE: learnt, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes["tokens"]}
-    return {step: n for step, n in steps.items() if n >= max(SOME, TENTH * row.total)}
+    removes = {LABEL_MORE: learnt, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes["tokens"]}
+    steps = [step._replace(removes=n) for step, n in removes.items()]
+    confused = [(pair, min(n, unexplained)) for pair, n in pairs.items() if row.label in pair]
+    steps += [Step(f"agree on {' / '.join(pair)}", removes=n, labels=pair) for pair, n in confused]
+    return [step for step in steps if step.removes >= max(SOME, TENTH * row.total)]
 
 
-def warnings(metrics: Metrics, checks: Sequence[ImportCheck] = ()) -> Iterator[ScoreWarning]:
-    """Yield the reasons not to trust the scores."""
+def warnings(
+    metrics: Metrics, checks: Sequence[ImportCheck] = (), unanswered: Unanswered | None = None
+) -> Iterator[ScoreWarning]:
+    """Yield the reasons not to trust the scores.
+
+    checks (Sequence): the import checks to show.
+    unanswered (Unanswered | None): see `advise`.
+    """
     if said := describe_seen(metrics):
         yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
     yield from warnings_about_untaught(metrics.untaught)
@@ -273,25 +394,38 @@ def warnings(metrics: Metrics, checks: Sequence[ImportCheck] = ()) -> Iterator[S
         yield _describe(ImportCheck(kind=SMALL_TEST, n=metrics.texts))
     if without_gold:
         yield _describe(ImportCheck(kind=NO_GOLD_IN_TEST, values={"labels": without_gold}))
-    if metrics.unscored:
-        unjudged = sorted(((-one.unjudged, label) for label, one in metrics.mistakes.items() if one.unjudged))
-        named = ", ".join(f"{label} {-n:,}" for n, label in unjudged[:6])
-        yield ScoreWarning(
-            f"{counted(metrics.unscored, 'prediction')} can't be judged, as texts aren't complete for their labels"
-            f"{f': {named}' if named else ''}.",
-            f"Annotate {RANDOM} random test texts for the label in full, or declare it absent in datasets.yml, if it "
-            "doesn't occur.",
-        )
+    texts = unanswered.total if unanswered else 0
+    head = is_much(texts, metrics.texts)
+    unjudged = [_warn_unjudged(metrics, unanswered)] if unanswered and texts >= MIN_UNJUDGED * metrics.texts > 0 else []
+    yield from unjudged if head else []
     for check in checks:
         untaught = check.kind == NOT_FULLY_ANNOTATED and {*check.values["labels"]} <= {*metrics.untaught}
         if not untaught and check.kind not in (SMALL_TEST, NO_GOLD_IN_TEST):
             yield _describe(check)
+    yield from [] if head else unjudged
 
 
 def _describe(check: ImportCheck) -> ScoreWarning:
     """Put an import check into words for the page."""
     sentence, remedy, lines = describe(check)
     return ScoreWarning(sentence, " ".join([remedy, *(f"`{line}`" for line in lines)]))
+
+
+def _warn_unjudged(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
+    """Warn about predictions that can't be judged, and name the texts, for the labels with the most of them."""
+    remedies, labels = [], [label for label, _ in unanswered.unjudged.most_common(NAMED)]
+    for label in labels:
+        places, texts = unanswered.places.get(label, []), unanswered.unjudged[label]
+        rest = f" and {texts - len(places):,} more" if texts > len(places) else ""
+        named = f"{', '.join(place.name for place in places)}{rest}" if places else counted(texts, "test text")
+        lacking = sorted({place.dataset for place in places if place.lacks})
+        absent = f", or, if {label} never occurs there, declare it absent for {', '.join(lacking)} in datasets.yml"
+        remedies.append(f"{label}: annotate {named} in full{absent if lacking else ''}.")
+    there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unjudged, NAMED)
+    return ScoreWarning(
+        f"{counted(metrics.unscored, 'prediction')} in {there} can't be judged, as these aren't complete for {of}.",
+        " ".join(remedies),
+    )
 
 
 def format_f(metrics: Metrics) -> str:

@@ -9,8 +9,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from configparser import ConfigParser, Error
+from math import floor
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 import pyarrow as pa
@@ -21,19 +23,24 @@ from markupsafe import Markup
 from labelwise import __version__
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from labelwise.base.text import SpanKey, counted
+from labelwise.base.sections import VarsSection
+from labelwise.base.settings import read_section
+from labelwise.base.text import AROUND, SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
-from labelwise.compare.train_curve import read_train_curve
+from labelwise.compare.train_curve import TrainCurve, read_train_curve
+from labelwise.corpus.answers import read_answers
 from labelwise.corpus.import_checks import ImportCheck, read_checks
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus
-from labelwise.evaluate.ranking import SHIP_AT, RankedLabel
-from labelwise.evaluate.results import load_results
+from labelwise.evaluate.ranking import CLOSE, SHIP_AT, RankedLabel, group_by_verdict
+from labelwise.evaluate.results import Curve, load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISSED, TOKENS, Tables
 from labelwise.merge.checks import KINDS as CHECKS
-from labelwise.report.advice import KINDS, LABEL_MORE, REASONS, Advice, advise, confusions, divide
+from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Steps, advise, describe_pairs, divide
 from labelwise.report.annotators import read_annotators
 from labelwise.report.deck import read_deck
+from labelwise.report.unanswered import find_unanswered
 
 CURVE = "metrics/train_curve.json"
 MISTAKES = 1000  # different ones on a page, at most
@@ -79,12 +86,16 @@ def write_report(
     (metrics, merge, tables, curve), deck = load_results(root, pipeline), read_deck(root)
     estimate, sample = deck.estimate(), deck.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
-    known["max_steps"] = read_max_steps(root, pipeline)
     known["checks"] = list_checks(root / "corpus", people=annotators)
+    known["steps"] = read_steps(root, pipeline)
+    known["unanswered"] = find_unanswered(tables, root / "corpus") if tables else None
     advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
-    cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ship" or row.close})
+    cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
         answer["annotator"] = ""
+    learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
+    mistakes, changed = list_mistakes(tables) if tables else [], list_changed(base.changed) if base else []
+    name_texts(mistakes, changed, root / "corpus")
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
         pipeline=pipeline,
@@ -92,9 +103,12 @@ def write_report(
         metrics=metrics,
         advice=advice,
         ship_at=ship_at,
+        close=CLOSE,
+        verdicts=group_by_verdict(row for row, _ in advice.rows),
+        figures=list_figures(advice, metrics, merge, base),
         bar=divide(metrics),
         missed=divide_missed(metrics),
-        confused=confusions(metrics)[:NAMED],
+        confused=describe_pairs(metrics)[:NAMED],
         estimate=estimate,
         sample=len(sample),
         more=want_texts(advice),
@@ -103,15 +117,17 @@ def write_report(
         listed=sum(one["listed"] for one in cases),
         cards={
             "cases": cases,
-            "mistakes": list_mistakes(tables) if tables else [],
+            "mistakes": mistakes,
             "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
             "base": base.name if base else "",
-            "changed": list_changed(base.changed) if base else [],
-            "kinds": KINDS,
-            "reasons": REASONS,
+            "changed": changed,
+            "kinds": {kind: one.name for kind, one in KINDS.items()},
+            "reasons": {reason: one.name for reason, one in REASONS.items()},
+            "around": AROUND,
         },
         people=read_annotators(root / "corpus") if annotators else [],
-        curve=read_train_curve(root / CURVE, metrics.pipeline_digest),
+        learning=learning,
+        charts=list_charts(curve, learning),
         texts_per_100=count_texts_per_100(tables) if tables else {},
     )
     content = page.encode()
@@ -130,12 +146,25 @@ def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
     return [check for check in checks if people or not CHECKS[check.kind].people]
 
 
-def read_max_steps(root: Path, pipeline: str) -> int:
-    """Read the most steps that a pipeline's config allows; 0 if there is no such config, or it can't be read."""
-    config = ConfigParser(interpolation=None)
+def read_steps(root: Path, pipeline: str) -> Steps:
+    """Read how many steps a project asks for, and what a pipeline's configs say; 0 for what can't be read.
+
+    RAISES (InputError): if project.yml isn't what it should be.
+    """
+    project, config = root / "project.yml", root / "configs" / f"{pipeline}.cfg"
+    asked = read_section(project if project.is_file() else None, "vars", VarsSection, others=True).steps
+    most = read_number(config, "training", "max_steps")
+    least = read_number(config, "labelwise", "least_steps") if read_number(config, "labelwise", "epochs") else most
+    trained = read_number(root / "training" / pipeline / "model-best" / "config.cfg", "training", "max_steps")
+    return Steps(asked, min(least, most), most, trained)
+
+
+def read_number(config: Path, section: str, key: str) -> int:
+    """Read a number of a config; 0 if it isn't there, or can't be read."""
+    parser = ConfigParser(interpolation=None)
     try:
-        config.read(root / "configs" / f"{pipeline}.cfg", encoding="utf8")
-        return config.getint("training", "max_steps", fallback=0)
+        parser.read(config, encoding="utf8")
+        return parser.getint(section, key, fallback=0)
     except (Error, ValueError):
         return 0
 
@@ -149,9 +178,10 @@ def make_environment() -> Environment:
         trim_blocks=True,
     )
     environment.filters |= {
-        "score": lambda value: "–" if value is None else f"{value:.2f}",
+        "score": format_score,
         "number": "{:,}".format,
         "share": format_share,
+        "address": lambda labels: f"#{urlencode([('label', label) for label in labels])}",
         "counted": counted,
         "json": json_in_page,
     }
@@ -193,8 +223,116 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
 
 def want_texts(advice: Advice) -> list[RankedLabel]:
     """List the labels whose next step is more texts, first those that miss the most spans which these teach."""
-    rows = [row for row, step in advice.rows if step == LABEL_MORE]
+    rows = [row for row, step in advice.rows if step.command == PREDICT]
     return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("new", "known")))
+
+
+class Figures(NamedTuple):
+    """A column of the table of labels.
+
+    cells (list): of each label the value to sort by, None for none; what is shown; and a note.
+    """
+
+    head: str
+    cells: list[tuple[float | None, str, str]]
+
+
+def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | None) -> list[Figures]:
+    """List the columns behind the next steps, for labels with gold; one whose rows are all equal says nothing."""
+    rows = [row for row, _ in advice.rows if row.mistakes.gold]
+    spans, agreement = metrics.all_spans, merge.agreement
+
+    def shares(head: str, values: Iterable[float | None]) -> Figures:
+        """Make a column of scores."""
+        return Figures(head, [(value, format_score(value), "") for value in values])
+
+    def numbers(head: str, values: Iterable[int]) -> Figures:
+        """Make a column of counts."""
+        return Figures(head, [(value, f"{value:,}", "") for value in values])
+
+    columns = []
+    if base:
+        changes = [measure_change(row, base.metrics) for row in rows]
+        columns.append(Figures(f"Since {base.name}", [(change, format_change(change), "") for change in changes]))
+    if spans:
+        columns.append(shares("F1 all spans", [metrics.shown(row.label, spans).f for row in rows]))
+    if agreement:
+        agreed = [agreement.get(row.label, Counter()) for row in rows]
+        both = [(one["f"], counted(one["texts"], "text")) if one else (None, "") for one in agreed]
+        columns.append(Figures("Annotators agree", [(f, format_score(f), texts) for f, texts in both]))
+    train = merge.gold.get("train", Counter())
+    columns += [
+        numbers("Test spans", [row.scores.support or 0 for row in rows]),
+        numbers("Train spans", [train[row.label] for row in rows]),
+        numbers("Texts", [merge.labels.get(row.label, Counter())["complete"] for row in rows]),
+        shares("P", [row.scores.p for row in rows]),
+        shares("R", [row.scores.r for row in rows]),
+    ]
+    return [one for one in columns if len(rows) == 1 or len({cell[1:] for cell in one.cells}) > 1]
+
+
+def measure_change(row: RankedLabel, before: Metrics) -> float | None:
+    """Compute the difference of a label's F1 to earlier scores; None without one of them."""
+    old = before.shown(row.label, before.all_gold).f if row.label in before.all_gold.labels else None
+    return None if old is None or row.scores.f is None else row.scores.f - old
+
+
+def format_score(score: float | None) -> str:
+    """Write a score with two digits."""
+    return "–" if score is None else f"{score:.2f}"
+
+
+def format_change(change: float | None) -> str:
+    """Write a difference of F1."""
+    return "–" if change is None else "=" if change == 0 else f"{change:+.3f}"
+
+
+class Chart(NamedTuple):
+    """A picture of F1 by something.
+
+    title (str): what it shows, with its figures for those who don't see it.
+    points (list): the places, in percent of the width from the left, and of the height from the top.
+    low, high, last (str): the ends of the axis of F1, and that of the other one.
+    """
+
+    title: str
+    points: list[tuple[float, float]]
+    low: str
+    high: str
+    last: str
+
+
+def list_charts(curve: Curve | None, learning: TrainCurve | None) -> list[Chart]:
+    """Draw F1 on dev by step, and, after `train-curve`, by the number of texts."""
+    charts = []
+    if curve and curve.f:
+        best = max(curve.f)
+        title = f"F1 on dev by training step: {best:.3f} at best, at step {curve.steps[curve.f.index(best)]:,}"
+        charts.append(draw_chart(title, curve.steps, curve.f, "steps"))
+    if learning:
+        shares = sorted((n, f) for share, n in learning.texts.items() if (f := learning.micro.f.get(share)) is not None)
+        title = "F1 on dev by texts in train: " + ", ".join(f"{f:.3f} with {n:,}" for n, f in shares)
+        charts += [draw_chart(title, [n for n, _ in shares], [f for _, f in shares], "texts")] if shares else []
+    return charts
+
+
+def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) -> Chart:
+    """Place F1 between the tenths around it, and what it depends on between 0 and the last."""
+    high = min(1.0, floor(10 * max(f) + 1) / 10)
+    low = min(floor(10 * min(f)) / 10, high - 0.1)
+    points = [(100 * x / max(along), 100 * (high - y) / (high - low)) for x, y in zip(along, f, strict=True)]
+    return Chart(title, points, f"{low:.1f}", f"{high:.1f}", f"{max(along):,} {unit}")
+
+
+def name_texts(mistakes: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]], corpus: Path) -> None:
+    """Name texts without a document by file and line, in place; without a corpus, they keep their digests."""
+    keys = {row["key"] for row in mistakes if not row["doc"]} | {row["text"] for row in changed}
+    found = read_answers(corpus, keys) if keys and is_corpus(corpus) else ()
+    names = {key: answers[0].of(None) for key, answers in found if answers}
+    for row in mistakes:
+        row["doc"] = row["doc"] or names.get(row["key"], row["key"])
+    for row in changed:
+        row["text"] = names.get(row["text"], row["text"])
 
 
 def count_texts_per_100(tables: Tables) -> dict[str, float]:

@@ -176,7 +176,7 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
         document.suffixes = tuple(files)
     mentions = []
     for suffix, content in files.items():
-        for number, raw in enumerate(_split_lines(content), 1):
+        for number, raw in enumerate(split_lines(content), 1):
             line = _Line(name + suffix, number, raw, how.encoding)
             kind, found = _parse_line(line, how, document.labels)
             document.lines[kind] += 1
@@ -301,7 +301,7 @@ def _locate_all(document: Document, text: str, mentions: list[_Mention], how: Br
     return tuple(sorted(spans, key=lambda span: (span.start, span.end, span.label)))
 
 
-def _split_lines(content: bytes) -> list[bytes]:
+def split_lines(content: bytes) -> list[bytes]:
     """Split bytes into lines: str.splitlines would also split at U+2028 and the like, which mentions contain.
 
     Without any LF, lines end in CR; beside LF, CR ends a line only where an annotation follows.

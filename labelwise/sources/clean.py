@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Kind, Span, Task, Verdict
+from labelwise.annotations import DOCUMENT, PREDICTED, Kind, Span, Task, Verdict
 from labelwise.base.text import State, trim
-from labelwise.corpus.tasks import DOCUMENT, PREDICTED
 from labelwise.sources.offsets import READINGS, says
 
 ANSWERS: tuple[Verdict, ...] = ("accept", "reject", "ignore")
@@ -62,10 +61,10 @@ def clean(
         why = ""
         if verdict is not None and verdict not in ANSWERS:
             verdict = "ignore"
-        # The types are those of JSON itself: True is no 1. Tables of numbers make 5.0 of 5.
+        # The types are those of JSON itself: True is no 1. Tables of numbers make 5.0 of 5, and sheets "5".
         whole = type(start) is int and type(end) is int
         if not whole:
-            start, end = (int(one) if type(one) is float and one.is_integer() else one for one in (start, end))
+            start, end = map(_to_integer, (start, end))
             whole = type(start) is int and type(end) is int
         if read and whole:
             start, end = read(text, (start, end)) or (-1, -1)
@@ -82,6 +81,8 @@ def clean(
             elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
+        missing = [name for name in ("start", "end", "label") if getattr(span, name) is None]
+        why = why or (": " + ", ".join(f"no {name}" for name in missing) if missing else "")
         problem = f"{label} {span.start} {span.end}{why}"
         unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem))
     name = next((one for one in who if one and isinstance(one, str)), "")
@@ -101,3 +102,11 @@ def clean(
         dict(uncovered) if uncovered else {},
         said,
     )
+
+
+def _to_integer(offset: Any) -> Any:
+    """Convert a number or a string of digits that is a whole number; return any other value as it is."""
+    whole = (type(offset) is float and offset.is_integer()) or (
+        type(offset) is str and offset.isascii() and offset.isdecimal() and len(offset) < 10
+    )
+    return int(offset) if whole else offset

@@ -17,12 +17,12 @@ the document, or else the name that a comment gives it; `split_by: doc` keeps it
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
+from typing import TextIO
 
-from labelwise.annotations import Found, Problem, Reason
-from labelwise.corpus.tasks import DOCUMENT
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason
 from labelwise.sources.conll_layout import (
     DOCUMENT_START,
     HEAD,
@@ -35,7 +35,8 @@ from labelwise.sources.conll_layout import (
     is_marked,
     shape_of,
 )
-from labelwise.sources.tags import OUTSIDE, PREFIXED, Scheme, find_scheme, tagged_task
+from labelwise.sources.prodigy_row import task_of
+from labelwise.sources.tags import OUTSIDE, PREFIXED, Scheme, find_scheme, tagged_row
 
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
@@ -51,46 +52,50 @@ def read_conll(path: Path) -> Iterator[Found]:
 
     RAISES (InputError): the column of tags can't be found.
     """
-    layout = find_layout(path, [line for _, line in islice(_lines(path), HEAD)])
-    tags = _count_tags(path, layout.tag)
-    scheme, untagged = find_scheme(tags), "_" if "O" in tags else ""  # where O is outside, `_` says nothing: HIPE's
-    documents, document = 0, ""
-    for lines in _blocks(path, layout):
-        shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
-        rows: list[NumberedRow] = []
-        problem = None
-        for number, line in lines:
-            if NOT_UTF8.search(line):
-                problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8")
-            elif line.startswith(DOCUMENT_START):
-                documents += 1
-                document = str(documents)
-            elif _is_comment(line, shape, layout.tag):
-                named = NAMED.fullmatch(line)
-                document = named[named.lastindex or 0].strip() if named else document
-            elif cells_of(line) != layout.names:
-                rows.append((number, cells_of(line)))
-        if problem or rows:
-            yield problem or _read_sentence(rows, layout, document, scheme, untagged)
+    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
+        numbered = _lines(file)
+        head = list(islice(numbered, HEAD))
+        layout = find_layout(path, [line for _, line in head])
+        tags = _count_tags(chain(head, numbered), layout)
+        scheme, untagged = find_scheme(tags), "_" if "O" in tags else ""  # where O is outside, `_` says nothing: HIPE's
+        file.seek(0)
+        documents, document = 0, ""
+        for lines in _blocks(_lines(file), layout):
+            shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
+            rows: list[NumberedRow] = []
+            problem = None
+            for number, line in lines:
+                if NOT_UTF8.search(line):
+                    problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8")
+                elif line.startswith(DOCUMENT_START):
+                    documents += 1
+                    document = str(documents)
+                elif _is_comment(line, shape, layout.tag):
+                    named = NAMED.fullmatch(line)
+                    document = named[named.lastindex or 0].strip() if named else document
+                elif cells_of(line) != layout.names:
+                    rows.append((number, cells_of(line)))
+            if problem or rows:
+                yield problem or _read_sentence(rows, layout, document, scheme, untagged)
 
 
-def _count_tags(path: Path, tag: int) -> Counter[str]:
+def _count_tags(numbered: Iterable[tuple[int, str]], layout: Layout) -> Counter[str]:
     """Count the tokens of each tag in a file; if there are too many different ones for tags, in the lines before."""
     tags: Counter[str] = Counter()
-    for _, line in _lines(path):
+    for _, line in numbered:
         cells = cells_of(line) if not is_marked(line) and line.strip(WHITE) else []
-        if len(cells) > max(tag, 1):
-            tags[cells[tag].strip()] += 1
+        if len(cells) > max(layout.tag, 1) and cells != layout.names:
+            tags[cells[layout.tag].strip()] += 1
         if len(tags) > MAX_TAGS:
             break
     return tags
 
 
-def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
+def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[list[tuple[int, str]]]:
     """Yield the lines of each sentence, with their numbers."""
     block: list[tuple[int, str]] = []
     last = ""
-    for number, line in _lines(path):
+    for number, line in numbered:
         blank = not line.strip(WHITE)
         cells = cells_of(line) if layout.sentence >= 0 and not blank else []
         value = cells[layout.sentence].strip() if len(cells) > max(layout.sentence, 0) else ""
@@ -104,31 +109,30 @@ def _blocks(path: Path, layout: Layout) -> Iterator[list[tuple[int, str]]]:
         yield block
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, without their ends: LF, CR, or CRLF.
 
     Of `token|tag token|tag`, or a sentence and its tags, each token with its tag is a line, and a blank line follows; a
     single `token|tag` is a line.
     """
-    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
-        lines = (line.removesuffix("\n") for line in file)
-        head = list(islice(lines, HEAD))
-        rows = [line for line in head if line.strip(WHITE) and not is_marked(line)]
-        marked = [line.split() for line in rows]
-        piped = bool(marked) and all("|" in pair[1:] for pairs in marked for pair in pairs)
-        whole = any(len(pairs) > 1 for pairs in marked) if piped else _are_sentences(rows)
-        for number, line in enumerate(chain(head, lines), 1):
-            if not (piped or whole) or is_marked(line):
-                yield number, line
-                continue
-            if piped:
-                pairs = [pair.rsplit("|", marked[0][0].count("|")) for pair in line.split()]
-            else:
-                pairs = [[*pair] for pair in zip_longest(*map(str.split, line.split("\t")[:2]), fillvalue="")]
-            for pair in pairs:
-                yield number, "\t".join(pair)
-            if whole or not line.strip(WHITE):
-                yield number, ""
+    lines = (line.removesuffix("\n") for line in file)
+    head = list(islice(lines, HEAD))
+    rows = [line for line in head if line.strip(WHITE) and not is_marked(line)]
+    marked = [line.split() for line in rows]
+    piped = bool(marked) and all("|" in pair[1:] for pairs in marked for pair in pairs)
+    whole = any(len(pairs) > 1 for pairs in marked) if piped else _are_sentences(rows)
+    for number, line in enumerate(chain(head, lines), 1):
+        if not (piped or whole) or is_marked(line):
+            yield number, line
+            continue
+        if piped:
+            pairs = [pair.rsplit("|", marked[0][0].count("|")) for pair in line.split()]
+        else:
+            pairs = [[*pair] for pair in zip_longest(*map(str.split, line.split("\t")[:2]), fillvalue="")]
+        for pair in pairs:
+            yield number, "\t".join(pair)
+        if whole or not line.strip(WHITE):
+            yield number, ""
 
 
 def _are_sentences(rows: Sequence[str]) -> bool:
@@ -169,4 +173,4 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, s
     words, tags = ([cells[place].strip() for _, cells in rows] for place in columns)
     if untagged and {*tags} == {untagged}:
         return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {untagged}, and others are O")
-    return tagged_task(rows[0][0], words, tags, {DOCUMENT: document} if document else None, scheme)
+    return task_of(rows[0][0], tagged_row(words, tags, {DOCUMENT: document} if document else None, scheme))

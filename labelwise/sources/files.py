@@ -5,8 +5,9 @@ import shlex
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
+from labelwise.base.conflicts import find_marker
 from labelwise.base.errors import InputError
-from labelwise.corpus.tasks import CONVERSION, DATASETS
+from labelwise.base.settings import CONVERSION, DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
 PROJECT = "exportedproject.json"  # of INCEpTION's exports: the states of documents; see `webanno`
@@ -56,14 +57,15 @@ def has_data(folder: Path) -> bool:
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a file.
 
+    buffering (int): bytes that are read at once; -1 for the system's default.
     RAISES (FileNotFoundError): nothing is there, not even a link.
     RAISES (InputError): it can't be read: a broken link, a folder, a file without permission.
     """
     try:
-        return path.open("rb")
+        return path.open("rb", buffering)
     except FileNotFoundError as error:
         if not path.is_symlink():
             raise
@@ -91,11 +93,17 @@ def _refuse(error: OSError) -> NoReturn:
 
 
 def check_fetched(data: Path, root: Path) -> None:
-    """Refuse a file or a folder that DVC tracks, and that isn't here.
+    """Refuse a file or a folder that DVC tracks, and that isn't here, or of which git has two versions.
 
     root (Path): the folder to fetch.
     """
     tracking = data.with_name(data.name + DVC)
+    if tracking.is_file() and (line := find_marker(tracking.read_bytes())):
+        name = shlex.quote(printable(tracking))
+        raise InputError(
+            f"{printable(tracking)}: line {line}: a git conflict: two versions of the data; take one, or join both as "
+            f"docs/compare.md says:\n  git checkout --ours {name} && dvc checkout {name}"
+        )
     if tracking.exists() and not data.exists():
         raise InputError(
             f"{printable(tracking)}: DVC tracks data by this file, and they aren't here; fetch them: dvc pull "

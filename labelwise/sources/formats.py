@@ -13,8 +13,8 @@ from typing import NamedTuple
 from labelwise.annotations import Found
 from labelwise.base.errors import InputError
 from labelwise.sources.conll import read_conll
+from labelwise.sources.json_rows import read_rows
 from labelwise.sources.json_text import BOM
-from labelwise.sources.jsonl import read_rows
 from labelwise.sources.prodigy import read_database
 from labelwise.sources.tagged_rows import read_parquet
 from labelwise.sources.webanno import read_webanno

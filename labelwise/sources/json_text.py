@@ -1,23 +1,57 @@
-"""JSON as it is written: the byte order mark, repeated keys, and the elements of an array one by one."""
+"""JSON as it is written: files, the byte order mark, repeated keys, and the elements of an array one by one."""
 
+import gzip
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.sources.files import open_file
 
+HEADERS = {
+    b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
+    b"\x1f\x8b": "this is compressed with gzip; give its name the suffix .gz",
+    b"\x28\xb5\x2f\xfd": "this is compressed with zstd; decompress it, or use gzip",
+    b"PK\3\4": "this is a ZIP file; unpack it",
+    b"\xff\xfe": "this is UTF-16; save it as UTF-8",
+    b"\xfe\xff": "this is UTF-16; save it as UTF-8",
+}
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
 BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
 SHOWN = 12  # bytes of it
+NOT_FINITE = re.compile(
+    rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL
+)  # or a string, which may have such words
 # A string, or the quote of one whose end isn't read yet, or a sign that begins, separates or ends elements.
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
+
+
+def open_json(path: Path) -> IO[bytes]:
+    """Open a file, which is decompressed as it is read.
+
+    RAISES (InputError): it is a database, its name hides that it is compressed, or it can't be read.
+    """
+    if path.suffix == ".gz":
+        return gzip.open(path)  # type: ignore[return-value]
+    file = open_file(path, CHUNK)
+    begin = file.read(16)
+    for header, remedy in HEADERS.items():
+        if begin.startswith(header):
+            file.close()
+            raise InputError(f"{path}: {remedy}")
+    file.seek(0)
+    return file
+
+
+def without_nan(content: bytes) -> bytes:
+    """Replace NaN and Infinity, which Python and pandas write and JSON doesn't have, by null."""
+    return NOT_FINITE.sub(lambda found: found[0] if found[0].startswith(b'"') else b"null", content)
 
 
 def why_not_json(content: bytes | str) -> str:
@@ -56,35 +90,34 @@ def find_repeated(content: bytes) -> str:
     return ""
 
 
-def read_elements(path: Path) -> Iterator[bytes]:
-    """Yield the elements of a file that is one array, undecoded, holding one element and a chunk of the file.
+def read_elements(path: Path, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the elements of an open file that is one array, undecoded, holding one element and a chunk of the file.
 
     RAISES (InputError): the file isn't one array.
     """
-    with open_file(path) as file:
-        content, more = b"", file.read(CHUNK).removeprefix(BOM).lstrip()
-        if more[:1] != b"[":
-            raise _not_an_array(path, "it doesn't begin with [")
-        more = more[1:]
-        while more:
-            content += more
-            start = depth = 0
-            for piece in PIECE.finditer(content):
-                sign = piece[0]
-                depth += (sign in (b"[", b"{")) - (sign in (b"]", b"}"))
-                if sign == b'"':
-                    break
-                if depth < 0 or (depth == 0 and sign == b","):
-                    element = content[start : piece.start()].strip()
-                    if element or sign == b",":
-                        yield element
-                    start = piece.end()
-                if depth < 0:
-                    if (content[start:] + file.read(CHUNK)).strip():
-                        raise _not_an_array(path, "there is more after its end")
-                    return
-            content = content[start:]
-            more = file.read(max(CHUNK, len(content)))
+    content, more = b"", file.read(CHUNK).removeprefix(BOM).lstrip()
+    if more[:1] != b"[":
+        raise _not_an_array(path, "it doesn't begin with [")
+    more = more[1:]
+    while more:
+        content += more
+        start = depth = 0
+        for piece in PIECE.finditer(content):
+            sign = piece[0]
+            depth += (sign in (b"[", b"{")) - (sign in (b"]", b"}"))
+            if sign == b'"':
+                break
+            if depth < 0 or (depth == 0 and sign == b","):
+                element = content[start : piece.start()].strip()
+                if element or sign == b",":
+                    yield element
+                start = piece.end()
+            if depth < 0:
+                if (content[start:] + file.read(CHUNK)).strip():
+                    raise _not_an_array(path, "there is more after its end")
+                return
+        content = content[start:]
+        more = file.read(max(CHUNK, len(content)))
     raise _not_an_array(path, "its end is missing")
 
 

@@ -25,11 +25,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.annotations import Problem, Reason, miscounted
 from labelwise.base.text import is_integer
-from labelwise.sources.clean import RawSpan, clean
-from labelwise.sources.keys import name_of, rejected_of, uncovered_of
+from labelwise.sources.clean import RawSpan
 from labelwise.sources.offsets import choose_reading, fold, to_code_points
+from labelwise.sources.prodigy_row import Converted, complete_row
 
 OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
 LABELS = ("labels", "hypertextlabels")
@@ -53,14 +53,18 @@ def is_label_studios(element: Mapping[str, Any]) -> bool:
     return isinstance(element.get("data"), dict) or marked
 
 
-def read_element(number: int, element: Mapping[str, Any], key: str = "", offsets: str = "") -> Iterator[Found]:
-    """Yield the annotations of an exported task as tasks and problems.
+def read_element(
+    number: int, element: Mapping[str, Any], key: str = "", offsets: str = ""
+) -> Iterator[Converted | Problem]:
+    """Yield the annotations of an exported task as Prodigy's rows and problems.
 
     key (str): that of the text in its data; empty for `text`, or the only string.
     offsets (str): see `clean`; empty for the reading that the texts of spans show.
     """
     annotations = _annotations_of(element)
-    texts = _texts_of(element)
+    data = _data_of(element)
+    times = TIMES if data is element else ()
+    texts = {name: text for name, text in data.items() if isinstance(text, str) and name not in times}
     text = texts.get(key) if key else texts.get("text", next(iter(texts.values())) if len(texts) == 1 else None)
     if text is None:
         which = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`" if texts else ""
@@ -98,12 +102,10 @@ def _has_span(values: Any) -> bool:
     return isinstance(values, list) and any(isinstance(one, dict) and {"start", *LABELS} & one.keys() for one in values)
 
 
-def _texts_of(element: Mapping[str, Any]) -> dict[str, str]:
-    """List the strings in the data of a task; in JSON-MIN, the row itself has them."""
+def _data_of(element: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the data of a task; in JSON-MIN, the row itself has them."""
     data = element.get("data")
-    if isinstance(data, dict):
-        return {name: text for name, text in data.items() if isinstance(text, str)}
-    return {name: text for name, text in element.items() if isinstance(text, str) and name not in TIMES}
+    return data if isinstance(data, dict) else element
 
 
 def _has_offsets(value: Any) -> bool:
@@ -112,8 +114,8 @@ def _has_offsets(value: Any) -> bool:
 
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
-) -> Iterator[Found]:
-    """Convert an annotation to a task, and to a problem for each result that isn't a usable span."""
+) -> Iterator[Converted | Problem]:
+    """Convert an annotation to Prodigy's row, and to a problem for each result that isn't a usable span."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield miscounted(number, there, "results", read)
@@ -127,19 +129,17 @@ def _read_annotation(
         yield Problem(number, Reason.MALFORMED, why)
         return
     yield from problems + misplaced
-    data = element.get("data", element)
-    yield clean(
-        number,
+    row = complete_row(
         text,
-        spans + rejected_of(data),
+        spans,
+        element,
+        _data_of(element),
         answer="ignore" if annotation.get("was_cancelled") else "accept",
-        who=[_who(annotation.get("completed_by"))],
-        when=_time(annotation.get("updated_at") or annotation.get("created_at")),
+        annotator_id=_who(annotation.get("completed_by")),
+        timestamp=_time(annotation.get("updated_at") or annotation.get("created_at")),
         review=annotation.get("ground_truth") is True,
-        meta=name_of(element, data, text),
-        uncovered=uncovered_of(data),
-        offsets=offsets,
     )
+    yield Converted(row, offsets)
 
 
 def _is_path(result: Any) -> bool:

@@ -1,19 +1,23 @@
-"""Read offsets, which annotation tools count in several ways, and find quoted mentions in texts."""
+"""Read offsets, which annotation tools count in several ways, choose a reading, and find quoted mentions in texts."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, combinations
+from typing import TypeVar
 
 Fragments = list[tuple[int, int]]
 OffsetTable = list[int]
 Reading = Callable[[str, tuple[int, int]], tuple[int, int] | None]
+Name = TypeVar("Name", bound=Hashable)  # of a reading
+Mention = TypeVar("Mention")
 
 # The readings of brat's offsets other than code points: \r\n as one, \n as two (it was \r\n when the text was annotated
 # on Windows, before git stored it), in UTF-16 code units or in bytes of UTF-8, without the byte order mark. Several can
 # occur together.
 BRAT_READINGS = ("crlf", "lf as two", "utf-16", "bytes", "bom")
+COUNTED = ("utf-16", "code-points", "graphemes")  # the readings of doccano's offsets
 LF = re.compile(r"(?<!\r)\n")
 # Parts of the grapheme before: joiners, skin tones, tags, LF after CR, a flag's second letter, joined emoji.
 JOINED = re.compile(
@@ -41,7 +45,8 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
         yield from (some for some in combinations(names, size) if not {"utf-16", "bytes"} <= {*some})
 
 
-def offset_table(text: str, reading: Sequence[str]) -> OffsetTable:
+@lru_cache(maxsize=1)
+def offset_table(text: str, reading: tuple[str, ...]) -> OffsetTable:
     """List the code point of each unit that a reading counts."""
     unit = next((name for name in reading if name in WIDTHS), "")
     widths = WIDTHS[unit](text) if unit else [1] * len(text)
@@ -109,19 +114,41 @@ def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
     return inside == inside.strip() and not any(INSIDE.match(text, max(at - 1, 0)) and at for at in offsets)
 
 
+def choose(
+    rows: Iterable[tuple[str, Sequence[Mention]]],
+    readings: Callable[[str], Iterable[Name]],
+    fits: Callable[[str, Name, Mention], bool],
+) -> Name | None:
+    """Choose the reading by which most spans fit, the first of equal ones.
+
+    rows (Iterable): texts with their spans: those of a file, a document, or an answer.
+    readings (Callable): lists the readings to try on a text.
+    fits (Callable): whether a span of a text fits the evidence by a reading: the quoted words, or the ends of words.
+    RETURNS (Name | None): None without a row.
+    """
+    fitting: dict[Name, int] = {}
+    for text, mentions in rows:
+        for reading in readings(text):
+            fitting[reading] = fitting.get(reading, 0) + sum(fits(text, reading, mention) for mention in mentions)
+    return max(fitting, key=lambda reading: fitting[reading], default=None)
+
+
 def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str:
     """Choose the reading, by UTF-16 units, code points or graphemes, by which most offsets end at words.
 
     RETURNS (str): its name; the first of these three if they tie, and empty if they never differ.
     """
-    fitting: dict[str, int] = {}
-    for text, spans in rows:
-        for offsets in spans if not text.isascii() else ():
-            places = {name: READINGS[name](text, offsets) for name in ("utf-16", "code-points", "graphemes")}
-            if len({*places.values()}) > 1:
-                for name, place in places.items():
-                    fitting[name] = fitting.get(name, 0) + ends_at_words(text, place)
-    return max(fitting, key=lambda name: fitting[name], default="")
+    differing = (
+        (text, [one for one in spans if len({READINGS[name](text, one) for name in COUNTED}) > 1])
+        for text, spans in rows
+        if not text.isascii()
+    )
+    found = choose(
+        (row for row in differing if row[1]),
+        lambda _: COUNTED,
+        lambda text, name, offsets: ends_at_words(text, READINGS[name](text, offsets)),
+    )
+    return found or ""
 
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
@@ -133,33 +160,26 @@ def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
-    """Find the reading by which most mentions quote the text at their offsets.
+    """Choose the reading by which most mentions quote the text at their offsets.
 
     mentions (Sequence): sorted fragments, with the quoted mention, or None without a quote.
     RETURNS (tuple): its offset table and its name; None and an empty name for code points.
     """
-
-    def count(table: OffsetTable | None) -> int:
-        """Count the mentions that agree with a reading."""
-        return sum(
-            not cuts_character(text, fragments, table) and says(text, to_code_points(fragments, table), quoted)
-            for fragments, quoted in mentions
-        )
-
-    best, best_table, name = count(None), None, ""
-    for reading in possible_readings(text) if best < len(mentions) else ():
-        table = offset_table(text, reading)
-        if (agree := count(table)) > best:
-            best, best_table, name = agree, table, "+".join(reading)
-    return best_table, name
+    if all(_quotes(text, (), mention) for mention in mentions):
+        return None, ""
+    reading = choose([(text, mentions)], lambda text: [(), *possible_readings(text)], _quotes)
+    return (offset_table(text, reading), "+".join(reading)) if reading else (None, "")
 
 
-def cuts_character(text: str, fragments: Fragments, table: OffsetTable | None) -> bool:
-    """Return whether an offset is inside a surrogate pair, where no span can begin or end."""
-    if table is None or last_end(fragments) > len(table):
-        return False
-    inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))
-    return any(table[offset] == table[offset - 1] and ord(text[table[offset]]) > 0xFFFF for offset in inner)
+def _quotes(text: str, reading: tuple[str, ...], mention: tuple[Fragments, str | None]) -> bool:
+    """Return whether a mention quotes the text at its offsets, and ends inside no surrogate pair, where none can."""
+    fragments, quoted = mention
+    table = offset_table(text, reading) if reading else None
+    if table and last_end(fragments) <= len(table):
+        inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))
+        if any(table[offset] == table[offset - 1] and ord(text[table[offset]]) > 0xFFFF for offset in inner):
+            return False
+    return says(text, to_code_points(fragments, table), quoted)
 
 
 def last_end(fragments: Fragments) -> int:

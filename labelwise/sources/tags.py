@@ -14,13 +14,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from labelwise.annotations import Found, Problem, Reason
-from labelwise.sources.clean import RawSpan, clean
+from labelwise.annotations import Problem, Reason
+from labelwise.base.text import is_integer
+from labelwise.sources.clean import RawSpan
+from labelwise.sources.prodigy_row import Converted, ProdigyRow
 
+TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")  # their keys in rows, and columns
 OUTSIDE = ("O", "_", "-", "", "o")
-OTHER_OUTSIDE = ("0", "NONE", "None", "OTHER", "null")  # in files without O, where it has more tokens than any other tag
+OTHER_OUTSIDE = (
+    "0",
+    "NONE",
+    "None",
+    "OTHER",
+    "null",
+)  # in files without O, where it has more tokens than any other tag
 NO_LABEL = "(no label)"
 MIN_SPELLED = 0.9  # share of the tags that have a spelling
 PREFIXED = re.compile(r"([BIUSLEMW])-(.+)", re.DOTALL)
@@ -76,7 +85,7 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
     recurring = find_recurring(marked)
     middle = any(tag[:2] in ("M-", "W-") and tag[2:] in recurring for tag in marked)
     plain = MIDDLE if middle else PLAIN
-    if recurring or share(plain.fullmatch) > 0.5:
+    if recurring or share(plain.fullmatch) >= 0.5:
         return Scheme(plain, outside)
     for spelled in (BELOW, BEHIND, SMALL):
         if share(spelled.fullmatch) >= MIN_SPELLED and find_recurring(marked, spelled):
@@ -122,16 +131,40 @@ def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
         label = "" if tag.endswith(")") else label
 
 
-def tagged_task(
-    line: int, words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None, scheme: Scheme = BIO
-) -> Found:
-    """Make a task of tokens, with one space between them in the text, and their tags; a problem without a text."""
-    text = " ".join(words)
-    if not text.strip():
-        return Problem(line, Reason.NO_TEXT)
+def tagged_row(
+    words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None, scheme: Scheme = BIO
+) -> ProdigyRow:
+    """Convert tokens, with one space between them in the text, and their tags to Prodigy's row."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     spans = [RawSpan(starts[start], starts[end] - 1, label or None) for start, end, label in decode_tags(tags, scheme)]
-    return clean(line, text, spans, meta=meta)
+    return ProdigyRow(" ".join(words), spans, is_binary=False, meta=meta)
+
+
+def name_tags(tags: Iterable[Any], names: Sequence[str]) -> list[Any]:
+    """Return tags, with names in place of numbers that have one."""
+    return [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
+
+
+def read_tagged(
+    line: int, tokens: Any, tags: Any, names: Sequence[str] = (), scheme: Scheme | None = None
+) -> Converted | Problem:
+    """Convert a row of tokens and tags.
+
+    names (Sequence[str]): of numbered tags.
+    scheme (Scheme | None): that of the file; None for what the tags of the row show.
+    """
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        return Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings")
+    if not isinstance(tags, list) or len(tags) != len(tokens):
+        return Problem(line, Reason.MALFORMED, f"`ner_tags` isn't a list of {len(tokens)} tags")
+    named = name_tags(tags, names)
+    scheme = scheme or find_scheme(Counter(tag for tag in named if isinstance(tag, str)))
+    nameless = [tag for tag in named if not isinstance(tag, str) or (tag.isdigit() and tag not in scheme.outside)]
+    if nameless:
+        why = f"the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
+        return Problem(line, Reason.MALFORMED, why)
+    begun = sum(prefix in "BUSW" for tag in named for prefix, _ in split_tag(tag, scheme))
+    return Converted(tagged_row(tokens, named, scheme=scheme), there=begun, what="tags that begin a span")
 
 
 def decode_tags(tags: Iterable[str], scheme: Scheme = BIO) -> Iterator[tuple[int, int, str]]:

@@ -26,22 +26,23 @@ The format is in the appendix of INCEpTION's user guide: https://inception-proje
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
-from labelwise.corpus.tasks import DOCUMENT
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.files import PROJECT
 from labelwise.sources.offsets import offset_table
 
-ENTITIES, DKPRO = ".NamedEntity", "de.tudarmstadt.ukp.dkpro.core."
+FORMAT, NAMED = "#FORMAT=WebAnno TSV 3", "NamedEntity"
+ENTITIES, DKPRO = f".{NAMED}", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL, ANNOTATION, CURATION = "INITIAL_CAS", "annotation", "curation"
 OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 MOST_SPACES = 2**20  # between sentences, which the file lacks
@@ -160,16 +161,12 @@ def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
 
     RAISES (MalformedError): a line isn't of the format.
     """
-    if not lines[0].startswith("#FORMAT=WebAnno TSV 3"):
+    if not lines[0].startswith(FORMAT):
         raise MalformedError(1, "it doesn't begin with #FORMAT=WebAnno TSV 3; export as WebAnno TSV v3")
-    layers: list[tuple[str, list[str]]] = []
     sentences: list[Sentence] = []
     for number, raw in enumerate(lines, 1):
         line = raw.removesuffix("\r")
-        if line.startswith(("#T_SP=", "#T_CH=", "#T_RL=")):
-            name, *features = line.partition("=")[2].split("|")
-            layers.append((name if line.startswith("#T_SP") else "", features or [""]))
-        elif line.startswith("#Text="):
+        if line.startswith("#Text="):
             text = unescape(line.removeprefix("#Text="))
             if sentences and not sentences[-1].rows:  # a sentence of several lines
                 sentences[-1] = Sentence(f"{sentences[-1].text}\n{text}", [])
@@ -179,7 +176,19 @@ def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
             if not sentences:
                 raise MalformedError(number, "a token before the first #Text=")
             sentences[-1].rows.append(_parse_row(number, line, sentences[-1].text))
-    return _label_columns(layers), [sentence for sentence in sentences if sentence.rows or sentence.text.strip()]
+    return _label_columns(_layers(lines)), [
+        sentence for sentence in sentences if sentence.rows or sentence.text.strip()
+    ]
+
+
+def _layers(lines: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """List the layers of a file with their features; the name is empty if its annotations aren't spans."""
+    layers = []
+    for line in lines:
+        if line.startswith(("#T_SP=", "#T_CH=", "#T_RL=")):
+            name, *features = line.removesuffix("\r").partition("=")[2].split("|")
+            layers.append((name if line.startswith("#T_SP") else "", features or [""]))
+    return layers
 
 
 def _parse_row(number: int, line: str, sentence: str) -> TokenRow:
@@ -203,11 +212,19 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
     for name, features in layers:
         if name.endswith(ENTITIES):
             valued = "value" in features
-            columns[place + (features.index("value") if valued else 0)] = Layer("NamedEntity", valued)
+            columns[place + (features.index("value") if valued else 0)] = Layer(NAMED, valued)
         elif name and not name.startswith(DKPRO):
             columns[place] = Layer(name.rpartition(".")[2], not features[0].startswith("ROLE_"))
         place += len(features)
     return columns
+
+
+def custom_layers(path: Path) -> list[str]:
+    """List the layers of a project's own that a file has labels of, beside those of named entities."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        head = [line.rstrip("\r\n") for line in takewhile(lambda line: line.startswith("#") or not line.strip(), file)]
+    layers = [layer.name for layer in _label_columns(_layers(head)).values()]
+    return [name for name in layers if name != NAMED] if head and head[0].startswith(FORMAT) and NAMED in layers else []
 
 
 class OffsetText:
@@ -231,7 +248,7 @@ class OffsetText:
         self._length = self._spaces = 0  # the length as the file counts
         for sentence in sentences:
             self._add(sentence)
-        table = [*offset_table(self.text, ["utf-16"] if utf16 else []), len(self.text)]
+        table = [*offset_table(self.text, ("utf-16",) if utf16 else ()), len(self.text)]
         self.places: dict[int, int] = {}
         for row in (row for sentence in sentences for row in sentence.rows):
             fits = row.start <= row.end < len(table)

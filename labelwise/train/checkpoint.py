@@ -19,10 +19,10 @@ import numpy as np
 from spacy.language import Language
 from thinc.api import Config, Optimizer, get_current_ops
 
-from labelwise.base.device import device_name
 from labelwise.base.environment import KERNELS
 from labelwise.base.files import atomic, digest_code, link
-from labelwise.corpus.manifest import digest_splits
+from labelwise.corpus.record import digest_corpus
+from labelwise.train.gpu import device_name
 from labelwise.train.parameters import copied, find_parameters, find_scalers
 
 # What a training depends on: folders of this package, and packages.
@@ -63,7 +63,7 @@ def digest_training(settings: Config, corpus: Path, gpu_id: int) -> str:
     """Digest what is the same for trainings that take the same steps: config, corpus, device, packages, code."""
     facts = [
         settings.to_str(interpolate=False),
-        digest_splits(corpus, ("train", "dev")),
+        digest_corpus(corpus),
         device_name(gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
         digest_code(CODE, (f"{name} {version(name)}" for name in PACKAGES if find_spec(name))),

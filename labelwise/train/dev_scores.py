@@ -13,11 +13,10 @@ import numpy as np
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc
 
-from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import SpanKey, entities
 from labelwise.corpus.docbin_reader import MISSING, StoredDoc
 
-KNOWN = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
+SCORES = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
 KINDS = ("tp", "fp", "fn")
 Counts = Counter[tuple[str, str]]  # entities by label and kind
 
@@ -46,7 +45,7 @@ def scores_of(counts: Counts) -> dict[str, Any]:
     RETURNS (dict): None where there is nothing to compute it from.
     """
     if not counts:
-        return dict.fromkeys((*KNOWN, "ents_per_type"))
+        return dict.fromkeys((*SCORES, "ents_per_type"))
     labels = sorted({label for label, _ in counts})
     by_label = {label: PRFScore(**{kind: counts[label, kind] for kind in KINDS}) for label in labels}
     micro = sum(by_label.values(), PRFScore())
@@ -62,11 +61,6 @@ def scores_of(counts: Counts) -> dict[str, Any]:
 def weighted_score(scores: Mapping[str, Any], weights: Mapping[str, float | None]) -> float:
     """Compute the score that decides which pipeline is the best.
 
-    RAISES (InputError): a weight is for a score that isn't computed.
+    weights (Mapping): by score; None, or 0, for one that doesn't count, and may not be computed.
     """
-    total = 0.0
-    for name, weight in weights.items():
-        if weight and name not in KNOWN:
-            raise InputError(f"training.score_weights: {name} isn't computed; the scores are {', '.join(KNOWN)}")
-        total += weight * (scores[name] or 0.0) if weight else 0.0
-    return total
+    return sum((weight * (scores[name] or 0.0) for name, weight in weights.items() if weight), 0.0)

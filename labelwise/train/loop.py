@@ -77,6 +77,20 @@ def is_over(training: Training) -> bool:
     return 0 < settings["max_steps"] <= step or 0 < settings["patience"] <= waited
 
 
+def describe_end(training: Training) -> str:
+    """Name the setting that ended a training before `max_steps`; "" if none did."""
+    settings, step, scores = training.settings, training.state.step, [0.0, *training.state.scores]
+    last, patience, best = settings["max_steps"], settings["patience"], scores.index(max(scores))
+    if 0 < last <= step:
+        return ""
+    if not 0 < patience <= step - settings["eval_frequency"] * best:
+        return f"max_epochs = {settings['max_epochs']} in [training] ended training at step {step:,}"
+    return (
+        f"patience = {patience} in [training] ended training at step {step:,}{f' of {last:,}' if last else ''}: no "
+        f"evaluation after step {settings['eval_frequency'] * best:,} was better"
+    )
+
+
 def evaluate(training: Training) -> dict[str, Any]:
     """Score the averages on dev, and tell what the steps since the last evaluation took and lost in all ranks."""
     with training.nlp.use_params(training.optimizer.averages):

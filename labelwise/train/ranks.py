@@ -32,16 +32,14 @@ from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.shared_memory import SharedMemory
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from labelwise.base.errors import InputError
-from labelwise.base.parallel import begin_worker, start_method
+from labelwise.base.parallel import SHARED, begin_worker, shared_memory_named, start_method
+from labelwise.base.refusals import describe_refusal
 from labelwise.train.parameters import Parameter
-
-SHARED = Path("/dev/shm")  # noqa: S108  where Linux keeps shared memory, in a container perhaps 64 MB
 
 
 class SingleProcess:
@@ -125,7 +123,9 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
             f"{SHARED} has no room for the gradients of {count} processes, {size / 2**20:,.0f} MB. Remedy: give the "
             "container more (docker run --shm-size), or train in one process (workers: 1)"
         )
-    context, shared = get_context(start_method()), SharedMemory(create=True, size=size)
+    context = get_context(start_method())
+    with shared_memory_named():
+        shared = SharedMemory(create=True, size=size)
     pipes, processes = [], []
     # In as many threads as the others, PyTorch rounds as they do, and parameters stay equal to the bit.
     torch: Any = sys.modules.get("torch")
@@ -171,7 +171,8 @@ def _run_rank(
         follow(LocalRanks(rank, count, [pipe], shared))
     except BaseException as error:
         with suppress(OSError):
-            pipe.send(error if isinstance(error, InputError) else InputError(traceback.format_exc()))
+            said = describe_refusal(error) or traceback.format_exc()
+            pipe.send(error if isinstance(error, InputError) else InputError(said))
     shared.close()
 
 

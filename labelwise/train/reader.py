@@ -14,7 +14,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import dot_to_object, resolve_dot_names
+from spacy.util import resolve_dot_names
 from spacy.vocab import Vocab
 from thinc.api import Config
 
@@ -115,15 +115,8 @@ def open_corpora(config: Config) -> list[PartitionedCorpus]:
     """Make the readers of train and dev that a config names.
 
     config (Config): interpolated.
-    RAISES (InputError): a corpus isn't read by our reader, without which a training can't resume.
     """
-    names = [config["training"]["train_corpus"], config["training"]["dev_corpus"]]
-    for name in names:
-        reader = dot_to_object(config, name).get("@readers", "")
-        made = spacy.registry.readers.get(reader) if reader in spacy.registry.readers else None
-        if not (isinstance(made, type) and issubclass(made, PartitionedCorpus)):
-            raise InputError(f"{name}: its reader must be labelwise.PartitionedCorpus.v1")
-    return [*resolve_dot_names(config, names)]
+    return [*resolve_dot_names(config, [config["training"]["train_corpus"], config["training"]["dev_corpus"]])]
 
 
 def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:

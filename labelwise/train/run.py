@@ -23,16 +23,18 @@ from labelwise.base.files import atomic, check_replaceable, remove, sibling
 from labelwise.base.parallel import frozen, start_method, tree_memory
 from labelwise.corpus.manifest import unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
-from labelwise.corpus.record import write_record
+from labelwise.corpus.record import digest_corpus, write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.ahead import open_background
 from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
-from labelwise.train.config import changed_keys, is_per_label, is_small, make_pipeline, read_settings
+from labelwise.train.config import changed_keys, fit_settings, is_per_label, make_pipeline, read_settings
+from labelwise.train.config_file import read_config_file
 from labelwise.train.held_out import fit
-from labelwise.train.loop import score_counts, train_while_improving
+from labelwise.train.loop import describe_end, score_counts, train_while_improving
 from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
+from labelwise.train.steps import is_small
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE, Fitted
@@ -48,12 +50,14 @@ class TrainResult(NamedTuple):
     texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
     fitted (Fitted | None): what was fitted on dev in the end, of a per-label recognizer.
+    ended (str): setting that ended training before max_steps, and when; "" if none did.
     """
 
     state: State
     texts: dict[str, int]
     resumed: int | None
     fitted: Fitted | None
+    ended: str
 
 
 class Prepared(NamedTuple):
@@ -64,6 +68,7 @@ class Prepared(NamedTuple):
     folder, curve (Path): where the best pipeline and its curve are being written.
     final_curve (Path): where the curve will be.
     seen (np.ndarray): the texts of the corpus; see `seen_texts`.
+    corpus (str): digest of the splits that it learns from.
     """
 
     nlp: Language
@@ -73,6 +78,7 @@ class Prepared(NamedTuple):
     curve: Path
     final_curve: Path
     seen: np.ndarray
+    corpus: str
 
 
 def train_pipeline(
@@ -105,8 +111,9 @@ def train_pipeline(
             checkpoint, state = launched.all_gather_object(None)[0]
             follow(wanted, None, checkpoint, state, launched)
             return None
-        settings = read_settings(wanted)
-        changed = changed_keys(wanted, settings)
+        file = read_config_file(wanted.config)
+        settings = fit_settings(wanted, file)
+        changed = changed_keys(file, settings)
         if changed:
             listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
             log(f"{wanted.config}, changed for this training: {listed}")
@@ -119,7 +126,7 @@ def train_pipeline(
         saving = (sibling(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
         for left in (prepared.checkpoint, *saving):
             remove(left)
-        return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted)
+        return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted, describe_end(training))
 
 
 @contextmanager
@@ -146,7 +153,7 @@ def prepare(
     folder, curve, resources = written
     settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
     with unchanged(wanted.corpus):
-        seen = collect_seen(wanted.corpus)
+        seen, corpus = collect_seen(wanted.corpus), digest_corpus(wanted.corpus)
         nlp = make_pipeline(wanted, settings)
         check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_untaught(untaught_labels(nlp)):
@@ -161,7 +168,7 @@ def prepare(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
             "checkpoint was saved. It is kept until this training saves its first one"
         )
-    return Prepared(nlp, state or State(digest), checkpoint, folder, curve, outputs[1], seen)
+    return Prepared(nlp, state or State(digest), checkpoint, folder, curve, outputs[1], seen, corpus)
 
 
 def train(
@@ -213,14 +220,14 @@ def finish(
     if nlp.config.get("labelwise", {}).get("half_weights"):
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if is_per_label(nlp.config):
-        shifts = OUTSIDE if is_small(wanted) else OUTSIDE[:1]
+        shifts = OUTSIDE if is_small(wanted.corpus, nlp.config.interpolate()) else OUTSIDE[:1]
         fitted = fit(nlp, training.dev.texts(), shifts, lambda counts: score_counts(training, counts)[0])
         # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
         path.unlink()
         srsly.write_json(path, settings)
     write_seen(folder, prepared.seen)
-    write_record(folder, changed)
+    write_record(folder, changed, prepared.corpus)
     return fitted
 
 

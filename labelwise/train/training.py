@@ -11,8 +11,8 @@ from spacy.schemas import ConfigSchemaTraining
 from spacy.util import registry
 from thinc.api import set_gpu_allocator
 
-from labelwise.base.device import GpuMeter
 from labelwise.train.checkpoint import State
+from labelwise.train.gpu import GpuMeter
 from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import example_maker, open_corpora
@@ -39,10 +39,7 @@ class Training:
         ranks: SingleProcess,
         log: Callable[[str], Any] = lambda message: None,
     ) -> None:
-        """Resolve the config's block `training`.
-
-        RAISES (InputError): a corpus isn't read by our reader; see `open_corpora`.
-        """
+        """Resolve the config's block `training`."""
         self.nlp, self.state, self.ranks, self.log = nlp, state, ranks, log
         config = nlp.config.interpolate()
         if gpu_id >= 0 and config["training"]["gpu_allocator"]:

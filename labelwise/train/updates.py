@@ -2,13 +2,14 @@
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from thinc.api import fix_random_seed
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.pipeline import bounded_vocab
+from labelwise.train.config_file import flatten
 from labelwise.train.parameters import clear_gradients, is_out_of_memory
 from labelwise.train.reader import sub_batches
 from labelwise.train.training import Training
@@ -60,12 +61,21 @@ def count_skipped(training: Training, step: int) -> None:
     state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
     if state.skipped_in_a_row == MOST_SKIPPED:
         raise InputError(
-            f"Step {step}: the loss wasn't a finite number in {MOST_SKIPPED} steps in a row. Remedy: precision bf16, "
-            "whose numbers don't overflow (enabled = false in [...grad_scaler_config] of the config), or fp32 "
-            "(mixed_precision = false, too), or a lower learn_rate"
+            f"Step {step}: the loss wasn't a finite number in {MOST_SKIPPED} steps in a row. Remedy: "
+            f"{finite_remedy(training.nlp.config)}a lower learn_rate in [training.optimizer] of the config"
         )
     if state.skipped_in_a_row == 1:
         training.log(f"Step {step}: the loss isn't a finite number; the step is skipped, {state.skipped:,} so far")
+
+
+def finite_remedy(config: Mapping[str, Any]) -> str:
+    """Name the precisions in which numbers overflow later than in a config's own; "" if there is none."""
+    settings = flatten(config["components"])
+    if not any(value for key, value in settings.items() if key.endswith("mixed_precision")):
+        return ""
+    scaled = any(value for key, value in settings.items() if key.endswith("grad_scaler_config.enabled"))
+    bf16 = "bf16, whose numbers don't overflow (enabled = false in [...grad_scaler_config] of the config), or "
+    return f"{bf16 * scaled}fp32 (mixed_precision = false{', too' * scaled}), or "
 
 
 def accumulate(

@@ -35,6 +35,14 @@ class Account(NamedTuple):
         """Return the row that counts instead of another one."""
         return None if row["winner"] is None or not self.text else self.rows[row["winner"]]
 
+    def review_of(self, span: Row) -> Row | None:
+        """Return the review that overruled a span: the latest one by time, if all have one, else the last one."""
+        if span["reason"] != Reason.OUTVOTED:
+            return None
+        reviews = [row for row in self.rows if row["review"] and span["label"] in row["covered"]]
+        timed = all(row["when"] is not None for row in reviews)
+        return max(reviews, key=lambda row: (timed and row["when"], row["row"]), default=None)
+
     def row_of(self, span: Row) -> Row | None:
         """Return the row that a span is in."""
         return next((row for row in self.rows if row["row"] == span["row"]), None)

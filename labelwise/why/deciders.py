@@ -35,7 +35,7 @@ SPANS: Mapping[Reason, str] = {
     Reason.NESTED: "`overlap: {overlap}` in project.yml",
     Reason.CROSSING: "`overlap: {overlap}` in project.yml",
     Reason.NO_BOUNDARY: "`alignment: {alignment}` in project.yml, and `infixes` in configs/tokenizer.yml",
-    Reason.OUTVOTED: "`annotators: {annotators}` in project.yml, unless a review decided",
+    Reason.OUTVOTED: "`annotators: {annotators}` in project.yml",
     Reason.ACCEPT_REJECT: "`conflicts: {conflicts}` in project.yml, unless somebody decided about the span",
     Reason.REMOVED: "a decision in assets/decisions says so",
     Reason.REJECTED_NO_BOUNDARY: "`infixes` in configs/tokenizer.yml",

@@ -88,7 +88,9 @@ def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterato
     if winner := found.winner_of_span(span):
         of = found.row_of(winner)
         yield f"      instead: {_span(winner) + ', ' if 'label' in winner else ''}{_place(winner)}{_by(of)}"
-    if by := decider(span["reason"], settings, span["dataset"]):
+    if review := found.review_of(span):
+        yield f"      decided by a review: {_place(review)}{_by(review)}"
+    elif by := decider(span["reason"], settings, span["dataset"]):
         yield f"      {by}"
 
 

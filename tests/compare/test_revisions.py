@@ -118,11 +118,18 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
         assert f"{n} of 12 mistakes that main and better don't share" in printed
 
 
-def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
+@pytest.mark.parametrize("digest", ["in the metrics", "in its file"])
+def test_revisions_that_differ_by_their_seed_alone_have_no_star(digest, tmp_path):
+    """Where the corpus is the same; commits of 0.3.0 have its digest in the metrics."""
     made = Repository(tmp_path)
+    merge, own = (tmp_path / f"metrics/merge.{suffix}" for suffix in ("json", "sha256"))
     for name, right, seed in (("one", 4, 0), ("two", 16, 1)):
         made.run("git", "checkout", "-qb", name)
         made.evaluate(right)
+        if digest == "in its file":
+            counts = json.loads(merge.read_text())
+            own.write_text(counts.pop("digest") + "\n")
+            merge.write_text(json.dumps(counts))
         (tmp_path / "project.yml").write_text(f"vars:\n  seed: {seed}\n  steps: 600\n")
         made.commit(name)
     printed = " ".join(made.compare("one", "two").split())
@@ -136,6 +143,11 @@ def test_revisions_that_differ_by_their_seed_alone_have_no_star(tmp_path):
     (tmp_path / "configs/cpu.cfg").unlink()
     made.commit("as it was")
     assert "has no star" in made.compare("one", "two")
+    changed = own if own.exists() else merge
+    changed.write_text(changed.read_text().replace("0123", "4567"))
+    made.commit("another corpus")
+    assert "has no star" not in made.compare("one", "two")
+    made.run("git", "revert", "--no-edit", "HEAD")
     (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  steps: 900\n")
     made.commit("more steps")
     assert "has no star" not in made.compare("one", "two")
@@ -207,7 +219,7 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     assert b" at HEAD and is " in (tmp_path / "report/cpu.html").read_bytes()
 
 
-@pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b"<<<<<<< HEAD", b'"\xff"'])
+@pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b'"\xff"'])
 def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     made = Repository(tmp_path)
     (tmp_path / "metrics").mkdir()

@@ -136,7 +136,7 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
         "caf\\xe9": "its name isn't UTF-8",
         "drug.JSONL": "no format has such a name",
         "export.zip": "no format has such a name",
-        "link": "[Errno 2] No such file or directory",
+        "link": "this is a broken link",
         "prodigy.db": "it can't be read as a Prodigy database",
         "train.conll.gz": "no format has such a name",
     }

@@ -34,11 +34,11 @@ def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_
         run_python(*f"-m scripts.{command}".split(), cwd=tmp_path)
     results = load_results(tmp_path, "cpu")
     said = advise(results.metrics, results.curve, "cpu", 0.8, read_deck(tmp_path).counts, results.merge, sample=30)
-    assert said.verdict == "Ship some"
-    label, step = said.do.split(": ", 1)
-    assert label in {"DOCTOR", "PERSON"}  # which one depends on the machine
+    assert re.match(r"[5-9] of 20 labels are ready; ", said.verdict)
+    assert {*said.first.labels} == {"DOCTOR", "PERSON"}
+    line = r"Next: agree on a rule for PERSON and DOCTOR: \d+ of \d+ errors\n"
     for page in ("README.md", "docs/output.md", "docs/first_steps.md"):
-        assert re.search(f"First: (DOCTOR|PERSON): {step}\n", (ROOT / page).read_text(encoding="utf8"))
+        assert re.search(line, (ROOT / page).read_text(encoding="utf8"))
     docs = {doc.path: doc for doc in map(make_doc, range(400))}
     _, *rows = read_jsonl(tmp_path / "training/check/findings.jsonl")
     right = 0

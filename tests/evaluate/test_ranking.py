@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from labelwise.evaluate.ranking import rank_labels
-from labelwise.evaluate.scores import Metrics, Mistakes, score_table
+from labelwise.evaluate.ranking import group_by_verdict, rank_labels
+from labelwise.evaluate.scores import Metrics, Mistakes, Seen, score_table
 
 
-def make_metrics(mistakes: dict[str, Mistakes], texts: int = 50, f_low: float = 0.5) -> Metrics:
+def make_metrics(mistakes: dict[str, Mistakes], texts: int = 50, f_low: float | None = 0.5) -> Metrics:
     """Scores that follow from the mistakes."""
     counts = [(one.right, one.right + one.spurious + one.boundaries + one.taken, one.gold) for one in mistakes.values()]
     scores = score_table(np.array(counts), list(mistakes))
@@ -37,14 +37,29 @@ def test_the_label_with_the_most_mistakes_leads_but_never_one_with_few_spans():
 @pytest.mark.parametrize(
     ("mistakes", "f_low", "verdict"),
     [
-        (Mistakes(19, 1), 0.8, "ship"),
-        (Mistakes(19, 1), 0.79, "hold"),
-        (Mistakes(18, 1), 0.8, "unknown"),
-        (Mistakes(40, 0, 1, 2, unjudged=43), 0.9, "ship"),
+        (Mistakes(19, 1), 0.821, "ready"),
+        (Mistakes(19, 1), 0.819, "borderline"),
+        (Mistakes(19, 1), 0.781, "borderline"),
+        (Mistakes(19, 1), 0.779, "not ready"),
+        (Mistakes(18, 1), 0.9, "unknown"),
+        (Mistakes(19, 1), None, "unknown"),
+        (Mistakes(40, 0, 1, 2, unjudged=43), 0.9, "ready"),
         (Mistakes(40, 0, 1, 2, unjudged=44), 0.9, "unknown"),
-        (Mistakes(40, 0, 1, 2, unjudged=44, taken=1), 0.9, "ship"),
+        (Mistakes(40, 0, 1, 2, unjudged=44, taken=1), 0.9, "ready"),
     ],
 )
-def test_what_may_be_used(mistakes, f_low, verdict):
+def test_a_label_is_ready_where_its_interval_is_above_the_goal_on_every_machine(mistakes, f_low, verdict):
     (row,) = rank_labels(make_metrics({"A": mistakes}, f_low=f_low), 0.8)
     assert row.verdict == verdict
+
+
+def test_no_label_is_ready_by_texts_that_were_trained_on():
+    metrics = make_metrics({"A": Mistakes(19, 1)}, f_low=0.9)
+    metrics.seen = Seen(1, 0.5)
+    assert [row.verdict for row in rank_labels(metrics)] == ["unknown"]
+
+
+def test_labels_are_grouped_by_verdict_and_each_is_in_one_group():
+    metrics = make_metrics({"A": Mistakes(19, 1), "B": Mistakes(18, 1), "C": Mistakes(19, 3)}, f_low=0.9)
+    grouped = group_by_verdict(rank_labels(metrics))
+    assert grouped == {"ready": ["C", "A"], "borderline": [], "not ready": [], "unknown": ["B"]}

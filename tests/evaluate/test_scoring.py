@@ -9,13 +9,16 @@ import msgspec
 import pytest
 import spacy
 from spacy.scorer import Scorer
-from spacy.training import Example
+from spacy.training import Corpus, Example
 
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import FEWEST
+from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import Scores, macro, prf
 from labelwise.evaluate.scoring import count_mistakes, measure
 from labelwise.evaluate.tables import InTrain, Tables, write_rows
+from tests.conftest import save_ruler, task
 
 NLP = spacy.blank("en")
 
@@ -103,6 +106,24 @@ def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(gold_labe
     assert 0 < against["f"] < 1
     support = Counter(ent.label_ for _, gold in pairs for ent in gold.ents)
     assert {label: row["support"] for label, row in against["labels"].items() if row["support"]} == support
+
+
+def test_gold_that_no_tokens_represent_is_missed_and_spacy_does_not_know_it(merging, tmp_path):
+    """Of 25 texts, each with two entities, one of each label; 5 have another one inside a token, and 5 lack one in the
+    rules' predictions. spaCy reads what the merge wrote: 45 of 50 spans are found; ours has 55.
+    """
+    texts = [f"add 60degC {'water' if number % 5 else 'brine'} to mat {number}" for number in range(25)]
+    rows = [task(text, (11, 16), (20, 23, "B"), *[(4, 6)] * (number < 5)) for number, text in enumerate(texts)]
+    merging.add("a", ["A", "B"], rows, split="test")
+    merging.add("train", ["A", "B"], [task("one cat", (4, 7))], split="train")
+    merging.run()
+    nlp = make_nlp(*read_tokenizer(tmp_path / "corpus/tokenizer.json"))
+    save_ruler(tmp_path / "model", ("A", "water"), ("B", "mat"), nlp=nlp)
+    ours = evaluate_pipeline(tmp_path / "model", tmp_path / "corpus/test").metrics.all_gold
+    nlp = spacy.load(tmp_path / "model")
+    theirs = nlp.evaluate(list(Corpus(tmp_path / "corpus/test")(nlp)))
+    assert (ours.p, ours.r, ours.f) == (1.0, 45 / 55, pytest.approx(0.9))
+    assert (theirs["ents_p"], theirs["ents_r"], theirs["ents_f"]) == (1.0, 45 / 50, pytest.approx(90 / 95))
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.export.brat import standoff
+from labelwise.export.originals import Originals
 from labelwise.export.run import export
 from labelwise.export.source import read_corpus
+from labelwise.export.standoff import standoff
 from labelwise.merge.rules.settings import Settings, read_settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions, find_documents, read_document
@@ -77,7 +78,8 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
     (brat / "empty.ann").write_text("")
     convert_brat(brat, tmp_path / "tasks", BratOptions(discontinuous="cover"))
     merge_data([tmp_path / "tasks" / "datasets.yml"], tmp_path / "corpus", Settings(docs_per_partition=10))
-    done = export(tmp_path / "corpus", tmp_path / "out", "brat")
+    originals = Originals(brat, BratOptions(discontinuous="cover"))
+    done = export(tmp_path / "corpus", tmp_path / "out", "brat", originals=originals)
     before, after = spans_of(brat), spans_of(tmp_path / "out")
     assert after == before
     assert after["a/b/x.txt"] == (text, sorted(hostile))
@@ -248,12 +250,36 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
     for format, file in (("prodigy-by-label", "A.jsonl"), ("prodigy", "all.jsonl")):
         done = export(raw, tmp_path / "out", format)
         tasks = read_tasks(tmp_path / "out" / file)
-        order = ["unsure", "low", "sure", "none"] if certain else ["unsure", "sure", "low", "none"]
+        order = ["low", "unsure", "sure", "none"] if certain else ["unsure", "sure", "low", "none"]
         assert [task["text"] for task in tasks] == order
         assert not any("answer" in task for task in tasks), "nobody has seen them"
-        assert done.ordered_by == ("the least certain span first" if certain else "the most spans first")
+        assert done.ordered_by == (
+            "the most expected mistakes per word first" if certain else "the most spans per word first"
+        )
         where = {"start": 1, "end": 2, "label": "A", "token_start": 1, "token_end": 1}
-        assert tasks[0]["spans"][1] == where | ({"score": 0.55} if certain else {})
+        assert tasks[order.index("unsure")]["spans"][1] == where | ({"score": 0.55} if certain else {})
+
+
+def test_overlapping_spans_are_for_spans_manual(tmp_path):
+    """Of one label, the file is named; of two, `ner.manual` shows each file."""
+    raw = write_predicted(tmp_path / "raw.jsonl", {"big cat": [(0, 7, "A"), (0, 3, "B"), (4, 7, "B")]}, ["A", "B"])
+    assert not export(raw, tmp_path / "out", "prodigy-by-label").warnings
+    export(raw, tmp_path / "all", "prodigy")
+    assert read_tasks(tmp_path / "all/all.jsonl")[0]["_view_id"] == "spans_manual"
+    write_predicted(raw, {"big cat": [(0, 7, "A"), (0, 3, "B"), (4, 7, "A")]}, ["A", "B"])
+    printed = call(export_cli, raw, tmp_path / "out", "--format", "prodigy-by-label")
+    assert "Spans overlap in A.jsonl" in printed
+    assert "spans.manual" in printed
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_a_long_text_does_not_come_first_for_its_length(certain, tmp_path):
+    """It has the least certain span, and more expected mistakes than the short one, but fewer per word."""
+    long, short = "a" + " b" * 99, "a b c d"
+    docs = {long: [(0, 1, "A", 0.5), (2, 3, "A", 0.5)], short: [(0, 1, "A", 0.6)]}
+    docs = {text: [span[: 4 if certain else 3] for span in spans] for text, spans in docs.items()}
+    export(write_predicted(tmp_path / "raw.jsonl", docs, ["A"]), tmp_path / "out", "prodigy-by-label")
+    assert [task["text"] for task in read_tasks(tmp_path / "out/A.jsonl")] == [short, long]
 
 
 def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
@@ -266,7 +292,7 @@ def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
     ]
     assert not any("annotations" in task for task in tasks)
     made = [task["predictions"][0] for task in tasks]
-    assert [round(one["score"], 2) for one in made] == [0.1, 0.98, 1.0]
+    assert [round(one["score"], 2) for one in made] == [0.52, 0.99, 1.0]
     assert [[result["score"] for result in one["result"]] for one in made] == [[0.97, 0.55], [0.99], []]
     assert made[0]["result"][1]["value"] == {"start": 2, "end": 6, "text": "sure", "labels": ["B & <C>"]}
     (version,) = {one["model_version"] for one in made}
@@ -281,9 +307,9 @@ def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
     assert rows[1]["predicted"] == rows[1]["label"] == [[0, 4, "A"]]
     assert len({tuple(row) for row in rows}) == 1, "pandas, by which doccano reads them, fills up what a row hasn't"
     assert (tmp_path / "brat" / "documents.tsv").read_text(encoding="utf8").splitlines() == [
-        "document\tuncertainty",
-        "d/unsure.ann\t0.900",
-        "d/sure.ann\t0.020",
+        "document\tmistakes_per_word",
+        "d/unsure.ann\t0.480",
+        "d/sure.ann\t0.010",
         "d/none.ann\t0.000",
     ]
     sections = (tmp_path / "brat" / "annotation.conf").read_text(encoding="utf8").split("\n\n")
@@ -295,7 +321,7 @@ def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp
     (tmp_path / "out").mkdir()  # an empty folder is replaced, too
     assert export(demo_corpus, tmp_path / "out", "texts").rows == 30
     assert {key for task in read_tasks(tmp_path / "out" / "texts.jsonl") for key in task} == {"text", "meta"}
-    call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test")
+    call(export_cli, demo_corpus, tmp_path / "out", "--splits", "test", "--originals", demo_corpus.parent / "brat")
     manifest = json.loads((demo_corpus / "manifest.json").read_text())
     assert len(list((tmp_path / "out").rglob("*.txt"))) == manifest["splits"]["test"]["texts"]
     (tmp_path / "thesis.txt").write_text("mine")

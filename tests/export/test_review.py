@@ -43,6 +43,7 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
         "_input_hash": input_hash(TEXT),
         "_task_hash": task_hash(input_hash(TEXT), [lost, kept]),
         "spans": [lost, kept],
+        "_view_id": "spans_manual",  # in which spans may overlap
         "meta": {
             "reason": "nested",
             "learnt": True,
@@ -72,6 +73,11 @@ def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_pat
     assert one["meta"] == {"label": "Cat", "annotators": "ann, bob", "from": places, "predicted": "yes"}
     shown = [{key: value for key, value in span.items() if "token" not in key} for span in one["spans"]]
     assert one["_task_hash"] == task_hash(one["_input_hash"], shown)
+
+
+def outvoted_in(merging: Merging) -> list[int]:
+    """The numbers of outvoted spans that a merge warns of."""
+    return [one.n for one in merging.run().checks if one.kind == "outvoted spans"]
 
 
 def answered(path, kept, **more):
@@ -105,6 +111,24 @@ def test_an_answer_to_a_disagreement_decides_alone_about_its_label(merged, tmp_p
     assert entities(merged)[text] == ["dog"]
     assert (after.problems, after.agreement) == (0, before.agreement)
     assert export_review(tmp_path / "corpus", tmp_path / "out", disagreements=True).tasks == {"disagreements.jsonl": 0}
+
+
+def test_after_disagreements_are_settled_nothing_is_left_to_export(merging):
+    """A review decides about one of two texts: the other one's span is still to be settled, then none is."""
+    for name, who in (("ann", ANN), ("bob", BOB), ("cy", {"_annotator_id": "cy"})):
+        spans = [(0, 3)] if name == "ann" else []
+        merging.add(name, ["A"], [task(f"cat {n}", *spans, **who) for n in range(2)])
+    dee = {"_view_id": "review", "view_id": "ner_manual", "_annotator_id": "dee"}
+    reviews = [task(f"cat {n}", **dee) for n in range(2)]
+    for settled in range(3):
+        merging.add("settled", ["A"], reviews[:settled])
+        said = outvoted_in(merging)
+        merging.declared.pop()
+        left = 2 - settled
+        exported = export_review(merging.root / "corpus", merging.root / "out", disagreements=True)
+        assert exported.tasks == {"disagreements.jsonl": left}
+        assert said == ([left] if left else [])
+    assert merging.run().spans["outvoted"] == 2, "as before a review"
 
 
 def test_an_answer_to_a_lost_span_takes_no_other_span_away(merged, tmp_path):

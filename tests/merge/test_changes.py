@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from labelwise.base.errors import InputError
-from labelwise.sources import jsonl, prodigy
+from labelwise.sources import json_rows, prodigy
 from tests.conftest import task
 
 ROWS = [task(f"text {n} cat", (0, 4)) for n in range(9)]
@@ -55,7 +55,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
     before = merging.files()
     merging.add("a", ["A"], ROWS)
     path = merging.root / "tasks/a.jsonl"
-    parse_row, read = jsonl.parse_row, []
+    parse_row, read = json_rows.parse_row, []
 
     def read_and_change(line, row, *how):
         read.append(row)
@@ -64,7 +64,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
         return parse_row(line, row, *how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(jsonl, "parse_row", read_and_change)
+        patch.setattr(json_rows, "parse_row", read_and_change)
         with pytest.raises((InputError, FileNotFoundError), match=r"a\.jsonl"):
             merging.run()
     assert merging.files() == before
@@ -94,8 +94,8 @@ def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, mon
     merging.declared.append({"name": "a", "db": "p.db", "labels": ["A"]})
     merging.add("b", ["A"], ROWS[:1])
     with monkeypatch.context() as patch:
-        parse = prodigy.parse_prodigy
-        patch.setattr(prodigy, "parse_prodigy", lambda *given: insert("later") or parse(*given))
+        parse = prodigy.parse_row
+        patch.setattr(prodigy, "parse_row", lambda *given: insert("later") or parse(*given))
         assert merging.run().datasets["a"]["rows"] == 2
     assert merging.run().datasets["a"]["rows"] == 4
     connection.close()

@@ -46,6 +46,13 @@ def test_splits_that_are_empty_or_small_are_said(merging: Merging):
     assert said(merging.run()) == "Dataset 'b': no rows. Check its path."
 
 
+def test_equal_texts_need_other_texts_and_no_other_ratio(merging: Merging):
+    merging.add("a", ["A"], [task("text 0", _annotator_id="ann", meta={"row": n}) for n in range(200)])
+    text = said(merging.run())
+    assert "No text is in test. The data sets have 1 distinct text; add other texts." in text
+    assert "_ratio" not in text
+
+
 def test_what_a_ledger_counts_is_said(merging: Merging):
     """Spans outvoted, a text that `split_by` doesn't split; a few rows of another split aren't."""
     for who, spans in (("ann", [(0, 4)]), ("bob", []), ("eve", [])):

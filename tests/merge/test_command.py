@@ -1,6 +1,7 @@
 """The merge's command line: options reach the merge, and what it prints and writes is what happened."""
 
 import json
+import re
 import subprocess
 import sys
 from functools import partial
@@ -29,6 +30,8 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     printed = run("--metrics", "merge.json")
     ledger = json.loads((merging.root / "merge.json").read_text())
     assert ledger["rows"] == {"bad JSON": 1, "merged": 3}
+    assert "digest" not in ledger, "DVC would print 64 characters as a metric"
+    assert re.fullmatch(r"[0-9a-f]{64}\n", (merging.root / "merge.sha256").read_text())
     assert ledger["labels"] == {
         "A": {"complete": 2, "entity": 1, "gold": 2, "no token boundary": 1},
         "B": {"complete": 1, "gold": 1, "nested": 1, "learnt as well": 1, "none": 1},

@@ -57,7 +57,7 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
     both = f"- {{name: person, path: [person.jsonl, person-june.jsonl], {entry}}}\n"
     declared.write_text(both, encoding="utf8")
     printed, ledger = merge(tmp_path)
-    assert "Data set 'person' has several files, and no span of 'TITLE'. If two files have an answer" in printed
+    assert "Dataset 'person': 2 files and no span of 'TITLE'. If two files have an answer" in printed
     assert "If each file was annotated for other labels, give each an entry" in printed
     assert ledger["rows"] == {"merged": 100, "superseded": 100}
     assert ledger["spans"] == {"entity": 100, "in superseded task": 150}

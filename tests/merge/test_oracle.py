@@ -4,6 +4,7 @@ Every row and every span gets one fate, and the ledger count fates. Where the co
 """
 
 import json
+import re
 import tempfile
 import unicodedata
 from collections import Counter
@@ -321,7 +322,9 @@ def is_number(value: Any, *kinds: type) -> bool:
 
 
 def whole(value: Any) -> Any:
-    """Read 5.0 as 5, as tables of numbers write it."""
+    """Read 5.0 as 5, as tables of numbers write it, and "5"."""
+    if is_number(value, str) and re.fullmatch("[0-9]{1,9}", value):
+        return int(value)
     return int(value) if is_number(value, float) and value == int(value) else value
 
 

@@ -6,7 +6,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import annotation_of
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import task
-from tests.merge.test_advice import said
+from tests.merge.test_checks import said
 
 TEXT = "Zoë Barton of Mercury Labs paid."
 ZOE, FIRST, OTHER = (0, 10, "PERSON"), (0, 3, "PERSON"), (14, 26, "PERSON")
@@ -46,7 +46,8 @@ def test_names_and_declarations_say_who_is_who(merging, one, other, declared, sa
     assert ledger.rows == ({"merged": 1, "superseded": 1} if same else {"merged": 2})
     assert ledger.agreement == ({} if same else {"PERSON": {"texts": 1, "both": 0, "spans": 2}})
     assert ledger.replaced == ({"a": {"b": 1}} if same else {})
-    assert ("1 answer replaced by the same person's later one in another data set: a by b" in said(ledger)) == same
+    replaced = "1 answer was replaced by a later answer of the same annotator in another dataset: a by b (1)"
+    assert (replaced in said(ledger)) == same
 
 
 def test_an_adjudication_outvotes_nothing_of_the_same_person(merging):
@@ -73,7 +74,7 @@ def test_a_policy_may_name_people(merging, annotators, expected, session):
     ledger = merging.run(policies=Policies(annotators=annotators))
     ((_, doc),) = merging.docs().values()
     assert annotation_of(doc).accepted == set(expected)
-    assert ("`annotators` names 'nobody', and no answer has that name" in said(ledger)) == ("nobody" in annotators)
+    assert ("Unknown annotator in `annotators`: 'nobody'" in said(ledger)) == ("nobody" in annotators)
     for wrong in ("unoin", "nobody, eve"):
         why = rf"annotators: '{wrong}' is neither a policy \(half, all, union\) nor .* who answered \(ann, bob\)"
         with pytest.raises(InputError, match=why):
@@ -88,6 +89,6 @@ def test_a_person_who_is_declared_and_has_no_answer_is_warned_of(merging, declar
     merging.add("a", ["PERSON"], [answer(ZOE, who="1"), answer(OTHER, who="2"), "{"], annotator=declared)
     merging.add("b", ["PERSON"], [answer(ZOE, who="")], annotator="eve")
     printed = said(merging.run())
-    assert ("Data set 'a': `annotator`" in printed) == bool(warned)
+    assert ("Dataset 'a': `annotator`" in printed) == bool(warned)
     assert warned in printed
-    assert "Data set 'b': `annotator`" not in printed
+    assert "Dataset 'b': `annotator`" not in printed

@@ -142,7 +142,7 @@ def test_how_many_buckets_there_are_changes_nothing(merging, monkeypatch, large)
     found = [one for one in merging.problems("many") if one[0] == "again"]
     assert sorted((one[2], one[3].partition(" (")[0]) for one in found) == [
         (54, "bad JSON: object keys must be strings"),
-        (55, "invalid: None 9 None"),
+        (55, "invalid: None 9 None: no end, no label"),
     ]
     assert ledger.spans["in superseded task"] >= 1
 

@@ -325,8 +325,8 @@ def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: A
 
 def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_labels_may_be_used():
     labels = {"A": Scores(0.5, 0.25, 0.3333, 8, f_low=0.2, f_high=0.4567), "B": Scores(0.0, None, None, 0)}
-    for name, support, low in (("GOOD", 40, 0.85), ("BAD", 40, 0.6), ("RARE", 3, 0.85), ("UNJUDGED", 40, 0.85)):
-        labels[name] = Scores(0.9, 0.9, 0.9, support, f_low=low, f_high=0.99)
+    for name, low in {"GOOD": 0.85, "CLOSE": 0.81, "BAD": 0.6, "RARE": 0.85, "UNJUDGED": 0.85}.items():
+        labels[name] = Scores(0.9, 0.9, 0.9, 3 if name == "RARE" else 40, f_low=low, f_high=0.99)
     merge = Ledger(
         labels={name: Counter(complete=3) if name == "A" else Counter() for name in labels},
         gold={"train": Counter(A=5), "dev": Counter(), "test": Counter(A=8)},
@@ -341,8 +341,9 @@ def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_label
         "| Label | Complete texts, of 4 | Spans in train | dev | test |",
         "| `A` | 3 | 5 | 0 | 8 |",
         "| `B` | 0 | 0 | 0 | 0 |",
-        "- May be used, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
-        "- Not yet: `BAD`.",
+        "- Ready to use, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
+        "- Borderline, within 0.02 of that: `CLOSE`.",
+        "- Not ready: `BAD`.",
         "- Too little in test to tell: `A`, `RARE`, `UNJUDGED`.",
     ):
         assert line in lines

@@ -21,8 +21,9 @@ TEXT = " Add\t5 mL "
         (RawSpan(-1, 4, "A"), Span(0, 0, "A", problem="A -1 4")),
         (RawSpan(True, 4, "A"), Span(0, 0, "A", problem="A True 4")),
         (RawSpan(1.5, 4, "A", "accept"), Span(0, 0, "A", "accept", problem="A 1.5 4")),
-        (RawSpan("1", "4", 7, 7), Span(0, 0, "7", "ignore", problem="7 1 4")),
-        (RawSpan(), Span(0, 0, "None", problem="None None None")),
+        (RawSpan("1", "4", "A"), Span(1, 4, "A")),
+        (RawSpan("1", "\u0664", 7, 7), Span(0, 0, "7", "ignore", problem="7 1 \u0664")),
+        (RawSpan(), Span(0, 0, "None", problem="None None None: no start, no end, no label")),
     ],
 )
 def test_a_span_is_trimmed_and_one_that_cannot_be_used_costs_itself(raw, span):

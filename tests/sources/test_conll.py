@@ -98,7 +98,7 @@ def test_the_scheme_is_that_of_the_whole_file(tmp_path):
 
 
 def test_tags_without_a_label_among_others_are_counted(tmp_path):
-    assert read(tmp_path / "a.conll", "Ann B-A\nran U-\n") == [("Ann ran", [("Ann", "A"), "invalid: None 4 7"])]
+    assert read(tmp_path / "a.conll", "Ann B-A\nran U-\n") == [("Ann ran", [("Ann", "A"), "invalid: None 4 7: no label"])]
 
 
 WORDS = [f"w{'abcdefghijkl'[n]}" for n in range(12)]

@@ -3,6 +3,8 @@
 import gzip
 import json
 import sqlite3
+import sys
+from collections import Counter
 
 import pytest
 import spacy
@@ -65,6 +67,29 @@ def test_a_database_is_read_by_the_name_of_the_data_set_and_a_bad_row_costs_itse
     with pytest.raises(InputError, match=r"no data set 'c', but .*'a', 'b'.*; correct its `name`, or delete the entry"):
         texts_of(path, "c")
     assert (path.read_bytes(), [*tmp_path.iterdir()]) == (before, [path]), "nothing is written"
+
+
+OPENED: Counter[str] = Counter()
+sys.addaudithook(lambda event, args: OPENED.update([str(args[0])]) if event == "open" else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "times"),
+    [
+        ("a.jsonl", [{"text": "Add", "spans": [{"start": 0, "end": 3, "label": "A"}]}], 1),
+        ("a.jsonl", [{"text": "\U0001f600 Add", "label": [[3, 6, "A"]]}], 1),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "Add"}'), 1),
+        ("a.json", [{"data": {"text": "Add"}, "annotations": [{"result": []}]}], 1),
+        ("a.conll", "Add B-A\n", 2),
+        ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=Add\n1-1\t0-3\tAdd\t\n", 2),
+    ],
+)
+def test_a_file_is_opened_once_or_twice(tmp_path, name, content, times):
+    """Twice where formats have one suffix."""
+    path = write(tmp_path / name, content)
+    OPENED.clear()
+    assert len(read(path)) == 1
+    assert OPENED[str(path)] == times
 
 
 def database(script: str) -> bytes:

@@ -62,6 +62,7 @@ OTHER = "malformed: its spans belong to another text; declare that one as `text`
         ({"body": TEXT, "title": "Add 5 mL, and more"}, "body", TEXT),
         ({"body": TEXT, "text": "Stir it well"}, "body", TEXT),
         ({"body": "Stir it well", "title": TEXT}, "body", OTHER),
+        ({"data": TEXT}, "", TEXT),
         ({"pages": 3}, "", "malformed: no text in its data"),
     ],
 )

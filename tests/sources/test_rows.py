@@ -12,7 +12,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.sources.clean import clean
 from labelwise.sources.formats import read_items
-from labelwise.sources.jsonl import parse_row
+from labelwise.sources.json_rows import parse_row
 from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
@@ -25,6 +25,7 @@ TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
 P, D, T = (TEXT, [("Add", "P")]), (TEXT, [("5 mL", "D")]), ("Add 5", [("Add", "T")])
 OTHER = "other format: it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
+NOTHING = "no start, no end, no label"
 NO_LIST = "not annotated: no list of spans"
 
 
@@ -61,9 +62,35 @@ ROWS = [
     ({"text": "Add", "label": None}, NO_LIST),
     (
         {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
-        ("four", [("four", "A"), "invalid: None None None", "invalid: None None None"]),
+        ("four", [("four", "A"), *[f"invalid: None None None: {NOTHING}"] * 2]),
     ),
     ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are those of the text, and have no offsets"),
+    ({"text": TEXT, "label": [[4, 8, "D"]], "entities": True}, D),
+    # lists for spans, an object among them
+    (
+        {"text": TEXT, "spans": [[4, 8, "D"], {"start": 0, "end": 3, "label": "P"}, 3]},
+        (TEXT, [("5 mL", "D"), ("Add", "P"), f"invalid: None None None: {NOTHING}"]),
+    ),
+    # Azure's
+    ({"text": TEXT, "entities": [{"category": "D", "offset": 4, "length": 4, "text": "5 mL"}]}, D),
+    # what a span lacks is named
+    ({"text": TEXT, "entities": [{"label": "D", "text": "5 mL"}]}, (TEXT, ["invalid: D None None: no start, no end"])),
+    ({**PRODIGY, "spans": [{"token_start": 0, "label": "P"}]}, (TEXT, ["invalid: P None None: no start, no end"])),
+    ({**PRODIGY, "spans": [{"start": 0, "end": 3}]}, (TEXT, ["invalid: None 0 3: no label"])),
+    # offsets as a sheet has them, and NaN, which isn't JSON
+    ({"text": TEXT, "label": [["4", "8", "D"]]}, D),
+    ('{"text": "Add 5 mL", "label": [[4, 8, "D"]], "meta": {"score": NaN, "low": -Infinity, "x": "a: NaN, b"}}', D),
+    ('{"text": "Add: NaN, 5", "spans": [NaN}', "bad JSON: expected ',' or ']' (byte 38): '}'"),
+    # annotations in a shape that isn't read
+    *(
+        (
+            {"text": TEXT, "entities": entities},
+            "other format: its `entities` aren't a list of spans: write each with start, end and label",
+        )
+        for entities in ({"D": ["5 mL"]}, {"D": [], "P": ["Add"]}, {"Person": [{"indices": [0, 3]}]})
+    ),
+    ({"text": TEXT, "entities": {}}, (TEXT, [])),
+    ({"text": TEXT, "label": {"choices": ["x"]}, "answer": "accept"}, (TEXT, [])),
     # tokens and tags
     (TAGGED, T),
     ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),
@@ -97,6 +124,37 @@ ROWS = [
 @pytest.mark.parametrize(("row", "found"), ROWS)
 def test_a_row_is_read_by_its_own_keys_whatever_comes_before(tmp_path, row, found):
     assert read(tmp_path / "a.jsonl", [TAGGED, DOCCANO, row, PRODIGY]) == [T, D, found, P]
+
+
+OBJECTS = [
+    ({"projectFileVersion": "2022", "assets": {"documents": []}}, "Azure's labels"),
+    ({"documents": [{"passages": [{"infons": {}, "annotations": []}]}]}, "BioC: convert it to brat"),
+    ({"annotatable": {"parts": []}, "anncomplete": True, "entities": []}, "tagtog's"),
+    ({"rasa_nlu_data": {"common_examples": []}}, "Rasa's: .*jq .rasa_nlu_data.common_examples"),
+    ({"examples": [{"content": "x", "annotations": []}]}, "LightTag's"),
+    ({"data": [{"text": "x"}]}, "write its list `data` alone to a file: jq .data"),
+    ({"id": 1}, "write an array of tasks, or JSONL"),
+]
+
+
+@pytest.mark.parametrize(("content", "why"), OBJECTS)
+def test_one_object_is_named_with_the_way_to_rows(tmp_path, content, why):
+    with pytest.raises(InputError, match=rf"a\.json: it is one JSON object; .*{why}"):
+        read(tmp_path / "a.json", json.dumps(content, indent=1))
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"tokens": ["Add", "5"], "entities": [{"type": "T", "start": 0, "end": 1}]}, "its spans count `tokens`"),
+        ({"document": TEXT, "documentName": "a", "tokens": [{"entityLabel": "D"}]}, "this is UBIAI's"),
+        ({"entity_group": "D", "score": 0.9, "word": "5", "start": 4, "end": 5}, "this is a pipeline's output"),
+    ],
+)
+def test_a_row_without_a_text_is_named_with_the_way_to_one(tmp_path, row, why):
+    for name in ("a.json", "a.jsonl"):
+        (found,) = read(tmp_path / name, [row])
+        assert found.startswith(f"other format: {why}")
 
 
 NAMES = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
@@ -162,9 +220,9 @@ STUDIO = {"data": {"text": TEXT}, "annotations": [{"result": [{"type": "labels"}
 
 # What reads lines, spans and so on, and what reads less of them in its place.
 BREAKS = {
-    "lines": ("labelwise.sources.jsonl.open_jsonl", lambda path: Losing(path.read_bytes())),
+    "lines": ("labelwise.sources.json_rows.open_json", lambda path: Losing(path.read_bytes())),
     "spans": (
-        "labelwise.sources.doccano.clean",
+        "labelwise.sources.prodigy_row.clean",
         lambda line, text, spans, **rest: clean(line, text, spans[:3], **rest),
     ),
     "results": (

@@ -1,11 +1,15 @@
-"""A config is what is trained: which keys training changes, and what it refuses, with the line to write."""
+"""A config is what is trained: each key is used, or refused with its line and the line to write."""
 
 import json
+import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.util import load_config
 from thinc.api import Config
 
@@ -14,12 +18,14 @@ from labelwise.base.removed import CONFIG, PROJECT
 from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
 from labelwise.check.folds import Folds, fold_recipes
+from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.record import RECORD
-from labelwise.train.config import FITTED, changed_keys, flatten, read_settings, share_of
+from labelwise.train.config import changed_keys, make_pipeline, read_settings, share_of
+from labelwise.train.config_file import FITTED, flatten, read_config_file
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 from tests.train.test_trf import TRF
-from tests.train.training import CPU, GPU, NER, SMALL, train_in
+from tests.train.training import CPU, GPU, NER, SMALL, STEPS, curve, files, train_in
 
 RATE = "training.optimizer.learn_rate.total_steps"
 OF_0_3_0 = """
@@ -75,22 +81,21 @@ SCHEDULE = {"@schedules": "compounding.v1", "start": 100, "stop": 1000, "compoun
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
-        ({"system__seed": 7}, {}, r"own\.cfg: \[system\] seed = 7: .* or --seed 7; write seed = 0"),
-        ({}, {"max_steps": 1501}, r"1,501 steps .* \[training\] has max_steps = 1500; write max_steps = 1501$"),
+        ({"system__seed": 7}, {}, r"own\.cfg:\d+: \[system\] seed = 7: .* or --seed; write seed = 0"),
+        ({}, {"max_steps": 1501}, r"\[training\] max_steps = 1500: 1,501 steps are asked .* write max_steps = 1501$"),
         (
             {"labelwise__epochs": 0, "training__max_steps": 300},
             {},
-            r"eval_frequency = 100 evaluates .* in max_steps = 300; write eval_frequency = 75, or less",
+            r"eval_frequency = 100: .* fewer than four .* in max_steps = 300; write eval_frequency = 75, or less",
         ),
         (
             {"training__batcher": batcher("batch_by_words", SCHEDULE)},
             {},
-            r"needs batches of a fixed size.*batch_by_words.*write epochs = 0, and training takes max_steps = 1500",
+            r"need batches of a fixed size.*batch_by_words.*write epochs = 0, and training takes max_steps = 1500",
         ),
         ({"training__batcher": {"@batchers": "my.own.v1", "size": 9}}, {}, r"my\.own\.v1 of size 9; write epochs = 0"),
-        ({"labelwise__epoch": 3}, {}, r"\[labelwise\] .*unknown field `epoch`; its keys are epochs, least_steps, sm"),
     ],
-    ids=["seed", "too many steps", "rarely evaluated", "a schedule", "own batcher", "unknown key"],
+    ids=["seed", "too many steps", "rarely evaluated", "a schedule", "own batcher"],
 )
 def test_what_would_not_be_trained_as_it_stands_is_refused(changed, options, message, demo_corpus, tmp_path):
     changed = {"labelwise__small_batch": 0, **changed}
@@ -99,7 +104,7 @@ def test_what_would_not_be_trained_as_it_stands_is_refused(changed, options, mes
 
 
 def test_more_steps_than_a_rate_that_falls_has_name_both_keys(demo_corpus):
-    with pytest.raises(InputError, match="write max_steps = 5001 there, and total_steps likewise"):
+    with pytest.raises(InputError, match="write max_steps = 5001, and total_steps likewise"):
         read_settings(TrainingConfig(SMALL, demo_corpus, max_steps=5001))
 
 
@@ -172,7 +177,7 @@ def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
     if kind == "gpu":
         wanted = TrainingConfig(config, demo_corpus, gpu_id=0)
     settings = read_settings(wanted)
-    changed, written = changed_keys(wanted, settings), load_config(config)
+    changed, written = changed_keys(read_config_file(config), settings), load_config(config)
     assert {*changed} <= {*FITTED}
     assert flatten(written).keys() == flatten(settings).keys()
     for key, (before, after) in changed.items():
@@ -209,9 +214,256 @@ def test_what_training_changes_is_told_and_in_the_record(demo_corpus, tmp_path):
 def test_a_pipeline_of_the_config_as_it_stands_has_no_changes_of_it(demo_corpus):
     """Which is the only one that a user may take for what he wrote."""
     wanted = TrainingConfig(CPU, demo_corpus)
-    assert {*changed_keys(wanted, read_settings(wanted))} == {
+    assert {*changed_keys(read_config_file(CPU), read_settings(wanted))} == {
         "training.max_steps",
         "training.eval_frequency",
         "training.batcher.size",
     }
     assert ROOT in CPU.parents
+
+
+def edited(config: Path, edits: Mapping[str, str]) -> Path:
+    """Write configs/cpu.cfg with some text replaced."""
+    text = CPU.read_text()
+    for old, new in edits.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    config.write_text(text)
+    return config
+
+
+def train_edited(folder: Path, corpus: Path, edits: Mapping[str, str], **options: Any) -> None:
+    """Train by an edited config, a few steps; a refusal comes before anything is written."""
+    config = edited(folder / "own.cfg", edits)
+    try:
+        train_in(folder, corpus, {**STEPS, **options}, config)
+    except InputError:
+        assert [path.name for path in folder.iterdir()] == ["own.cfg"]
+        raise
+
+
+CHINESE = {"spacy.Tokenizer.v1": "spacy.zh.ChineseTokenizer"}
+BLOCK = "[components.ner]\n"
+TEXTCAT = {
+    BLOCK: f'[components.textcat]\nfactory = "textcat"\n{BLOCK}',
+    '"tok2vec", "ner"': '"tok2vec", "ner", "textcat"',
+}
+SEED = 'dev_corpus = "corpora.dev"\nseed = '
+LOOKUPS = '[initialize.lookups]\n@misc = "spacy.LookupsDataLoader.v1"\nlang = "en"\ntables = []\n'
+READER = '"labelwise.PartitionedCorpus.v1"'
+MORE = f'[corpora.more]\n@readers = {READER}\npath = "x"\n'
+CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        (CHINESE, r"\[nlp\] tokenizer = .*ChineseTokenizer.*: .* was merged with .* delete the block, or write"),
+        ({'"per_label"': '"per_label"\nscorer = {"@scorers": "my"}'}, r"\[components\.ner\] scorer = .* delete it"),
+        ({'factory = "tok2vec"': 'source = "en"'}, r"\[components\.tok2vec\] source = \"en\": .* delete it"),
+        ({"dropout = ": "dropot = "}, r"\[training\] dropot = 0\.1: the block has no such key; its keys are accumul"),
+        ({"batch_size = ": "batchsize = "}, r"\[nlp\] batchsize = 16: the block has no such key; its keys are aft"),
+        ({"lookups = ": "lookup = "}, r"\[initialize\] lookup = null: the block has no such key"),
+        ({"small_batch = ": "small_bach = "}, r"\[labelwise\] small_bach = 700: .* its keys are epochs, half_weig"),
+        ({"small_batch = 700": "small_batch = few"}, r"\[labelwise\] small_batch = few: Expected `int`, got `str`"),
+        ({"[system]": "[system]\nmax_steps = 9"}, r"\[system\] max_steps = 9: training reads nothing of this"),
+        ({"[training]": "[trainin]\ndropout = 0.3\n[training]"}, r"\[trainin\] dropout = 0\.3: training reads noth"),
+        ({"[corpora]": '[components.x]\nfactory = "tagger"\n[corpora]'}, r"\[components\.x\]: training reads nothing"),
+        ({"[initialize.components.ner]": "[initialize.components.nr]\n[initialize.components.ner]"}, r"ts\.nr\]: "),
+        ({"[initialize.tokenizer]": "[initialize.tokenizer]\na = 1"}, r"\[initialize\.tokenizer\] a = 1: Tokenizer"),
+        ({"[corpora.dev]": f"{MORE}[corpora.dev]"}, r"\[corpora\.more\]: training reads nothing of this"),
+        ({'"corpora.train"': '"corpora.dev"'}, r"\[training\] train_corpus = \"corpora\.dev\": .*write \"corpora\.tr"),
+        ({'"corpora.dev"': '"corpora.x"'}, r"\[training\] dev_corpus = \"corpora\.x\": there is no block \[corpora\.x"),
+        ({READER: '"spacy.Corpus.v1"'}, r"\[corpora\.train\] @readers = .*write @readers = \"labelwise\.Partitioned"),
+        ({"disabled = []": 'disabled = ["ner"]'}, r"\[nlp\] disabled = \[\"ner\"\]: training needs ner; delete it"),
+        ({'["tok2vec", "ner"]': '["tok2vec"]'}, r"\[nlp\] pipeline = .*: the recognizer is the component ner; add"),
+        ({'["tok2vec", "ner"]': '["ner", "x"]'}, r"\[nlp\] pipeline = .*: there is no \[components\.x\]; write it"),
+        ({f"{SEED}${{system.seed}}": f"{SEED}5"}, r"\[training\] seed = 5: .*; write seed = \$\{system\.seed\}"),
+        (
+            {"frozen_components = []": 'frozen_components = ["ner"]'},
+            r"\[training\] frozen_components = .*`spacy train`",
+        ),
+        ({"annotating_components = []": 'annotating_components = ["ner"]'}, r"annotating_components = .*`spacy train`"),
+        ({"before_to_disk = null": 'before_to_disk = {"@callbacks": "x"}'}, r"before_to_disk = .*`spacy train`"),
+        ({"before_update = null": 'before_update = {"@callbacks": "x"}'}, r"before_update = .*`spacy train`"),
+        ({"init_tok2vec = null": 'init_tok2vec = "x.bin"'}, r"\[initialize\] init_tok2vec = .*write .* = null"),
+        ({"[pretraining]": "[pretraining]\ndropout = 0.2"}, r"\[pretraining\]: training reads it for .* or delete"),
+        ({"ents_r = 0.0": "cats_score = 0.5"}, r"\[training\.score_weights\] cats_score = 0\.5: .*; write null, or"),
+        ({"max_steps = 1500\n": ""}, r"\[training\] max_steps: this is missing; `python -m spacy init fill-config`"),
+        (TEXTCAT, r"\[components\.textcat\] factory = .*: \[E867\] .*; correct it$"),
+        ({'"per_label"': '"nner"'}, r"\[components\.ner\] factory = \"nner\": \[E002\] Can't find factory for 'nner'"),
+        ({"spacy.Tok2Vec.v2": "spacy.Tok2Vec.v9"}, r"\[components\.tok2vec\.model\] @architectures = .*; correct it"),
+        ({"depth = 4": "dept = 4"}, r"\[components\.tok2vec\.model\.encode\] dept = 4: unexpected argument: 'dept'"),
+        ({"depth = 4": 'depth = "x"'}, r"\[components\.tok2vec\.model\.encode\] depth = \"x\": 'x' is not .*int"),
+        ({"beta1 = 0.9": "beta3 = 0.9"}, r"\[training\.optimizer\] beta3 = 0\.9: unexpected argument: 'beta3'"),
+        ({"dropout = 0.1": 'dropout = "x"'}, r"\[training\] dropout = \"x\": Input should be a valid number"),
+        ({"[initialize.tokenizer]": f"{LOOKUPS}[initialize.tokenizer]"}, r"\[initialize\.lookups\]: .*lookups = null"),
+        ({"dropout = 0.1": "dropout 0.1"}, r"'dropout 0\.1': this is neither a \[block\] nor KEY = VALUE"),
+        ({"[paths]": "paths\n[paths]"}, r"this is neither a \[block\] nor KEY = VALUE"),
+        ({"dropout = 0.1": "dropout = 0.1\ndropout = 0.2"}, r"dropout: this is there twice; delete one"),
+        ({"[pretraining]": "[pretraining]\n[pretraining]"}, r"\[pretraining\]: this is there twice; delete one"),
+        ({"[corpora]": "[components.x.model]\nwidth = 1\n[corpora]"}, r"there is no block \[components\.x\] above it"),
+        ({"${paths.corpus}/dev": "${paths.nope}/dev"}, r"\[corpora\.dev\] path = .*: there is no paths\.nope; correct"),
+        (
+            {"${paths.corpus}/dev": "${paths.corpus/dev"},
+            r"\[corpora\.dev\] path = \$\{paths\.corpus/dev: .*; correct it",
+        ),
+        ({'["tok2vec", "ner"]': '["tok2vec", "ner"'}, r"\[nlp\] pipeline = \[\"tok2vec\", \"ner\": "),
+        ({"dropout = 0.1": CONFLICT}, r"a git conflict; edit the file"),
+    ],
+    ids=str,
+)
+def test_a_key_that_training_would_not_use_is_refused_with_its_line(edits, said, demo_corpus, tmp_path):
+    with pytest.raises(InputError, match=said) as refused:
+        train_edited(tmp_path, demo_corpus, edits)
+    [(number, key)] = re.findall(r"own\.cfg:(\d+): (?:\[[\w.]+\] )?\W*(\w+)", f"{refused.value}")
+    line = (tmp_path / "own.cfg").read_text().splitlines()[int(number) - 1]
+    assert key in line or "this is missing" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_config_that_is_not_there_or_not_text_is_refused(demo_corpus, tmp_path):
+    with pytest.raises(InputError, match=r"own\.cfg: there is no such file; give a spaCy config, such as .*cpu\.cfg"):
+        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+    (tmp_path / "own.cfg").write_bytes(b"[paths]\n\xff")
+    with pytest.raises(InputError, match=r"own\.cfg: .*byte 0xff.*; save it as UTF-8"):
+        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+
+
+@pytest.mark.parametrize("key", ["training.nonsense", "system.nonsense", "nonsense", "labelwise.epoch", "none.at.all"])
+def test_an_override_of_a_key_that_the_config_lacks_is_refused(key, demo_corpus):
+    with pytest.raises(InputError, match=rf"cpu\.cfg: {key} = 3: the config has no such key; write it there"):
+        read_settings(TrainingConfig(CPU, demo_corpus, overrides={key: 3}))
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (GPU, "spacy_transformers: use the environment of `make gpu`"),
+        (SMALL, "tokenizers: pip install tokenizers"),
+    ],
+)
+def test_a_package_that_a_config_needs_is_named(config, said, demo_corpus, monkeypatch):
+    monkeypatch.setattr("labelwise.train.config.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=rf"{config.name} needs the package {said}"):
+        read_settings(TrainingConfig(config, demo_corpus))
+
+
+def test_scores_of_a_component_that_needs_no_training_do_not_count(demo_corpus, tmp_path):
+    sentencizer = {
+        BLOCK: f'[components.sentencizer]\nfactory = "sentencizer"\n{BLOCK}',
+        '["tok2vec"': '["sentencizer", "tok2vec"',
+    }
+    for name, edits in (("with", sentencizer), ("without", {})):
+        (tmp_path / name).mkdir()
+        train_edited(tmp_path / name, demo_corpus, edits)
+    columns = "step", "score", "ents_f"
+    assert curve(tmp_path / "with", *columns) == curve(tmp_path / "without", *columns)
+    header = [(tmp_path / name / "curve.tsv").read_text().splitlines()[0] for name in ("with", "without")]
+    assert header[0] == header[1]
+
+
+class Called(Exception):
+    """What a registered function raises, so that a test knows that it was called."""
+
+
+def call_me() -> Any:
+    raise Called
+
+
+for registry in ("batchers", "optimizers", "loggers", "callbacks", "tokenizers", "vectors", "misc"):
+    getattr(spacy.registry, registry)("tests.call_me.v1", func=call_me)
+REFUSED, CALLED, DIFFERS = "refused", "called", "differs"
+
+
+def calls(kind: str) -> dict[str, str]:
+    return {f"@{kind}": "tests.call_me.v1"}
+
+
+# Each key of spaCy's schemas, another value, and what becomes of it.
+KEYS: dict[str, tuple[Any, str]] = {
+    "training.dev_corpus": ("corpora.none", REFUSED),
+    "training.train_corpus": ("corpora.dev", REFUSED),
+    "training.batcher": (calls("batchers"), CALLED),
+    "training.dropout": (0.9, DIFFERS),
+    "training.patience": (1, DIFFERS),
+    "training.max_epochs": (1, DIFFERS),
+    "training.max_steps": (12, DIFFERS),
+    "training.eval_frequency": (1, DIFFERS),
+    "training.seed": (5, REFUSED),
+    "training.gpu_allocator": ("pytorch", "the GPU"),
+    "training.accumulate_gradient": (3, DIFFERS),
+    "training.score_weights": ({"ents_r": 1.0}, DIFFERS),
+    "training.optimizer": (calls("optimizers"), CALLED),
+    "training.logger": (calls("loggers"), CALLED),
+    "training.frozen_components": (["tok2vec"], REFUSED),
+    "training.annotating_components": (["ner"], REFUSED),
+    "training.before_to_disk": (calls("callbacks"), REFUSED),
+    "training.before_update": (calls("callbacks"), REFUSED),
+    "nlp.lang": ("de", "the merge's"),
+    "nlp.pipeline": (["tok2vec"], REFUSED),
+    "nlp.disabled": (["tok2vec"], REFUSED),
+    "nlp.tokenizer": (calls("tokenizers"), REFUSED),
+    "nlp.before_creation": (calls("callbacks"), CALLED),
+    "nlp.after_creation": (calls("callbacks"), CALLED),
+    "nlp.after_pipeline_creation": (calls("callbacks"), CALLED),
+    "nlp.batch_size": (3, "the pipeline's"),
+    "nlp.vectors": (calls("vectors"), CALLED),
+    "initialize.vocab_data": ("nope.jsonl", REFUSED),
+    "initialize.lookups": (calls("misc"), CALLED),
+    "initialize.vectors": ("nope", REFUSED),
+    "initialize.init_tok2vec": ("nope.bin", REFUSED),
+    "initialize.tokenizer": ({"segmenter": "jieba"}, REFUSED),
+    "initialize.components": ({"nr": {"labels": ["A"]}}, REFUSED),
+    "initialize.before_init": (calls("callbacks"), CALLED),
+    "initialize.after_init": (calls("callbacks"), CALLED),
+}
+
+
+@pytest.fixture(scope="module")
+def plain(demo_corpus, tmp_path_factory) -> dict[str, bytes]:
+    """What the config as it stands trains."""
+    folder = tmp_path_factory.mktemp("plain")
+    train_in(folder, demo_corpus, {}, own(folder, **FEW))
+    return trained_by(folder)
+
+
+FEW = {f"training__{name}": value for name, value in {"max_steps": 8, "eval_frequency": 2}.items()} | {
+    "labelwise__epochs": 0,
+    "labelwise__small_batch": 0,
+    "training__batcher__size": 900,
+    "components__tok2vec__model__encode__width": 32,
+}
+
+
+def trained_by(folder: Path) -> dict[str, bytes]:
+    return files(folder / "model") | {"curve": (folder / "curve.tsv").read_bytes()}
+
+
+def test_each_key_of_spacys_schemas_is_tried():
+    schemas = {"training": ConfigSchemaTraining, "nlp": ConfigSchemaNlp, "initialize": ConfigSchemaInit}
+    names = {f"{block}.{name}" for block, schema in schemas.items() for name in schema.model_fields}
+    assert KEYS.keys() == names
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_each_key_of_spacys_schemas_is_used_or_refused_by_name(key, demo_corpus, tmp_path, plain):
+    value, expected = KEYS[key]
+    config = own(tmp_path, **FEW | {key.replace(".", "__"): value})
+    wanted = TrainingConfig(config, demo_corpus)
+    if expected == "the GPU":
+        assert [wants_gpu(config), wants_gpu(CPU)] == [True, False]
+    elif expected == "the merge's":
+        assert changed_keys(read_config_file(config), read_settings(wanted))["nlp.lang"] == ("de", "en")
+    elif expected == "the pipeline's":
+        assert make_pipeline(wanted, read_settings(wanted)).batch_size == value
+    elif expected == CALLED:
+        with pytest.raises(Called):
+            train_in(tmp_path, demo_corpus, {}, config)
+    elif expected == REFUSED:
+        with pytest.raises(InputError, match=rf"own\.cfg:\d+: .*\b{key.split('.')[-1]}\b") as refused:
+            train_in(tmp_path, demo_corpus, {}, config)
+        assert "\n" not in str(refused.value)
+    else:
+        train_in(tmp_path, demo_corpus, {}, config)
+        assert trained_by(tmp_path) != plain

@@ -9,7 +9,6 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import load_config
 
-from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.corpus.pipeline import predict_each
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
@@ -117,11 +116,6 @@ def test_one_batch_is_held_at_a_time(monkeypatch, words, batch_size):
 )
 def test_scores_are_weighted(weights, score):
     assert weighted_score({"ents_p": 0.5, "ents_r": 0.25, "ents_f": None}, weights) == score
-
-
-def test_a_weight_for_an_unknown_score_is_an_error():
-    with pytest.raises(InputError, match=r"score_weights: tag_acc isn't computed; the scores are ents_f, "):
-        weighted_score({"ents_p": 0.5}, {"ents_p": 0.5, "tag_acc": 0.5})
 
 
 @pytest.mark.parametrize("name", ["cpu", "gpu"])

@@ -1,6 +1,7 @@
 """A step whose loss isn't a finite number, as after an overflow in fp16, changes nothing in any rank."""
 
 import os
+import re
 from itertools import pairwise
 from typing import Any
 from unittest.mock import Mock, call
@@ -8,12 +9,14 @@ from unittest.mock import Mock, call
 import numpy as np
 import pytest
 import spacy
+from thinc.api import Config
 
 from labelwise.base.errors import InputError
 from labelwise.train import loop, updates
 from labelwise.train.parameters import find_parameters
+from labelwise.train.updates import finite_remedy
 from spacy_per_label import component
-from tests.train.training import STEPS, curve, files, train_in
+from tests.train.training import CPU, GPU, STEPS, curve, files, train_in
 
 LOSS = component.loss_and_gradient
 
@@ -62,10 +65,21 @@ def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_p
     overflow_in(range(2, 10), monkeypatch)
     with pytest.raises(
         InputError,
-        match=r"Step 4: the loss wasn't a finite number in 3 steps in a row.*precision bf16.*mixed_precision = false",
+        match=r"Step 4: the loss wasn't a finite number in 3 steps in a row. Remedy: a lower learn_rate in",
     ):
         train_in(tmp_path, demo_corpus)
     assert bar.mock_calls[-1] == call.hide()
+
+
+def test_a_precision_is_a_remedy_where_the_config_has_a_lower_one():
+    """On the CPU, all is computed in fp32."""
+    mixed, plain = Config().from_disk(GPU), Config().from_disk(CPU)
+    assert finite_remedy(plain) == ""
+    assert re.fullmatch(
+        r"bf16, .*enabled = false.*, or fp32 \(mixed_precision = false, too\), or ", finite_remedy(mixed)
+    )
+    mixed["components"]["ner"]["model"]["tok2vec"]["grad_scaler_config"]["enabled"] = False
+    assert finite_remedy(mixed) == "fp32 (mixed_precision = false), or "
 
 
 def test_steps_that_were_skipped_are_counted_on_after_a_restart(demo_corpus, tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ from labelwise.train.training_config import TrainingConfig
 from scripts.train import train_cli
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY, another_process, call, read_docs
-from tests.train.training import CPU, GPU, NER, SMALL, STEPS, curve, files, train_in, with_bert
+from tests.train.training import CPU, GPU, NER, STEPS, curve, files, train_in, with_bert
 
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 LEARNT = {**STEPS, "training.max_steps": 20, "training.eval_frequency": 10, "training.optimizer.learn_rate": 0.005}
@@ -258,62 +258,6 @@ def test_a_test_set_of_another_salt_is_known_to_have_been_trained_on(merging):
     seen = evaluate_pipeline(merging.root / "model", after / "test").metrics.seen
     assert 0 < seen.texts == len(test & (texts_of(before / "train") | texts_of(before / "dev"))) < len(test)
     assert evaluate_pipeline(merging.root / "model", before / "test").metrics.seen.texts == 0
-
-
-def edited(config: Path, *edits: tuple[str, str]) -> Path:
-    """Write configs/cpu.cfg with some text replaced."""
-    text = CPU.read_text()
-    for old, new in edits:
-        assert old in text
-        text = text.replace(old, new, 1)
-    config.write_text(text)
-    return config
-
-
-TOKENIZER = (("spacy.Tokenizer.v1", "spacy.zh.ChineseTokenizer"),)
-SCORER = 'factory = "per_label"\nscorer = {"@scorers": "my.scorer"}'
-READER = '[corpora.dev]\n@readers = "spacy.Corpus.v1"\npath = ${paths.corpus}/dev\n[corpora.other]\n@readers'
-
-
-@pytest.mark.parametrize(
-    ("edits", "message"),
-    [
-        (TOKENIZER, r"\[nlp\] tokenizer is .*ChineseTokenizer.*merged with .* delete the block, or write"),
-        ((('factory = "per_label"', SCORER),), r"\[components\.ner\] scorer = .*my\.scorer.* delete it"),
-        ((('factory = "tok2vec"', 'source = "first"'),), r"\[components\.tok2vec\] source = 'first' isn't used here"),
-        ((("dropout = ", "dropot = "),), r"\[training\] dropot: the block has no such key; its keys are accumulate_gr"),
-        ((("batch_size = ", "batchsize = "),), r"\[nlp\] batchsize: the block has no such key; its keys are after_cr"),
-        ((("frozen_components = []", 'frozen_components = ["tok2vec"]'),), r"\[training\] frozen_components is for"),
-        (
-            (
-                ("[components.ner]", "[components.own]"),
-                ("[components.ner.model]", "[components.own.model]"),
-                ("[components.ner.model.tok2vec]", "[components.own.model.tok2vec]"),
-            ),
-            r"own\.cfg: the recognizer is the component ner, and there is no \[components\.ner\]",
-        ),
-        ((("[corpora.dev]\n@readers", READER),), r"corpora\.dev: its reader must be labelwise\.PartitionedCorpus"),
-        ((("small_batch = 700", "small_batch = few"),), r"\[labelwise\] Expected `int`, got `str`.*small_batch"),
-        ((("small_batch = 700", "small_bach = 700"),), r"\[labelwise\] .*unknown field `small_bach`; its keys are"),
-    ],
-)
-def test_a_config_that_cannot_be_meant_is_refused(edits, message, demo_corpus, tmp_path):
-    with pytest.raises(InputError, match=message):
-        train_in(tmp_path, demo_corpus, STEPS, edited(tmp_path / "own.cfg", *edits))
-    assert [path.name for path in tmp_path.iterdir()] == ["own.cfg"]
-
-
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        (GPU, "spacy_transformers: use the environment of `make gpu`"),
-        (SMALL, "tokenizers: pip install tokenizers"),
-    ],
-)
-def test_a_package_that_a_config_needs_is_named(config, said, demo_corpus, monkeypatch):
-    monkeypatch.setattr("labelwise.train.config.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=rf"{config.name} needs the package {said}"):
-        read_settings(TrainingConfig(config, demo_corpus))
 
 
 def test_a_pipeline_of_another_language_is_refused(demo_corpus):

@@ -89,6 +89,26 @@ def test_a_span_that_a_decision_removed_names_its_line_and_a_question_without_a_
     assert ask(merging, "--problems")[0] == "a\tdecisions.jsonl:1\tpolicy question: A 'big'"
 
 
+def test_a_span_that_a_review_overruled_names_the_review_and_what_stands_instead(merging):
+    """Of two reviews the later one counts; without one, the policy decides."""
+    for name, spans in (("ann", [(0, 3)]), ("bob", [(0, 7), (9, 12)])):
+        merging.add(name, ["A"], [task("big cat, owl", *spans, _annotator_id=name), task("a cat", (2, 5))])
+    reviews = [
+        task("big cat, owl", (4, 7), _view_id="review", view_id="ner_manual", **CY, _timestamp=n) for n in (9, 8)
+    ]
+    merging.add("settled", ["A"], reviews, annotator="cy")
+    merging.run()
+    by = "      decided by a review: settled.jsonl:1, data set settled, cy"
+    assert ask(merging, "bob.jsonl:1")[2:] == [
+        "    A 'big cat' [0, 7]: outvoted",
+        "      instead: A 'cat' [4, 7], settled.jsonl:1, data set settled, cy",
+        by,
+        "    A 'owl' [9, 12]: outvoted",
+        by,
+    ]
+    assert "decided by a review" not in "".join(ask(merging, "a cat"))
+
+
 def flat(text: str) -> str:
     return " ".join(text.split())
 
@@ -101,7 +121,7 @@ def flat(text: str) -> str:
             [
                 "    ORG 'Acme Corp Ltd' [0, 13]: outvoted",
                 "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
-                "      decided by `annotators: half` in project.yml, unless a review decided",
+                "      decided by `annotators: half` in project.yml",
                 "    PLACE 'Rome' [49, 53]: undeclared label: PLACE",
                 "      decided by `labels` of 'org' in datasets.yml",
             ],

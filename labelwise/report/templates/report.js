@@ -36,12 +36,14 @@ function sortBy(table, headers, column) {
 }
 
 // A sentence as it is written, with its other spans. Offsets count characters, from the start of the span.
+// Where it was cut, because it is long, there is an ellipsis.
 function sentence(one, [from, to]) {
-  const [before, form] = [[...one.before], [...one.form]];
-  const text = [...before, ...form, ...one.after];
+  const [before, form, after] = [[...one.before], [...one.form], [...one.after]];
+  const text = [...before, ...form, ...after];
+  const cut = (side) => (side.length === cards.around ? "…" : "");
   const place = (offset) => Math.min(Math.max(before.length + (offset < to - from ? offset : offset - to + from + form.length), 0), text.length);
   const spans = [[0, to - from, null], ...one.others].map(([start, end, label]) => [place(start), place(end), label]);
-  const parts = [];
+  const parts = [cut(before)];
   let done = 0;
   for (const [start, end, label] of spans.sort(([a, b], [c, d]) => a - c || d - b)) {
     if (start < done && label !== null) continue; // inside another span
@@ -50,15 +52,15 @@ function sentence(one, [from, to]) {
     parts.push(label === null ? make("mark", {}, words) : make("u", { title: label }, words));
     done = Math.max(done, end);
   }
-  return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""));
+  return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""), cut(after));
 }
 
 // What is wrong, and what train has of the words.
 function describe(one) {
   const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `found ${one.predicted_label}`];
   const other = one.predicted_form && one.predicted_form !== one.form ? ` (found: ${one.predicted_form})` : "";
-  const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "goldless" : one.kind][0];
-  const reason = cards.reasons[one.cause]?.[0] ?? "";
+  const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "goldless" : one.kind];
+  const reason = cards.reasons[one.cause] ?? "";
   const times = (n) => (n === 1 ? "once" : `${n} times`);
   const otherwise = one.otherwise ? `, of these ${times(one.otherwise)} as ${one.other_label}` : "";
   const train = `train has it ${times(one.marked)} as ${one.gold_label ?? one.predicted_label}, ${times(one.free)} without that label${otherwise}`;
@@ -69,6 +71,7 @@ function describe(one) {
 // A mistake in its sentence, and the text that a search looks at.
 const entry = (one, labels, note) => ({
   labels,
+  count: one.count,
   text: [note, one.before, one.form, one.after].join(" ").toLowerCase(),
   make: () => make("article", {}, sentence(one, one.span), make("div", { className: "note" }, note)),
 });
@@ -77,7 +80,7 @@ const entry = (one, labels, note) => ({
 const mistakes = cards.mistakes.map((one) => entry(one, [one.gold_label, one.predicted_label], describe(one)));
 for (const one of cards.changed) {
   const place = { ...one, form: one.words, span: [0, [...one.words].length], others: [] };
-  const parts = [`${one.change} since ${cards.base}`, cards.kinds[one.mistake][0], one.label, cards.reasons[one.cause]?.[0], one.text];
+  const parts = [`${one.change} since ${cards.base}`, cards.kinds[one.mistake], one.label, cards.reasons[one.cause], one.text];
   mistakes.push(entry(place, [one.label], parts.filter(Boolean).join("; ")));
 }
 
@@ -98,19 +101,21 @@ function list(some) {
   return [listed, buttons];
 }
 
-// Show the mistakes of a label below its row, if the address ends with #label=NAME.
+// Show the errors of a label below its row, if the address ends with #label=NAME; of two labels, those that confuse them.
 function closeCard() {
   document.getElementById("card")?.closest("tr").remove();
 }
 
 function showLabel() {
   closeCard();
-  const label = location.hash.startsWith("#label=") ? new URLSearchParams(location.hash.slice(1)).get("label") : null;
-  const row = [...document.querySelectorAll(".sortable tbody tr")].find((one) => one.cells[0].textContent === label);
-  const own = mistakes.filter(({ labels }) => labels.includes(label));
+  const labels = location.hash.startsWith("#label=") ? new URLSearchParams(location.hash.slice(1)).getAll("label") : [];
+  const row = [...document.querySelectorAll(".sortable tbody tr")].find((one) => one.cells[0].textContent === labels[0]);
   if (!row) return;
+  const own = mistakes.filter((one) => labels.every((label) => one.labels.includes(label)));
+  const names = labels.join(" and ");
   const since = cards.changed.length ? `, then those won and lost since ${cards.base}` : "";
-  const title = own.length ? `Mistakes of ${label} on test, the most frequent first${since}` : `No mistakes of ${label} on test`;
+  const confused = labels.length > 1 ? `: ${own.reduce((sum, { count }) => sum + count, 0).toLocaleString("en")} confusions` : "";
+  const title = own.length ? `Errors of ${names} on test${confused}, the most frequent first${since}` : `No errors of ${names} on test`;
   const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...list(own));
   row.after(make("tr", {}, make("td", { colSpan: row.cells.length }, card)));
   card.focus({ preventScroll: true });
@@ -132,7 +137,6 @@ if (document.getElementById("search")) search();
 // Triage, one question at a time. This browser keeps each decision until it is saved as decisions.jsonl; tabs, and later reports in the same
 // folder, share it.
 const KEPT = `labelwise decision ${location.pathname.replace(/[^/]*$/, "")} `;
-const SAMPLES = 3; // cases of a group that are shown
 const VERDICTS = { r: "gold is right", w: "gold is wrong", p: "policy" };
 const shown = document.getElementById("case");
 const kept = new Map(); // by id: {rows, saved}
@@ -269,11 +273,12 @@ function showCase() {
   else if (last && group.length > 1 && rest.length) buttons.push(button("a", `“${VERDICTS[last]}” again, for the other ${rest.length} of ${first.group}`));
   const question = group.length > 1 ? `${first.group}: ${group.length} cases` : first.kind;
   const verdict = kept.get(first.id)?.rows[0].verdict;
+  const listed = cases.flatMap((each) => [sentence(each, each.current ?? each.proposed), make("div", { className: "note" }, placeOf(each))]);
   shown.replaceChildren(
     make("div", { className: "note" }, `${at + 1} of ${queue.length} · ${first.label} · ${question}`),
-    ...cases.slice(0, SAMPLES).flatMap((each) => [sentence(each, each.current ?? each.proposed), make("div", { className: "note" }, placeOf(each))]),
     make("div", {}, make("strong", {}, verdict ? `${verdict} ` : ""), first.why),
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
+    make("div", { id: "cases", tabIndex: 0, role: "region", ariaLabel: "Cases of the question" }, ...listed),
   );
   document.getElementById("next").textContent = `${at + 1} of ${queue.length}: ${question}. ${first.before}${first.form}${first.after}. ${first.why}`;
 }

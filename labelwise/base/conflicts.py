@@ -1,0 +1,70 @@
+"""Git's conflict markers, which an unresolved merge, rebase or stash leaves in files.
+
+People edit the files that they write. Of the files that commands write, one side is taken whole, and `dvc repro` runs
+what the other side changes: lines of two runs that git has mixed are the results of neither.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+from labelwise.base.errors import InputError
+
+MARKER = re.compile(rb"(?m)^(<{7}|>{7}) ")
+WRITTEN = ("dvc.lock", "metrics", "plots")  # the paths of a project that commands write, and git tracks
+
+
+def check_edited(content: bytes, name: str) -> None:
+    """Refuse a file that people write, such as project.yml, if it has conflict markers.
+
+    RAISES (InputError): if it has one.
+    """
+    if line := find_marker(content):
+        raise InputError(
+            f"{name}:{line}: a git conflict; edit the file: keep one side, or join both, without git's markers"
+        )
+
+
+def check_written(content: bytes, name: str, root: Path | None) -> None:
+    """Refuse a file that commands write, such as dvc.lock, if it has conflict markers.
+
+    root (Path | None): the project's folder; None if the file is that of a git revision.
+    RAISES (InputError): if it has one; the last line is the command that resolves the conflict.
+    """
+    if not (line := find_marker(content)):
+        return
+    found = f"{name}:{line}: a git conflict"
+    if root is None:
+        raise InputError(f"{found} was committed there; give another revision")
+    raise InputError(f"{found}; resolve those in project.yml and configs first, then run:\n  {write_remedy(root)}")
+
+
+def find_marker(content: bytes) -> int:
+    """Return the number of the first line with a conflict marker; 0 if there is none."""
+    found = MARKER.search(content)
+    return content.count(b"\n", 0, found.start()) + 1 if found else 0
+
+
+def write_remedy(root: Path) -> str:
+    """Write the command that takes a branch's own version of the WRITTEN files that git tracks, and runs the rest.
+
+    In a rebase, git calls the branch's own version "theirs". Where the markers were added or committed, git has no
+    sides any more, so the newest commit without markers stands in.
+    """
+    paths = [path for path in WRITTEN if git(root, "ls-files", path)]
+    if not paths:
+        return "dvc repro"
+    if git(root, "ls-files", "--unmerged", *paths):
+        rebase = git(root, "rev-parse", "--git-path", "rebase-merge", "--git-path", "rebase-apply").decode().split()
+        version = "--theirs" if any((root / path).exists() for path in rebase) else "--ours"
+    else:
+        commits = git(root, "log", "--format=%h", "--", *paths).decode().split()
+        marked = ("grep", "-lE", MARKER.pattern.decode().removeprefix("(?m)"))
+        version = next((one for one in commits if not git(root, *marked, one, "--", *paths)), "HEAD")
+    return f"git checkout {version} {' '.join(paths)} && dvc repro"
+
+
+def git(root: Path, *command: str) -> bytes:
+    """Return the output of a git command in a folder; empty if it fails."""
+    done = subprocess.run(["git", *command], cwd=root, capture_output=True, check=False)  # noqa: S603, S607
+    return done.stdout

@@ -1,0 +1,16 @@
+"""Choose how many processes a command starts."""
+
+from labelwise.base.console import msg
+from labelwise.base.parallel import count_cores
+from labelwise.base.text import counted
+
+
+def choose_workers(workers: int, gpu_id: int = -1) -> int:
+    """Return the number of processes that a command starts: one on a GPU; warn of more than there are cores."""
+    if gpu_id >= 0 and workers > 1:
+        msg.info(f"One process uses GPU {gpu_id}; workers = {workers} is for the CPU")
+        return 1
+    if workers > (cores := count_cores()):
+        told = f"{workers} workers share {counted(cores, 'core')}, and wait for each other"
+        msg.warn(told, f"Write workers: {cores} in project.yml, or --workers {cores}")
+    return workers

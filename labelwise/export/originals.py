@@ -1,0 +1,315 @@
+"""Keep the lines of brat documents that aren't spans, such as relations and notes, when a corpus goes back to brat.
+
+A line names others by their ids, and is kept if the corpus has every span that it needs:
+
+    T1<TAB>Drug 0 7<TAB>aspirin        R1<TAB>Treats Arg1:T1 Arg2:T2     E1<TAB>Stop:T3 Who:T1
+    A1<TAB>Negated E1                  N1<TAB>Reference T1 ATC:N02BA01   #1<TAB>AnnotatorNotes R1<TAB>sure?
+
+1. Provenance names the documents of a text, and the line of each span. Each document is read again. It has changed if
+   its text or its spans aren't those that the merge read.
+2. A T line keeps its id and its words if the corpus has its span, and also if the reader made no span of it.
+3. Other lines are left out if they name a span, or a line, that is gone.
+4. A document that doesn't count, as a later one has the same text, stays as it is.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from labelwise.base.errors import InputError
+from labelwise.base.files import caseless
+from labelwise.base.text import SpanKey, counted, form_of, trim
+from labelwise.export.source import ExportDoc, Place, PlacedSpan
+from labelwise.export.standoff import brat_label, standoff
+from labelwise.sources.brat import DEFAULTS, T_LINE, BratOptions, find_documents, read_document, split_lines
+from labelwise.sources.files import find_files, printable, read_file
+from labelwise.sources.normalize import Move
+from labelwise.sources.offsets import Fragments, choose_reading, join, last_end, to_code_points
+
+MAX_NAMED = 3  # documents in a message
+APART = ("annotators", "labels")  # meanings of folders by which each has spans of its own
+NUMBERED = re.compile(r"T([0-9]+)")
+
+
+class Restored(NamedTuple):
+    """The content of a document that goes back to brat.
+
+    stem (Path): its path without suffix, relative to the folder of the corpus.
+    files (dict[str, bytes]): the content of its text file and annotation files, by suffix.
+    left_out (list[tuple[str, str]]): lines other than spans that aren't in these, each behind its place.
+    """
+
+    stem: Path
+    files: dict[str, bytes]
+    left_out: list[tuple[str, str]]
+
+
+class _Original(NamedTuple):
+    """A document as it is now.
+
+    stem (Path): its path without suffix.
+    same (bool): its text is the corpus's, but for white space and Unicode composition.
+    spans, merged (dict[Place, SpanKey]): its spans, by their lines: in its own text, and in the text of the corpus.
+    """
+
+    name: str
+    stem: Path
+    text: str
+    same: bool
+    suffixes: tuple[str, ...]
+    spans: dict[Place, SpanKey]
+    merged: dict[Place, SpanKey]
+
+
+class _Line(NamedTuple):
+    """A line of an annotation file: its place, its bytes, and its words; the words are empty if undecodable."""
+
+    place: Place
+    content: bytes
+    row: str
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.row.partition("\t")[0]
+
+    def named(self) -> list[str]:
+        """List the ids that it names."""
+        words = self.row.split("\t")[1].split() if "\t" in self.row else []
+        if self.row[0] in "RE":
+            return [word.rpartition(":")[2] for word in words if ":" in word]
+        if self.row[0] == "*":
+            return words[1:]
+        return words[1:2] if self.row[0] in "AMN#" else []
+
+
+class Originals:
+    """The brat documents that the spans of a corpus came from.
+
+    types (dict): the types in the lines kept so far, by the first character of these: of relations and events, each
+        with its roles, and of attributes, each with its values.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, how: BratOptions = DEFAULTS, *, accept_changed: bool = False
+    ) -> None:
+        """List the documents.
+
+        folder (Path | None): the brat corpus; None, or a folder that doesn't exist, has no document.
+        how (BratOptions): the section `brat` of project.yml by which the corpus was converted.
+        accept_changed (bool): go on where documents are missing or have changed.
+        RAISES (InputError): the folder can't be read.
+        """
+        self.folder, self.how, self.accept_changed, self._given = folder or Path(), how, accept_changed, folder
+        stems = find_documents(folder) if folder and folder.is_dir() else []
+        self._stems = {printable(stem.relative_to(self.folder)): stem for stem in stems}
+        attributes: dict[str, set[str]] = {}
+        self.types: dict[str, dict[str, set[str]]] = {"R": {}, "E": {}, "A": attributes, "M": attributes}
+        self._missing: list[str] = []
+        self._changed: list[str] = []
+
+    def check(self) -> None:
+        """Refuse missing and changed documents among those restored so far, unless they are accepted.
+
+        RAISES (InputError): there is one.
+        """
+        where = f"not in {self._given}" if self._given else "not found"
+        for names, what, remedy in (
+            (self._missing, where, "give the folder by --originals"),
+            (self._changed, "with another text or other spans than the merge read", "convert and merge again"),
+        ):
+            if names and not self.accept_changed:
+                first = ", ".join([*sorted(names)[:MAX_NAMED], *["…"][: len(names) > MAX_NAMED]])
+                raise InputError(
+                    f"{first}: {counted(len(names), 'brat document')} {what}, so relations, events, attributes and "
+                    f"notes would be lost; {remedy}, or go on without them by --accept-changed"
+                )
+
+    def reserved(self) -> set[str]:
+        """Return the names of all text files, as `caseless` has them: no other text may have one."""
+        return {caseless(f"{name}.txt") for name in self._stems}
+
+    def configs(self) -> list[Path]:
+        """List the files that configure brat."""
+        return find_files(self.folder, (".conf",)) if self._stems else []
+
+    def restore(self, doc: ExportDoc) -> list[Restored]:
+        """Return the documents of a text; none if there is none whose text is still the same."""
+        recorded: dict[str, dict[Place, PlacedSpan]] = {}
+        for place, span in doc.places.items():
+            recorded.setdefault(place[0].rpartition(".")[0], {})[place] = span
+        if (own := doc.name.removesuffix(".txt")) in self._stems:
+            recorded.setdefault(own, {})
+        found, counting = [], []
+        for name, read in sorted(recorded.items()):
+            if not (original := self._read(name, doc.text)):
+                self._missing.append(f"{name}.txt")
+                continue
+            expected = {place: span.key or original.merged.get(place) for place, span in read.items()}
+            if not original.same or original.merged != expected:
+                self._changed.append(f"{name}.txt")
+            if original.same:
+                found.append(original)
+                if not read or any(span.counts for span in read.values()):
+                    counting.append(original)
+        accepted, usable = {*doc.spans}, {place: span.key is not None for place, span in doc.places.items()}
+        counting = counting or found
+        added = _share(accepted, counting, apart=self.how.folders in APART)
+        restored = []
+        for original in found:
+            gone: set[SpanKey] = set()
+            new: set[SpanKey] = set()
+            if original in counting:
+                new = added[counting.index(original)]
+                lost = (
+                    place for place, key in original.merged.items() if key not in accepted and usable.get(place, True)
+                )
+                gone = {original.spans[place] for place in lost}
+            restored.append(self._write(original, gone, new, doc.text))
+        return restored
+
+    def _read(self, name: str, text: str) -> _Original | None:
+        """Read a document; None if it isn't here, or isn't annotated.
+
+        text (str): that of the corpus.
+        """
+        if not (stem := self._stems.get(name)):
+            return None
+        document = read_document(stem, self.folder, self.how)
+        if not (task := document.task):
+            return None
+        spans = {(span.file, span.line): (span.start, span.end, span.label) for span in task.spans}
+        same = form_of(task.text) == form_of(text)
+        moved = _move(spans.values(), task.text, text) if same else ()
+        merged = dict(zip(spans, moved, strict=same))
+        return _Original(name, stem, task.text, same, document.suffixes, spans, merged)
+
+    def _write(self, original: _Original, gone: Collection[SpanKey], added: Iterable[SpanKey], text: str) -> Restored:
+        """Write a document again.
+
+        gone (Collection[SpanKey]): spans of its own that the corpus doesn't have.
+        added (Iterable[SpanKey]): spans of the corpus that it gets.
+        text (str): that of the corpus.
+        """
+        lines = {suffix: [*self._read_lines(original, suffix)] for suffix in original.suffixes or (".ann",)}
+        every = [line for some in lines.values() for line in some]
+        written = self._write_spans(original, every, gone)
+        left_out = {place for place, row in written.items() if row is None}
+        lost = {line.id for line in every if line.place in left_out}
+        others = [line for line in every if line.row and line.place not in written]
+        while more := [one for one in others if one.place not in left_out and not lost.isdisjoint(one.named())]:
+            left_out |= {one.place for one in more}
+            lost |= {one.id for one in more}
+        last = max((int(found[1]) for line in every if (found := NUMBERED.fullmatch(line.id))), default=0)
+        new = [
+            standoff(original.text, span, last + number)
+            for number, span in enumerate(sorted(_move(added, text, original.text)), 1)
+        ]
+        files = {".txt": read_file(_find(original.stem, ".txt"))}
+        for suffix, some in lines.items():
+            kept = [written.get(line.place) or self._rename_event(line) for line in some if line.place not in left_out]
+            kept += [row.encode(self.how.encoding)[:-1] for row in new]
+            files[suffix], new = b"".join(row + b"\n" for row in kept), []
+        for line in others:
+            if line.place not in left_out:
+                self._add_type(line)
+        beside = [(":".join(map(str, one.place)), one.row) for one in others if one.place in left_out]
+        return Restored(original.stem.relative_to(self.folder), files, beside)
+
+    def _read_lines(self, original: _Original, suffix: str) -> Iterator[_Line]:
+        """Yield the lines of an annotation file."""
+        path = _find(original.stem, suffix)
+        for number, content in enumerate(split_lines(read_file(path)) if path.exists() else (), 1):
+            try:
+                row = content.decode(self.how.encoding).strip("\r\n\ufeff")
+            except UnicodeDecodeError:
+                row = ""
+            yield _Line((f"{original.name}{suffix}", number), content, row)
+
+    def _write_spans(
+        self, original: _Original, lines: Iterable[_Line], gone: Collection[SpanKey]
+    ) -> dict[Place, bytes | None]:
+        """Write the T lines, by their places; None for a line whose span is gone."""
+        text, rename, encoding = original.text, self.how.rename, self.how.encoding
+        found = []
+        for line, match in ((line, T_LINE.fullmatch(line.row)) for line in lines):
+            numbers = (
+                [(int(start), int(end)) for start, end in (one.split() for one in match[2].split(";"))] if match else ()
+            )
+            if match and (fragments := sorted(one for one in numbers if one[0] < one[1])):
+                found.append((line, match, fragments))
+        table, _ = choose_reading(text, [(fragments, match[3]) for _, match, fragments in found])
+        written: dict[Place, bytes | None] = {}
+        for line, match, fragments in found:
+            pieces = to_code_points(fragments, table)
+            label = rename.get(match[1], match[1])
+            span = original.spans.get(line.place)
+            said = self._said(text, pieces)
+            if span in gone or any((*one, label) in gone for one in said):  # duplicates, too
+                written[line.place] = None
+            elif span and span[:2] not in said:  # the reader moved it
+                written[line.place] = standoff(text, span, line.id[1:]).encode(encoding)[:-1]
+            elif table or label != match[1]:
+                where = ";".join(f"{start} {end}" for start, end in pieces)
+                row = "\t".join((line.id, f"{brat_label(label)} {where}", *filter(None, [match[3]])))
+                written[line.place] = row.encode(encoding)
+            else:
+                written[line.place] = line.content
+        return written
+
+    def _add_type(self, line: _Line) -> None:
+        """Add the type of a relation, an event or an attribute."""
+        kind, words = line.row[0], line.row.split("\t")[1].split() if "\t" in line.row else []
+        if kind not in self.types or not words:
+            return
+        roles = [role for role, colon, _ in (word.partition(":") for word in words[1:]) if colon]
+        # The second argument with a role has a number, such as Theme2; an attribute may have a value.
+        found = {"R": roles, "E": [role.rstrip("0123456789") for role in roles], "A": words[2:3], "M": words[2:3]}
+        self.types[kind].setdefault(words[0].partition(":")[0], set()).update(found[kind])
+
+    def _said(self, text: str, fragments: Fragments) -> set[tuple[int, int]]:
+        """Return the offsets that the reader may make of fragments: those from first to last, or of the first piece."""
+        if last_end(fragments) > len(text):
+            return set()
+        pieces = join(text, fragments)
+        if len(pieces) > 1 and self.how.discontinuous == "drop":
+            return set()
+        return {trim(text, pieces[0][0], pieces[-1][1]), trim(text, *pieces[0])}
+
+    def _rename_event(self, line: _Line) -> bytes:
+        """Return a line; an event's type is the label of its trigger, and so renamed with it."""
+        label = line.row.partition("\t")[2].partition(":")[0]
+        if line.row[:1] != "E" or label not in self.how.rename:
+            return line.content
+        old, new = (f"\t{one}:".encode(self.how.encoding) for one in (label, brat_label(self.how.rename[label])))
+        return line.content.replace(old, new, 1)
+
+
+def _find(stem: Path, suffix: str) -> Path:
+    """Return the path of a document's file, whose suffix may be in capitals."""
+    lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
+    return upper if upper.exists() and not lower.exists() else lower
+
+
+def _move(spans: Iterable[SpanKey], text: str, other: str) -> list[SpanKey]:
+    """Move spans to a text that differs only in white space or Unicode composition; none if it differs otherwise."""
+    if text == other:
+        return [*spans]
+    move = Move(text, other)
+    return [(*move.offsets(start, end)[0], label) for start, end, label in spans]
+
+
+def _share(accepted: Collection[SpanKey], originals: list[_Original], *, apart: bool) -> list[set[SpanKey]]:
+    """Choose the spans that each document of a text gets from the corpus.
+
+    apart (bool): the documents are those of annotators or labels; the first with its label gets a span that none has.
+    """
+    own = [{*original.merged.values()} for original in originals]
+    if not apart:
+        return [{*accepted} - spans for spans in own]
+    added: list[set[SpanKey]] = [set() for _ in originals]
+    for key in {*accepted}.difference(*own) if own else ():
+        labels = [{label for *_, label in spans} for spans in own]
+        added[next((n for n, some in enumerate(labels) if key[2] in some), 0)].add(key)
+    return added

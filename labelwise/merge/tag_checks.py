@@ -1,0 +1,82 @@
+"""Import checks of tags that were read as something else, and of texts that aren't made of sentences of words."""
+
+import re
+from collections import Counter
+from itertools import islice
+
+from labelwise.merge.check_kinds import MAX_LISTED, Data, Found, dataset_check, largest_first, some
+from labelwise.sources.formats import TABLES
+from labelwise.sources.tags import MIDDLE, find_recurring
+from labelwise.sources.webanno import custom_layers
+
+MIN_PIECES = 0.05  # share of the words of a dataset that continue another one
+MIN_SENTENCES = 10  # in the only text of a dataset
+MAX_FILES = 50  # of a dataset, in which layers are looked for
+PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
+SENTENCE_END = re.compile(r" [.!?。！？](?= )")
+
+
+def tags_as_labels(data: Data) -> list[Found]:
+    """Find datasets most of whose spans have tags as labels: the same label has several prefixes."""
+    labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
+    recurring = find_recurring(labels)
+    tags = Counter({name: n for name, n in labels.items() if name[2:] in recurring and MIDDLE.fullmatch(name)})
+    sample = data.figures.sample(*data.figures.samples)
+    return some(2 * tags.total() > labels.total() and tags.total(), sample, labels=largest_first(tags))
+
+
+def word_pieces(data: Data) -> list[Found]:
+    """Find datasets with the pieces of words that a tokenizer makes."""
+    texts = [one.text for one in data.merged.sample if data.dataset.name in one.datasets]
+    pieces = [piece for text in texts for piece in PIECE.findall(text)]
+    words = sum(len(text.split()) for text in texts)
+    return some(len(pieces) >= MIN_PIECES * words and len(pieces), pieces=[*dict.fromkeys(pieces)][:MAX_LISTED])
+
+
+def one_text(data: Data) -> list[Found]:
+    """Find tables that are one text of many sentences."""
+    texts = [one.text for one in data.merged.sample if data.dataset.name in one.datasets]
+    if len(texts) != 1 or not all(file.path.name.endswith(TABLES) for file in data.dataset.files):
+        return []
+    ends = len(SENTENCE_END.findall(f"{texts[0]} "))
+    return some(ends >= MIN_SENTENCES and data.figures.rows.total() == 1 and ends)
+
+
+def other_layers(data: Data) -> list[Found]:
+    """Find the layers of a project's own whose labels are read beside named entities, in exports of INCEpTION."""
+    files = (file.path for file in data.dataset.files if file.path.suffix == ".tsv")
+    layers = {layer for path in islice(files, MAX_FILES) for layer in custom_layers(path)}
+    return some(len(layers), layers=sorted(layers))
+
+
+TAG_CHECKS = (
+    dataset_check(
+        "tags as labels",
+        tags_as_labels,
+        "its labels look like tags of tokens (BIO, BILOU, BMES): {labels}",
+        "Write one span for each entity, with its label alone, or the tokens with their tags (docs/formats.md). If the "
+        "data is correct, {add}",
+        "expect_losses: true",
+        stops=True,
+    ),
+    dataset_check(
+        "pieces of words",
+        word_pieces,
+        "{n:word} of its texts {n:~is a piece|are pieces} of words: {pieces!r}",
+        "Write the words in place of the pieces that a tokenizer made. If the data is correct, {add}",
+        "expect_losses: true",
+        stops=True,
+    ),
+    dataset_check(
+        "no blank line",
+        one_text,
+        "{n:sentence} are one text.",
+        "Put a blank line after each sentence.",
+    ),
+    dataset_check(
+        "other layers",
+        other_layers,
+        "beside NamedEntity, it has spans of the {layers:layer|layers}.",
+        "To leave these out, delete their labels in the entry.",
+    ),
+)

@@ -1,0 +1,82 @@
+"""Find the test texts that aren't complete for a label, and name those with predictions that can't be judged."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.tables import read_groups
+from labelwise.evaluate.tables import Tables
+
+NAMED = 3  # texts of a label that a message names
+COLUMNS = ("text", "dataset", "file", "line", "answer", "label")
+
+
+class Place(NamedTuple):
+    """A row about a text: the file and line, and the dataset.
+
+    lacks (bool): the dataset has no span of the label.
+    """
+
+    name: str
+    dataset: str
+    lacks: bool
+
+
+class Unanswered(NamedTuple):
+    """The test texts that aren't complete for some labels.
+
+    texts (Counter): texts, by label.
+    unjudged (Counter): of these, texts with predictions of the label that can't be judged.
+    total (int): texts with predictions that can't be judged, of any label.
+    places (Mapping): by label, the places of the first NAMED of `unjudged`.
+    """
+
+    texts: Counter[str]
+    unjudged: Counter[str]
+    total: int
+    places: Mapping[str, list[Place]]
+
+
+def find_unanswered(tables: Tables, corpus: Path) -> Unanswered:
+    """Find them in the tables of an evaluation, a row group at a time; the merge's tables have their places.
+
+    corpus (Path): folder of the corpus; without one, texts are counted and not named.
+    RAISES (InputError): if a table isn't what the merge or the evaluation writes.
+    """
+    texts, unjudged, total = Counter[str](), Counter[str](), 0
+    first: dict[str, list[str]] = {}
+    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "kind", "predicted_label")):
+        for name in ("partial", "unknown"):
+            texts.update(pc.list_flatten(group[name]).to_pylist())
+        rows = pairs.filter(pc.equal(pairs["kind"].cast(pa.string()), "unjudged")).to_pylist()
+        found = sorted({(row["key"], row["predicted_label"]) for row in rows})
+        total += len({key for key, _ in found})
+        unjudged.update(label for _, label in found)
+        for key, label in found:
+            if len(keys := first.setdefault(label, [])) < NAMED:
+                keys.append(key)
+    return Unanswered(texts, unjudged, total, _find_places(corpus, first) if first and is_corpus(corpus) else {})
+
+
+def _find_places(corpus: Path, keys: Mapping[str, list[str]]) -> dict[str, list[Place]]:
+    """Find the row of each text and label: best one of a dataset that has spans of the label, and was ignored."""
+    wanted = pa.array({key for some in keys.values() for key in some}, pa.string())
+    rows: dict[str, list[dict[str, Any]]] = {}
+    labels: set[tuple[str, str]] = set()  # dataset and label
+    for group in read_groups(corpus, columns=COLUMNS):
+        for row in group.rows.filter(pc.is_in(group.rows["text"], wanted)).to_pylist():
+            rows.setdefault(row["text"], []).append(row)
+        spans = group.spans.group_by(["dataset", "label"]).aggregate([]).to_pylist()
+        labels.update((span["dataset"], span["label"]) for span in spans)
+    return {label: [_choose(rows[key], label, labels) for key in some if key in rows] for label, some in keys.items()}
+
+
+def _choose(rows: Iterable[Mapping[str, Any]], label: str, labels: set[tuple[str, str]]) -> Place:
+    row = min(rows, key=lambda one: ((one["dataset"], label) not in labels, one["answer"] != "ignore"))
+    name = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
+    return Place(name, row["dataset"], (row["dataset"], label) not in labels)

@@ -1,0 +1,185 @@
+"""Read rows of JSON, each by its own keys (see `shapes`): JSONL, plain or compressed by gzip, and arrays.
+
+A file is open once; where its first rows have spans whose offsets tools count in several ways, it is read twice.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.base.errors import InputError
+from labelwise.base.text import DECODE_ERRORS, is_integer
+from labelwise.sources.json_text import BOM, find_repeated, open_json, read_elements, why_not_json, without_nan
+from labelwise.sources.offsets import choose_counted
+from labelwise.sources.prodigy_row import Converted, ProdigyRow, task_of, tasks_of
+from labelwise.sources.shapes import (
+    How,
+    convert_row,
+    counts_in_several_ways,
+    marked_lists,
+    name_tool,
+    read_doccano,
+    shape_of,
+    tags_of,
+)
+from labelwise.sources.tags import Scheme, find_scheme
+
+HEAD = 2**16  # bytes that show whether a file is an array
+KEY = re.compile(rb'"([A-Za-z_%]+)"\s*:')
+LIST = re.compile(rb'\{\s*"(\w+)"\s*:\s*\[')  # an object that begins with one
+TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
+LINES = How()
+
+
+def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
+    """Yield the rows of JSONL, or the elements of an array, whose numbers count as lines.
+
+    key (str): see `label_studio.read_element`.
+    offsets (str): see `clean`; empty for code points, or for what the rows show.
+    RAISES (InputError): see `open_json`; or the file is one object, or no whole array.
+    """
+    with open_json(path) as file:
+        array = is_array(path, file.read(HEAD))
+        file.seek(0)
+        shown = offsets or choose_counted(_counted_in_several_ways(read_elements(path, file) if array else file))
+        file.seek(0)
+        scheme = _find_scheme(read_elements(path, file) if array else file)
+        file.seek(0)
+        how = How(offsets, shown, key, array, scheme)
+        if array:
+            for number, raw in enumerate(read_elements(path, file), 1):
+                yield from parse_row(number, raw, how)
+        else:
+            yield from _read_lines(file, how)
+
+
+def is_array(path: Path, head: bytes) -> bool:
+    """Return whether a file that begins so is an array, rather than JSONL whose rows are arrays.
+
+    RAISES (InputError): it is one object.
+    """
+    begin = head.removeprefix(BOM).lstrip()
+    if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
+        why = name_tool(key.decode() for key in KEY.findall(begin))
+        if not why and (first := LIST.match(begin)):
+            why = f"write its list `{first[1].decode()}` alone to a file: jq .{first[1].decode()}"
+        raise InputError(f"{path}: it is one JSON object; {why or 'write an array of tasks, or JSONL, a row per line'}")
+    return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
+
+
+def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Yield the texts that have other characters than ASCII, with the offsets of their spans.
+
+    Yields none if the first row with spans isn't of a tool that counts in several ways.
+    """
+    known = False
+    for raw in rows:
+        if known and raw.isascii() and b"\\u" not in raw:
+            continue
+        with suppress(*DECODE_ERRORS):
+            row = msgspec.json.decode(raw.removeprefix(BOM))
+            doccanos = isinstance(row, dict) and shape_of(row) == "doccano"
+            if doccanos and counts_in_several_ways(row):
+                known = True
+                if isinstance(found := read_doccano(0, row, LINES), Converted):
+                    spans = [(span.start, span.end) for span in found.row.spans or ()]
+                    yield found.row.text or "", [span for span in spans if all(map(is_integer, span))]
+            elif not known and (not doccanos or any(marked_lists(row) or ())):
+                return
+
+
+def _find_scheme(rows: Iterable[bytes]) -> Scheme | None:
+    """Find how the tags of rows are written; None if the first row has no tags."""
+    tags: Counter[str] = Counter()
+    for raw in rows:
+        with suppress(*DECODE_ERRORS):
+            row = msgspec.json.decode(raw.removeprefix(BOM))
+            found = tags_of(row) if isinstance(row, dict) and shape_of(row) == "tags" else None
+            if found is None and not tags:
+                return None
+            tags.update(tag for tag in found or () if isinstance(tag, str))
+    return find_scheme(tags) if tags else None
+
+
+def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
+    """Yield the rows of JSONL."""
+    position = number = 0
+    for line in file:
+        # As in Prodigy, CR alone ends a line, too; JSON's strings have none.
+        for row in line.splitlines() if b"\r" in line else (line,):
+            number += 1
+            content = row.removeprefix(BOM) if position == 0 and number == 1 else row
+            if content and not content.isspace():
+                yield from parse_row(number, content, how)
+        position += len(line)
+    if (there := file.tell()) != position:
+        yield miscounted(number, there, "bytes", position)
+
+
+class _Row(ProdigyRow, gc=False):
+    """A row with the keys of other tools' annotation; an absent one is False, which no row has."""
+
+    label: Any = False
+    labels: Any = False
+    entities: Any = False
+    annotations: Any = False
+    ner_tags: Any = False
+    ner: Any = False
+    tags: Any = False
+
+    def is_plain(self) -> bool:
+        """Return whether all of them are absent."""
+        one_value = self.label is self.labels is self.entities is self.annotations is self.ner_tags is self.ner
+        return one_value and self.ner is self.tags is False
+
+
+_decode = msgspec.json.Decoder(_Row).decode
+
+
+def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
+    """Decode a row to its tasks and problems."""
+    short = without_tokens(row)
+    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be lists other than an empty one of spans
+    repeated = find_repeated(row) if _may_repeat(short) else ""
+    try:
+        # Nearly all rows have Prodigy's keys alone, once each, and are decoded once, without their tokens.
+        with suppress(msgspec.ValidationError):
+            prodigys = None if how.array or repeated else _decode(short)
+            if prodigys and prodigys.problem:
+                return (prodigys.problem,)
+            if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not lists):
+                return (task_of(line, prodigys, how.offsets),)
+        # Others are decoded again, with all of their keys.
+        content = msgspec.json.decode(row)
+    except DECODE_ERRORS:
+        finite = without_nan(row)
+        return parse_row(line, finite, how) if finite != row else (Problem(line, Reason.BAD_JSON, why_not_json(row)),)
+    if key := repeated or find_repeated(row):
+        return (Problem(line, Reason.MALFORMED, f"{key!r} is there twice; write it once"),)
+    return tasks_of(line, convert_row(line, content, how))
+
+
+def without_tokens(row: bytes) -> bytes:
+    """Cut the tokens, nine tenths of a row, out of one that Prodigy has written.
+
+    They have no list inside, and end with `]`: if that were part of a string, no letter could follow the quote behind
+    it.
+    """
+    start = row.find(b',"tokens":[{')
+    end = row.find(b"]", start)
+    if start > 0 and TOKENS_END.match(row, end - 1) and row.find(b"[", start + len(b',"tokens":['), end) < 0:
+        return row[:start] + row[end + 1 :]
+    return row
+
+
+def _may_repeat(row: bytes) -> bool:
+    """Return whether a row without its tokens may have a key twice."""
+    return b'"tokens"' not in row and (
+        row.count(b'"text"') > 1 or row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1
+    )

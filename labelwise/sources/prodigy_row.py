@@ -1,0 +1,152 @@
+"""Convert Prodigy's row, the form that rows of all tools are brought into, to a task.
+
+    {"text": "Add 5 mL", "tokens": [...], "spans": [{"start": 4, "end": 8, "label": "Amount"}], "answer": "accept",
+     "_view_id": "ner_manual", "_input_hash": 1903341263, "_task_hash": -1016463132, "_timestamp": 1700000000}
+
+The decoder skips `tokens`, the bulk of the bytes, and `token_end`, which is inclusive in some recipes and exclusive in
+others: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from labelwise.annotations import (
+    DOCUMENT,
+    PROBLEM,
+    REJECTED,
+    REVIEW,
+    UNCOVERED,
+    Found,
+    Kind,
+    Problem,
+    Reason,
+    Task,
+    miscounted,
+)
+from labelwise.base.text import State
+from labelwise.sources.clean import RawSpan, clean
+
+COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
+BINARY_VIEWS = ("ner", "spans")
+
+
+class ProdigyRow(msgspec.Struct, gc=False):
+    """The keys of a row that count.
+
+    spans (list[RawSpan] | None): None, as an empty list, means that nothing was marked.
+    no_missing (Any): old versions' switch for "unmarked tokens are outside any entity".
+    uncovered (dict | None): the labels that it isn't complete for, a key of our own exports.
+    review (Any): whether it decides between several annotators, another key of ours; so does the interface `review`.
+    problem (Problem | None): what `convert-brat` couldn't convert, with its own place: the row has no other key.
+    """
+
+    text: str | None = None
+    spans: list[RawSpan] | None = None
+    answer: Any = "accept"
+    timestamp: Any = msgspec.field(default=None, name="_timestamp")
+    view_id: Any = msgspec.field(default=None, name="_view_id")
+    reviewed_view_id: Any = msgspec.field(default=None, name="view_id")
+    is_binary: Any = msgspec.field(default=None, name="_is_binary")
+    annotator_id: Any = msgspec.field(default=None, name="_annotator_id")
+    session_id: Any = msgspec.field(default=None, name="_session_id")
+    no_missing: Any = None
+    meta: Any = None
+    uncovered: dict[str, State] | None = msgspec.field(default=None, name=UNCOVERED)
+    review: Any = msgspec.field(default=None, name=REVIEW)
+    problem: Problem | None = msgspec.field(default=None, name=PROBLEM)
+
+
+class Converted(NamedTuple):
+    """A row of another tool as Prodigy's.
+
+    offsets (str): the reading of its offsets; see `clean`.
+    there (int): an independent count of its spans, straight from the other row; 0 if nothing is counted.
+    what (str): the unit that is counted.
+    """
+
+    row: ProdigyRow
+    offsets: str = ""
+    there: int = 0
+    what: str = "spans"
+
+
+def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Found]:
+    """Yield the tasks and problems of a row, and a problem where a task has fewer spans than were counted."""
+    for one in found:
+        if isinstance(one, Problem):
+            yield one
+            continue
+        task = task_of(line, one.row, one.offsets)
+        yield task
+        if isinstance(task, Task) and (read := len(task.all_spans)) < one.there:
+            yield miscounted(line, one.there, one.what, read)
+
+
+def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
+    """Convert a row to a task, or to the problem that it has no text."""
+    text = row.text
+    if not text or text.isspace():
+        return Problem(line, Reason.NO_TEXT)
+    return clean(
+        line,
+        text,
+        row.spans,
+        answer=row.answer,
+        kind=kind_of(row),
+        who=(row.annotator_id, row.session_id),
+        when=row.timestamp,
+        review=row.view_id == "review" or row.review is True,
+        meta=row.meta,
+        uncovered=row.uncovered,
+        offsets=offsets,
+    )
+
+
+def kind_of(row: ProdigyRow) -> Kind:
+    """Return whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
+
+    A review has the kind of the reviewed tasks. A row that names no interface is binary if its spans have answers. Rows
+    of other interfaces, such as `classification`, say nothing about spans ("other").
+    """
+    view = row.reviewed_view_id if row.view_id == "review" else row.view_id
+    if view not in BINARY_VIEWS and view not in COMPLETE_VIEWS:
+        return "other"
+    if row.is_binary is not None:
+        return "binary" if row.is_binary else "complete"
+    if row.no_missing:
+        return "complete"
+    if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in row.spans or ())):
+        return "binary"
+    return "complete"
+
+
+def complete_row(
+    text: str,
+    spans: list[RawSpan],
+    row: Mapping[str, Any],
+    data: Mapping[str, Any],
+    meta: Mapping[str, str] = {},
+    **keys: Any,
+) -> ProdigyRow:
+    """Make the row of a text that another tool asked for all spans of, with what our own exports keep in its data.
+
+    row, data (Mapping): the other tool's row, and that with the text, which may be the same.
+    keys (Any): further fields of the row.
+    """
+    name, uncovered, rejected = (data.get(key) for key in (DOCUMENT, UNCOVERED, REJECTED))
+    if isinstance(name, str) and name and name != text:
+        meta = {**meta, DOCUMENT: name}
+    elif "id" in row:
+        meta = {**meta, DOCUMENT: str(row["id"])}
+    states = uncovered.items() if isinstance(uncovered, dict) else ()
+    others = (one for one in rejected if isinstance(one, list) and len(one) == 3) if isinstance(rejected, list) else ()
+    return ProdigyRow(
+        text,
+        [*spans, *(RawSpan(start, end, label, "reject") for start, end, label in others)],
+        is_binary=False,
+        meta=meta,
+        uncovered={label: state for label, state in states if state in get_args(State)},
+        **keys,
+    )

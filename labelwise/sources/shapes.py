@@ -1,0 +1,311 @@
+"""Recognize the rows of other tools by their keys, and convert each to Prodigy's.
+
+- Prodigy's, perhaps with lists for spans: `{"text": "Add 5 mL", "spans": [[4, 8, "Amount"]], "answer": "accept"}`; so
+  is a row without any of these keys, such as `{"text": "Add"}`
+- doccano's (https://doccano.github.io/doccano/): `{"id": 1, "text": "Add 5 mL", "label": [[4, 8, "Amount"]]}`, also
+  `labels`, once `entities`, and `data` for `text`; and `{"id": 1, "text": "Add 5 mL", "entities": [{"id": 7, "label":
+  "Amount", "start_offset": 4, "end_offset": 8}], "relations": []}`, whose objects may have the keys of other tools,
+  such as "start" for "start_offset"
+- spaCy's TRAIN_DATA: `["Add 5 mL", {"entities": [[4, 8, "Amount"]]}]`
+- dataturks, whose ends are inclusive: `{"content": "Add 5 mL", "annotation": [{"label": ["Amount"], "points":
+  [{"start": 4, "end": 7, "text": "5 mL"}]}]}`
+- GLiNER, whose ends are inclusive, too: `{"tokenized_text": ["Add", "5", "mL"], "ner": [[1, 2, "Amount"]]}`
+- tokens and tags: `{"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}`
+- Label Studio's: see `label_studio`
+
+Everything else that doccano was given with a text is a key of the row: our own exports add the document's name and the
+predicted spans. Until somebody changes these spans, they are a prediction. An export of doccano's with "annotations"
+has numbers in place of labels, which only doccano can name.
+
+A row is counted as `other format` if its keys contradict one another, or if its spans are under an unknown key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from labelwise.annotations import PREDICTED, REJECTED, Problem, Reason
+from labelwise.base.text import is_integer
+from labelwise.sources.clean import ANSWERS, RawSpan
+from labelwise.sources.label_studio import is_label_studios, read_element
+from labelwise.sources.prodigy_row import Converted, ProdigyRow, complete_row
+from labelwise.sources.tags import OUTSIDE, TAGS, TOKENS, Scheme, read_tagged
+
+Shape = Literal["prodigy", "doccano", "tags"]
+
+PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
+# doccano's, and those of similar tools: `Doc.to_json` of spaCy writes "ents".
+LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
+STARTS, ENDS = ("start", "start_offset", "start_char", "begin", "offset"), ("end", "end_offset", "end_char", "stop")
+NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
+# Objects that have a tool's keys, in whatever they hold, and no text: what the tool is called, and the way to rows.
+NAMED = {
+    ("classes", "annotations"): "this is ner-annotator's: write its `annotations` alone to a file: jq .annotations",
+    ("paragraphs",): "this is spaCy 2's training JSON: convert it to .spacy with `python -m spacy convert`",
+    ("pages",): "it has `pages`, each of which is a text: write each as a row of its own",
+    ("%FEATURE_STRUCTURES",): "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead",
+    ("sentences", "ner"): "its spans count the tokens of `sentences`: write texts with offsets in characters",
+    ("projectFileVersion", "assets"): "these are Azure's labels, without texts: write each text with its `entities`",
+    ("passages", "infons"): "this is BioC: convert it to brat with the Python library bconv",
+    ("annotatable", "anncomplete"): "this is tagtog's ann.json, without a text: write the text with its `entities`",
+    ("rasa_nlu_data",): "this is Rasa's: write its examples alone to a file: jq .rasa_nlu_data.common_examples",
+    ("examples", "content", "annotations"): "this is LightTag's: write each example's `content` as `text`, and its "
+    "`annotations` as `entities`: jq '.examples | map({text: .content, entities: .annotations})'",
+    ("document", "entityLabel"): "this is UBIAI's: write each `document` as `text`, and its `tokens` as `entities`: "
+    "jq 'map({text: .document, entities: .tokens})'",
+    ("entity_group", "word"): "this is a pipeline's output, without its text: write each text with its `entities`",
+    ("tokens", "entities"): "its spans count `tokens`: write `tokens` with `ner_tags`, or offsets in characters",
+}
+# Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
+NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", PREDICTED, REJECTED}
+CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
+NO_OFFSETS = "its labels are those of the text, and have no offsets"
+
+
+class How(NamedTuple):
+    """The options of a reader of rows.
+
+    offsets (str): the declared reading of offsets; empty if none is.
+    shown (str): that of rows whose tool counts in several ways, as the rows of the file show.
+    key (str): the key of Label Studio's texts.
+    array (bool): the rows are elements of an array; Label Studio's may lack its keys.
+    scheme (Scheme | None): how the tags of rows with tokens are written; None for what each row shows.
+    """
+
+    offsets: str = ""
+    shown: str = ""
+    key: str = ""
+    array: bool = False
+    scheme: Scheme | None = None
+
+
+def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Problem]:
+    """Convert a row of any tool to Prodigy's rows, and to problems."""
+    row = rewrite(content)
+    if not isinstance(row, dict):
+        yield Problem(line, Reason.MALFORMED, f"a task is an object, not {type(row).__name__}")
+        return
+    shape = shape_of(row)
+    if shape != "prodigy" and is_label_studios(row):
+        yield from read_element(line, row, how.key, how.offsets)
+    elif other := find_contradiction(row, shape) or name_other(row, shape):
+        yield Problem(line, Reason.OTHER_FORMAT, other)
+    elif shape == "tags":
+        yield read_tagged(line, first_of(row, TOKENS), first_of(row, TAGS), scheme=how.scheme)
+    elif shape == "doccano":
+        yield read_doccano(line, row, how)
+    elif how.array and shape is None:
+        yield from read_element(line, row, how.key, how.offsets)
+    elif not row.get("text"):
+        yield no_text(line, row)
+    else:
+        try:
+            yield Converted(msgspec.convert(row, ProdigyRow), how.offsets)
+        except msgspec.ValidationError as error:
+            yield Problem(line, Reason.MALFORMED, str(error))
+
+
+def rewrite(row: Any) -> Any:
+    """Return a row as doccano or Prodigy would write it, if it is one of few simple forms; else the row itself."""
+    match row:
+        case [str(text), {"entities": entities}]:
+            return {"text": text, "entities": entities}
+        case {"text": str(), "spans": [[*_], *_] as spans}:
+            return row | {"spans": [one if isinstance(one, dict) else _of_list(one) for one in spans]}
+        case {"content": str(text), "annotation": None | []}:
+            return {"text": text, "labels": None}
+        case {"content": str(text), "annotation": [*marks]}:
+            return {"text": text, "spans": list(_points(marks))}
+        case {"tokenized_text": [*words], "ner": [*marks]} if all(isinstance(word, str) for word in words):
+            return {"text": " ".join(words), "spans": list(_of_tokens(words, marks))}
+    return row
+
+
+def _of_list(span: Any) -> dict[str, Any]:
+    """Return a list as a span; anything else has no offsets, and can't be used."""
+    return dict(zip(("start", "end", "label"), span if isinstance(span, list) else (), strict=False))
+
+
+def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a span for each label of each mark, and one that can't be used for anything else."""
+    for mark in marks:
+        match mark:
+            case {"label": [*labels], "points": [{"start": int(start), "end": int(end), **more}]}:
+                for label in labels:
+                    yield {"start": start, "end": end + 1, "label": label, "text": more.get("text")}
+            case _:
+                yield {"label": str(mark)[:80]}
+
+
+def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a span for each mark, whose offsets count tokens, and one that can't be used for anything else."""
+    starts = [0, *accumulate(len(word) + 1 for word in words)]
+    for mark in marks:
+        match mark:
+            case [int(first), int(last), label, *_] if 0 <= first <= last < len(words):
+                yield {"start": starts[first], "end": starts[last + 1] - 1, "label": label}
+            case _:
+                yield {"label": str(mark)[:80]}
+
+
+def shape_of(row: Mapping[str, Any]) -> Shape | None:
+    """Name the tool whose keys a row has; None if no key is a tool's."""
+    if PRODIGYS & row.keys() or row.get("answer") in ANSWERS:
+        return "prodigy"
+    if tags_of(row) is not None:
+        return "tags"
+    return "doccano" if marked_lists(row) is not None else None
+
+
+def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
+    """Return the tags of a row that has tokens; None if it hasn't both."""
+    tokens, tags = first_of(row, TOKENS), first_of(row, TAGS)
+    if not isinstance(tokens, list) or not isinstance(tags, list):
+        return None
+    # Beside a text, lists may have another meaning, such as spans.
+    kinds = (str, int) if "text" in row else object
+    is_it = all(isinstance(token, str) for token in tokens) and all(isinstance(tag, kinds) for tag in tags)
+    return tags if is_it else None
+
+
+def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
+    """Return the lists under doccano's keys; none if all of these are null, and None if the row isn't doccano's."""
+    if not any(isinstance(row.get(key), str) for key in TEXTS):
+        return None
+    found = [row[key] for key in LISTS if isinstance(row.get(key), list)]
+    null = any(row.get(key, ...) is None for key in LISTS)
+    return found if found or null or isinstance(row.get("annotations"), list) else None
+
+
+def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """Return the value of the first of some keys that a row has; None without any."""
+    return next((row[key] for key in keys if key in row), None)
+
+
+def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
+    """Explain why the keys of a row can't belong to one format; empty if they can."""
+    tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
+    # Prodigy's tasks may have a list of the labels that were shown.
+    spans = any(isinstance(one, list | dict) for one in marked)
+    if shape != "prodigy":
+        return NO_OFFSETS if marked and not spans and tags is None else ""
+    tagged = tags is not None and not row.get("spans") and any(tag not in (*OUTSIDE, 0) for tag in tags)
+    return CONTRADICTION if spans or tagged else ""
+
+
+def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
+    """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
+    if row.get("spans"):
+        return ""
+    if shape in (None, "prodigy") and not isinstance(row.get("text"), str) and (why := name_tool(_keys_of(row))):
+        return why
+    for key, value in row.items():
+        if shape is None and key in LISTS and _are_named(value):
+            return f"its `{key}` aren't a list of spans: write each with start, end and label"
+        read = key in LISTS and isinstance(value, list)
+        if key not in NO_ANNOTATION and not read and _has_spans(value):
+            return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
+    return ""
+
+
+def _keys_of(value: Any) -> Iterator[str]:
+    """Yield the keys of an object, and of all that it holds."""
+    if isinstance(value, dict):
+        yield from value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys_of(one)
+
+
+def _are_named(value: Any) -> bool:
+    """Return whether a value has annotations by their labels: strings, or objects."""
+    lists = [*value.values()] if isinstance(value, dict) else []
+    return (
+        any(lists)
+        and all(isinstance(ones, list) for ones in lists)
+        and all(isinstance(one, str | dict) for ones in lists for one in ones)
+    )
+
+
+def name_tool(keys: Iterable[str]) -> str:
+    """Name the tool that writes objects with some keys, and the remedy; empty if none is known."""
+    there = {*keys}
+    return next((why for needed, why in NAMED.items() if there.issuperset(needed)), "")
+
+
+def _has_spans(value: Any) -> bool:
+    """Return whether a value is a list of spans, or such lists by label."""
+    if isinstance(value, dict):
+        return any(isinstance(one, list) and one and all(map(_is_place, one)) for one in value.values())
+    return isinstance(value, list) and bool(value) and all(map(_is_span, value))
+
+
+def _is_span(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_place(value) and any(isinstance(value.get(name), str | list) for name in NAMES)
+    return isinstance(value, list) and any(isinstance(one, str) for one in value[:3]) and _is_place(value)
+
+
+def _is_place(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(value.keys() & {*names} for names in (STARTS, ENDS))
+    return isinstance(value, list) and sum(map(is_integer, value[:3])) == 2
+
+
+def no_text(line: int, row: Mapping[str, Any]) -> Problem:
+    """Make the problem of a row without a text, which names the row's keys."""
+    there = ", ".join(sorted(row)[:8])
+    return Problem(line, Reason.NO_TEXT, f"its keys are {there}" if there and "text" not in row else "")
+
+
+def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Problem:
+    """Convert a row of doccano's.
+
+    doccano's offsets count UTF-16 code units, as its pages do, or, by an option of a project, graphemes (doccano issue
+    2290); other writers of such rows count code points.
+    """
+    text = first_of(row, TEXTS)
+    if not isinstance(text, str) or not text.strip():
+        return no_text(line, row)
+    lists = marked_lists(row) or []
+    if not lists and any(key in row for key in LISTS):
+        return Problem(line, Reason.NOT_ANNOTATED, "no list of spans")
+    if not lists:
+        why = "its labels are numbers; export them as text" if "annotations" in row else "no list of spans"
+        return Problem(line, Reason.MALFORMED, why)
+    filled = [[*map(_span_of, one)] for one in lists if one] or [[]]
+    if any(_places(one) != _places(filled[0]) for one in filled):
+        why = f"its {' and '.join(key for key in LISTS if row.get(key))} differ; keep one of them"
+        return Problem(line, Reason.MALFORMED, why)
+    predicted = row.get(PREDICTED)
+    unchanged = isinstance(predicted, list) and _places(filled[0]) == sorted(map(str, predicted))
+    who = row.get("username") or row.get("user")
+    found = complete_row(text, filled[0], row, row, {PREDICTED: "yes"} if unchanged else {}, annotator_id=who)
+    offsets = how.shown if counts_in_several_ways(row) else how.offsets
+    rejected = len(found.spans or ()) - len(filled[0])
+    return Converted(found, offsets, max(map(len, lists)) + rejected)
+
+
+def counts_in_several_ways(row: Mapping[str, Any]) -> bool:
+    """Return whether a row with doccano's lists is doccano's own, rather than one that looks like it."""
+    entities = row.get("entities")
+    objects = [one for one in entities if isinstance(one, dict)] if isinstance(entities, list) else []
+    return "label" in row or "labels" in row or any("start_offset" in one for one in objects)
+
+
+def _places(spans: Iterable[RawSpan]) -> list[str]:
+    """List start, end and label of spans as strings, to compare values of any types."""
+    return sorted(str([span.start, span.end, span.label]) for span in spans)
+
+
+def _span_of(one: Any) -> RawSpan:
+    """Convert a span in either form; anything else has no offsets, and can't be used."""
+    if isinstance(one, dict):
+        label = first_of(one, NAMES)
+        label = label[0] if isinstance(label, list) and len(label) == 1 else label
+        start, end = first_of(one, STARTS), first_of(one, ENDS)
+        if end is None and is_integer(start) and is_integer(one.get("length")):
+            end = start + one["length"]
+        return RawSpan(start, end, label, None, one.get("text"))
+    return RawSpan(*one[:3]) if isinstance(one, list) and len(one) >= 3 else RawSpan()

@@ -1,0 +1,307 @@
+"""Read a config as it is written; refuse, with its line, a key that training wouldn't use as spaCy does."""
+
+import re
+from collections.abc import Iterator, Mapping
+from configparser import ConfigParser, DuplicateOptionError, DuplicateSectionError, InterpolationError, ParsingError
+from configparser import MissingSectionHeaderError as NoBlockError
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import spacy
+from spacy.schemas import ConfigSchema, ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
+from spacy.util import dot_to_object
+from thinc.api import Config
+from thinc.config import VARIABLE_RE, ConfigValidationError
+
+from labelwise.base.conflicts import check_edited
+from labelwise.base.errors import InputError
+from labelwise.base.removed import check_removed, has_key
+from labelwise.train.dev_scores import SCORES
+from labelwise.train.reader import PartitionedCorpus
+from labelwise.train.training_config import default_config
+
+SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
+SEED = "${system.seed}"
+UNSUPPORTED = ("frozen_components", "annotating_components", "before_to_disk", "before_update")
+PATHS = frozenset({"paths.corpus", "paths.curve", "paths.resources"})
+# The keys of a config that training may change.
+FITTED = PATHS | {
+    "nlp.lang",  # the merge's
+    "nlp.tokenizer",  # where the merge's rules have a block
+    "system.seed",
+    "training.max_steps",
+    "training.eval_frequency",
+    "training.optimizer.learn_rate.total_steps",
+    "training.batcher.size",  # the rule for few texts
+    "corpora.train.limit",  # train-curve
+    "corpora.train.leave_out",  # check-folds
+    "corpora.train.folds",
+    "components.ner.model.tok2vec.mixed_precision",  # false on the CPU
+    "components.ner.model.tok2vec.grad_scaler_config.enabled",
+    "components.transformer.model.mixed_precision",
+    "components.transformer.model.grad_scaler_config.enabled",
+}
+NEEDED = (
+    *("nlp.pipeline", "components", "corpora.train", "training.train_corpus", "training.dev_corpus"),
+    *("training.max_steps", "training.patience", "training.eval_frequency", "training.batcher", "training.optimizer"),
+)
+READ = PATHS | {"system.seed", "system.gpu_allocator"}  # of blocks that only have variables
+QUOTED = re.compile(r"'([\w./@-]+)'")
+SENTENCE_END = re.compile(r"\. |\.$")
+
+
+class LabelwiseBlock(msgspec.Struct, frozen=True):
+    """The block `[labelwise]` of a config: what spaCy has no key for.
+
+    epochs (int): training takes so many epochs, but at least `least_steps`, and at most training.max_steps; 0 takes
+        training.max_steps.
+    least_steps (int): see `epochs`.
+    small_batch (int): batcher.size where train has fewer than MIN_LARGE_TRAIN texts; 0 for the batcher's own.
+    half_weights (bool): save a transformer's weights in fp16.
+    """
+
+    epochs: int = 0
+    least_steps: int = 0
+    small_batch: int = 0
+    half_weights: bool = False
+
+
+BLOCKS: dict[str, Any] = {
+    "nlp": ConfigSchemaNlp.model_fields,
+    "training": ConfigSchemaTraining.model_fields,
+    "initialize": ConfigSchemaInit.model_fields,
+    "labelwise": LabelwiseBlock.__struct_fields__,
+}
+
+
+class ConfigFile(NamedTuple):
+    """A config as it is written.
+
+    text (str): content of the file.
+    raw (Config): its values; variables aren't interpolated.
+    """
+
+    path: Path
+    text: str
+    raw: Config
+
+    def error(self, key: str, problem: str) -> InputError:
+        """Make an error that names the line of a key or a block; of one that isn't there, the line of its block.
+
+        key (str): dotted name, such as "training.dropout".
+        """
+        return refuse(self.path, self.text, key, problem)
+
+    def explain(self, error: Exception) -> InputError:
+        """Turn an error of spaCy's registry or of a component into one that names the key."""
+        values = {value: key for key, value in flatten(self.raw).items() if isinstance(value, str)}
+        blocks: list[str] = []
+        if isinstance(error, ConfigValidationError) and error.errors:
+            found = sorted(error.errors, key=lambda one: "unexpected" not in one["msg"])[0]
+            place = ".".join(map(str, found.get("loc", ())))
+            told = found["msg"].removeprefix("at root: ")
+            blocks = [values[name].rpartition(".")[0] for name in QUOTED.findall(error.title or "") if name in values]
+        else:
+            place, told = "", SENTENCE_END.split(" ".join(str(error).split()))[0]  # then come all names there are
+            for name in [*QUOTED.findall(told), *told.split()]:
+                place = place or values.get(name, "") or name * (name in self.raw.get("components", {}))
+        # spaCy's names begin below the block that it has resolved, such as encode.depth.
+        while place:
+            names = [name for name in names_of(self.text) if f".{name}".endswith(f".{place}")]
+            if names:
+                first = min(names, key=lambda name: (not name.startswith(tuple(blocks)), name.count(".")))
+                return self.error(first, f"{told}; correct it")
+            place = place.rpartition(".")[0]
+        return InputError(f"{self.path}: {told}; correct it")
+
+    def override(self, overrides: Mapping[str, Any]) -> Config:
+        """Copy the values, with others for some keys.
+
+        RAISES (InputError): if the config has no such key.
+        """
+        settings = self.raw.copy()
+        for key, value in overrides.items():
+            *path, last = key.split(".")
+            block: Any = settings
+            for name in path:
+                block = block.get(name) if isinstance(block, Mapping) else None
+            if not isinstance(block, dict) or not (last in block or key in FITTED):
+                raise InputError(f"{self.path}: {key} = {value!r}: the config has no such key; write it there")
+            block[last] = value
+        return settings
+
+
+def read_config_file(path: Path) -> ConfigFile:
+    """Read a config, and check its form: blocks, keys and variables.
+
+    RAISES (InputError): if there is no such file, it can't be parsed, or has a key that labelwise no longer reads.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
+    parser = ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        text = path.read_text(encoding="utf8")
+        check_edited(text.encode(), str(path))
+        parser.read_string(text)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {error}; save it as UTF-8") from error
+    except (DuplicateOptionError, DuplicateSectionError) as error:
+        name = getattr(error, "option", f"[{error.section}]")
+        raise InputError(f"{path}:{error.lineno}: {name}: this is there twice; delete one") from error
+    except ParsingError as error:
+        number = error.lineno if isinstance(error, NoBlockError) else error.errors[0][0]
+        line = text.splitlines()[number - 1].strip()
+        raise InputError(f"{path}:{number}: {line!r}: this is neither a [block] nor KEY = VALUE; correct it") from error
+    check_blocks(path, text, parser)
+    check_variables(path, text, parser)
+    try:
+        raw = Config().from_str(text, interpolate=False)
+        raw.interpolate()
+    except InterpolationError as error:
+        raise refuse(path, text, f"{error.section}.{error.option}", f"{error.message}; correct it") from error
+    except ConfigValidationError as error:
+        raise ConfigFile(path, text, Config()).explain(error) from error
+    check_removed(path, raw)
+    for name in NEEDED:
+        if not has_key(raw, name):
+            told = "this is missing; `python -m spacy init fill-config` writes what a config lacks"
+            raise refuse(path, text, name, told)
+    return ConfigFile(path, text, raw)
+
+
+def check_blocks(path: Path, text: str, parser: ConfigParser) -> None:
+    """Check that each block is below the one that it is in, and isn't a value, too."""
+    blocks = parser.sections()
+    for number, block in enumerate(blocks):
+        above, _, name = block.rpartition(".")
+        if not above or "*" in above.split("."):
+            continue
+        if above not in blocks[:number]:
+            raise refuse(path, text, block, f"there is no block [{above}] above it; write one")
+        if name in parser[above]:
+            told = f"[{above}] has {name} = {parser[above][name]}, too; delete that line, or this block"
+            raise refuse(path, text, block, told)
+
+
+def check_variables(path: Path, text: str, parser: ConfigParser) -> None:
+    """Check that variables, such as ${paths.corpus}, name a key or a block."""
+    names = {*names_of(text)}
+    for block in parser.sections():
+        for key, value in parser[block].items():
+            if value.count("${") != len([*variables_of(value)]):
+                raise refuse(path, text, f"{block}.{key}", "a variable is written ${block.key}; correct it")
+            for name in variables_of(value):
+                if not {name, f"{block}.{name}"} & names:
+                    raise refuse(path, text, f"{block}.{key}", f"there is no {name}; correct the name, or write it")
+
+
+def variables_of(text: str) -> Iterator[str]:
+    """Yield the names of variables in a text."""
+    for found in VARIABLE_RE.findall(text):
+        yield found[2:-1].replace(":", ".")
+
+
+def names_of(text: str) -> dict[str, int]:
+    """List the dotted names of blocks and keys of a config, with their lines, counted from 1."""
+    names: dict[str, int] = {}
+    block = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := re.match(r"\[(.+)\]", line):
+            block = found[1]
+            names[block] = number
+        elif found := re.match(r"([^\s#;=:][^=:]*?)\s*[=:]", line):
+            names[f"{block}.{found[1]}"] = number
+    return names
+
+
+def refuse(path: Path, text: str, key: str, problem: str) -> InputError:
+    """Make an error about a key or a block of a config; see `ConfigFile.error`."""
+    names, place = names_of(text), key
+    while place and place not in names:
+        place = place.rpartition(".")[0]
+    line = text.splitlines()[names[place] - 1].strip() if place else ""
+    block, _, name = key.rpartition(".")
+    what = f"[{key}]" if line.startswith("[") and place == key else f"[{block}] {line if place == key else name}"
+    return InputError(f"{path}{f':{names[place]}' if place else ''}: {what}: {problem}")
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """List the values of a config by dotted name; a tokenizer's block is one value."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = f"{prefix}{key}"
+        inside = isinstance(value, Mapping) and name != "nlp.tokenizer"
+        found |= flatten(value, f"{name}.") if inside else {name: value}
+    return found
+
+
+def check_supported(file: ConfigFile, settings: Config) -> None:
+    """Check that training uses each key of a config, and as `spacy train` does.
+
+    settings (Config): the values, with overrides, interpolated.
+    RAISES (InputError): if a key isn't used, or asks for what training doesn't do.
+    """
+    for name, known in BLOCKS.items():
+        if unknown := settings.get(name, {}).keys() - {*known}:
+            told = f"the block has no such key; its keys are {', '.join(sorted(known))}"
+            raise file.error(f"{name}.{min(unknown)}", told)
+    training, nlp, components = settings["training"], settings["nlp"], settings["components"]
+    if "ner" not in nlp["pipeline"]:
+        raise file.error("nlp.pipeline", "the recognizer is the component ner; add it")
+    for name in nlp["pipeline"]:
+        if name not in components:
+            raise file.error("nlp.pipeline", f"there is no [components.{name}]; write it, or delete {name} here")
+    for name, block in components.items():
+        for key, default in (("source", None), ("scorer", SCORER)):
+            if block.get(key, default) != default:
+                raise file.error(f"components.{name}.{key}", "training doesn't use it; delete it")
+        if name in nlp.get("disabled", ()) and "model" in block:
+            raise file.error("nlp.disabled", f"training needs {name}; delete it here")
+    if training.get("seed", 0) != settings.get("system", {}).get("seed", 0):
+        raise file.error("training.seed", f"the seed is that of [system]; write seed = {SEED}")
+    for name in UNSUPPORTED:
+        if training.get(name):
+            raise file.error(f"training.{name}", "this is for `spacy train` alone; delete it, or train with that")
+    for name, weight in training.get("score_weights", {}).items():
+        if weight and name not in SCORES:
+            told = f"the score isn't computed; write null, or a weight for {', '.join(SCORES)}"
+            raise file.error(f"training.score_weights.{name}", told)
+    if training["train_corpus"] != "corpora.train":
+        raise file.error("training.train_corpus", 'training reads [corpora.train]; write "corpora.train"')
+    if not has_key(settings, dev := training["dev_corpus"]):
+        raise file.error("training.dev_corpus", f"there is no block [{dev}]; write one")
+    for name in ("corpora.train", dev):
+        reader = dot_to_object(settings, name).get("@readers", "")
+        made = spacy.registry.readers.get(reader) if reader in spacy.registry.readers else None
+        if not (isinstance(made, type) and issubclass(made, PartitionedCorpus)):
+            told = 'a training resumes with our reader alone; write @readers = "labelwise.PartitionedCorpus.v1"'
+            raise file.error(f"{name}.@readers", told)
+    check_unused(file, settings)
+
+
+def check_unused(file: ConfigFile, settings: Config) -> None:
+    """Check that no block or variable of a config stands there for nothing, as none would be missed by spaCy.
+
+    RAISES (InputError): if training doesn't read one; it is named.
+    """
+    pretraining, weights = settings.get("pretraining", {}), settings.get("initialize", {}).get("init_tok2vec")
+    if weights and not pretraining:
+        told = "the weights are for the layer that [pretraining] names; write that block, or init_tok2vec = null"
+        raise file.error("initialize.init_tok2vec", told)
+    if pretraining and not weights:
+        raise file.error(
+            "pretraining", "training reads it for [initialize] init_tok2vec; set that, or delete the block"
+        )
+    pipeline, referred = settings["nlp"]["pipeline"], {*variables_of(file.text)}
+    corpora = {settings["training"]["train_corpus"], settings["training"]["dev_corpus"], pretraining.get("corpus")}
+    parts = {f"components.{name}": name in pipeline for name in settings["components"]}
+    arguments = settings.get("initialize", {}).get("components", {})
+    parts |= {f"initialize.components.{name}": name in pipeline for name in arguments}
+    parts |= {f"corpora.{name}": f"corpora.{name}" in corpora for name in settings["corpora"]}
+    variables = {name: block for name, block in settings.items() if name not in (*BLOCKS, *ConfigSchema.model_fields)}
+    parts |= {key: key in READ for key in flatten(variables)}
+    for part, used in parts.items():
+        if not used and not any(f"{one}.".startswith(f"{part}.") or part.startswith(f"{one}.") for one in referred):
+            raise file.error(part, "training reads nothing of this; delete it, or correct the name")

@@ -1,0 +1,121 @@
+"""Count the texts, batches and steps of a training, and set what follows from them in its config."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from thinc.api import Config
+
+from labelwise.corpus.manifest import read_manifest
+from labelwise.train.config_file import ConfigFile, LabelwiseBlock
+from labelwise.train.training_config import TrainingConfig
+
+MIN_LARGE_TRAIN = 200  # texts of train from which batches are large
+# What a batcher counts: words of train or texts. Of another one, nobody knows how many batches an epoch has.
+BATCHED_BY = {
+    "spacy.batch_by_words.v1": "words",
+    "spacy.batch_by_padded.v1": "words",
+    "spacy.batch_by_sequence.v1": "texts",
+}
+
+
+def read_block(settings: Mapping[str, Any], file: ConfigFile) -> LabelwiseBlock:
+    """Read the block `[labelwise]` of a config.
+
+    RAISES (InputError): if a value has another type.
+    """
+    try:
+        return msgspec.convert(settings.get("labelwise", {}), LabelwiseBlock)
+    except msgspec.ValidationError as error:
+        told, _, key = str(error).removesuffix("`").partition(" - at `$.")
+        raise file.error(f"labelwise.{key}", f"{told}; correct it") from error
+
+
+def fit_batches(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> None:
+    """Set the size of batches where train has few texts, and then the number of steps; see `fit_steps`.
+
+    settings (Config): the config's values, changed in place; variables aren't interpolated.
+    """
+    block = read_block(settings.interpolate(), file)
+    batcher, given = settings["training"]["batcher"], "training.batcher.size" in wanted.overrides
+    if block.small_batch and "size" in batcher and is_small(wanted.corpus, settings) and not given:
+        batcher["size"] = block.small_batch
+    fit_steps(wanted, file, block, settings["training"], settings.interpolate())
+
+
+def fit_steps(
+    wanted: TrainingConfig, file: ConfigFile, block: LabelwiseBlock, training: dict[str, Any], settings: Config
+) -> None:
+    """Set the number of steps, in place, and what follows from it: the last step of the rate, and evaluations.
+
+    It is the one that is asked for, or that of the epochs of [labelwise], or training.max_steps.
+
+    training (dict): the block that is changed.
+    settings (Config): the values of the whole config.
+    RAISES (InputError): more steps than training.max_steps are asked for; an epoch's can't be counted; dev would be
+        evaluated fewer than four times; or the learning rate rises for longer than training lasts.
+    """
+    now, given = settings["training"], "training.max_steps" in wanted.overrides
+    limit, rate = file.raw.interpolate()["training"]["max_steps"], now["optimizer"].get("learn_rate")
+    falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step, whichever that is
+    if wanted.max_steps > limit > 0 and not given:
+        raise file.error(
+            "training.max_steps",
+            f"{wanted.max_steps:,} steps are asked for; write max_steps = {wanted.max_steps}"
+            + (", and total_steps likewise" if falls else ""),
+        )
+    steps = now["max_steps"]
+    if wanted.max_steps and not given:
+        steps = wanted.max_steps
+    elif block.epochs and limit and not given:
+        steps = max(min(block.least_steps, limit), min(round(block.epochs * batches_of(wanted, file, settings)), limit))
+    training["max_steps"] = steps
+    if falls:
+        training["optimizer"]["learn_rate"]["total_steps"] = steps
+    if isinstance(rate, dict) and 0 < steps <= rate.get("warmup_steps", 0):
+        raise file.error(
+            "training.optimizer.learn_rate.warmup_steps",
+            f"the learning rate rises for {rate['warmup_steps']:,} steps, and training ends after {steps:,}; give "
+            "fewer, or a share: labelwise.warmup_linear.v1",
+        )
+    # Of half of the steps, and of a quarter, it must be known how good they were; see `undertrained.expect_gain`.
+    often = max(1, steps // 4)
+    if steps and now["eval_frequency"] > often and "training.eval_frequency" not in wanted.overrides:
+        if not (given or wanted.max_steps or block.epochs):
+            raise file.error(
+                "training.eval_frequency",
+                f"this is fewer than four evaluations in max_steps = {steps}; write eval_frequency = {often}, or less",
+            )
+        training["eval_frequency"] = often
+
+
+def batches_of(wanted: TrainingConfig, file: ConfigFile, settings: Mapping[str, Any]) -> float:
+    """Count the batches of an epoch.
+
+    RAISES (InputError): if the batcher's size isn't a fixed number of words or texts.
+    """
+    batcher, train = settings["training"]["batcher"], read_manifest(wanted.corpus).splits["train"]
+    name, size = batcher.get("@batchers"), batcher.get("size")
+    if name not in BATCHED_BY or not isinstance(size, int) or size < 1:
+        raise file.error(
+            "labelwise.epochs",
+            f"epochs need batches of a fixed size, and [training.batcher] has {name} of size {size}; write epochs = 0, "
+            f"and training takes max_steps = {settings['training']['max_steps']}",
+        )
+    share = count_train(wanted.corpus, settings) / max(1, train.texts)
+    return (train.words if BATCHED_BY[name] == "words" else train.texts) * share / size
+
+
+def is_small(corpus: Path, settings: Mapping[str, Any]) -> bool:
+    """Return whether a training has few texts, which takes smaller batches and finds entities too rarely."""
+    return count_train(corpus, settings) < MIN_LARGE_TRAIN
+
+
+def count_train(corpus: Path, settings: Mapping[str, Any]) -> int:
+    """Count the texts that a training has.
+
+    settings (Mapping): the values of its config.
+    """
+    texts = read_manifest(corpus).splits["train"].texts
+    return min(texts, settings["corpora"]["train"].get("limit", 0) or texts)

@@ -1,0 +1,260 @@
+"""Situations of a machine and of a config, each with what a command says: `python -m tests.situations [CLONE...]`.
+
+Prints a table, a row for each situation: how the command ended, and its message, with the code of each clone.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+CODE = ("configs", "labelwise", "scripts", "spacy_per_label")
+TRAIN = "python -m scripts.train own --max-steps 4"
+MERGE = "python -m scripts.merge tasks/datasets.yml merged"
+PREDICT = "python -m scripts.predict training/cpu/model-best tasks --out raw.jsonl"
+# A new file system, which this command alone sees.
+SHM = "unshare -m sh -c 'mount -t tmpfs -o ro none /dev/shm && {}'"
+MOUNT = f"unshare -m sh -c 'mount -t tmpfs -o {{}} none training && {TRAIN}'"
+LEARN = {
+    "max_steps = 1500": "max_steps = 60",
+    "epochs = 20": "epochs = 0",
+    "eval_frequency = 100": "eval_frequency = 15",
+}
+MANY = 2 + (os.cpu_count() or 1)  # processes
+
+
+class Situation(NamedTuple):
+    """A situation, and what a command says then.
+
+    says (str): a regular expression that its output has, with each run of white space as one space.
+    command (str): of a shell.
+    edits (Mapping): texts of configs/cpu.cfg, and what configs/own.cfg has instead.
+    status (int): the exit status.
+    """
+
+    name: str
+    says: str
+    command: str = TRAIN
+    edits: Mapping[str, str] = {}
+    status: int = 1
+
+
+CONFIG = (
+    Situation(
+        "weights for a layer that no block [pretraining] names",
+        r"own\.cfg:\d+: \[initialize\] init_tok2vec",
+        edits={"init_tok2vec = null": 'init_tok2vec = "nope.bin"'},
+    ),
+    Situation(
+        "an unknown key of [initialize]",
+        r"own\.cfg:\d+: \[initialize\] lookup ",
+        edits={"lookups = ": "lookup = "},
+    ),
+    Situation(
+        "an unknown key of [system]",
+        r"own\.cfg:\d+: \[system\] max_steps",
+        edits={"[system]": "[system]\nmax_steps = 9"},
+    ),
+    Situation(
+        "an unknown block",
+        r"own\.cfg:\d+: \[trainin\] dropout",
+        edits={"[training]": "[trainin]\ndropout = 0.3\n[training]"},
+    ),
+    Situation(
+        "a component that the pipeline leaves out",
+        r"own\.cfg:\d+: \[components\.tagger\]",
+        edits={"[corpora]": '[components.tagger]\nfactory = "tagger"\n[corpora]'},
+    ),
+    Situation(
+        "arguments of a component that isn't there",
+        r"own\.cfg:\d+: \[initialize\.components\.nr\]",
+        edits={"[initialize.components.ner]": "[initialize.components.nr]\n[initialize.components.ner]"},
+    ),
+    Situation(
+        "the recognizer is disabled",
+        r"own\.cfg:\d+: \[nlp\] disabled",
+        edits={"disabled = []": 'disabled = ["ner"]'},
+    ),
+    Situation(
+        "the recognizer isn't in the pipeline",
+        r"own\.cfg:\d+: \[nlp\] pipeline",
+        edits={'["tok2vec", "ner"]': '["tok2vec"]'},
+    ),
+    Situation(
+        "a component of the pipeline has no block",
+        r"own\.cfg:\d+: \[nlp\] pipeline.*tagger",
+        edits={'["tok2vec", "ner"]': '["tok2vec", "tagger", "ner"]'},
+    ),
+    Situation(
+        "another seed in [training]",
+        r"own\.cfg:\d+: \[training\] seed = 5",
+        edits={'"corpora.dev"\nseed = ${system.seed}': '"corpora.dev"\nseed = 5'},
+    ),
+    Situation(
+        "another reader of train",
+        r"own\.cfg:\d+: \[corpora\.train\] @readers",
+        edits={'"labelwise.PartitionedCorpus.v1"': '"spacy.Corpus.v1"'},
+    ),
+    Situation(
+        "a weight of a score that isn't computed",
+        r"own\.cfg:\d+: \[training\.score_weights\] cats_score",
+        edits={"ents_per_type = null": "ents_per_type = null\ncats_score = 0.5"},
+    ),
+    Situation(
+        "a sentencizer in the pipeline",
+        r"pipeline (is )?in training/own",
+        edits={
+            "[components.ner]": '[components.sentencizer]\nfactory = "sentencizer"\n\n[components.ner]',
+            '["tok2vec", "ner"]': '["sentencizer", "tok2vec", "ner"]',
+        },
+        status=0,
+    ),
+    Situation(
+        "a textcat in the pipeline (E867)",
+        r"own\.cfg:\d+: \[components\.textcat\] ",
+        edits={
+            "[components.ner]": '[components.textcat]\nfactory = "textcat"\n\n[components.ner]',
+            '["tok2vec", "ner"]': '["tok2vec", "ner", "textcat"]',
+        },
+    ),
+    Situation(
+        "an unknown factory (E002)",
+        r"own\.cfg:\d+: \[components\.ner\].*nner",
+        edits={'factory = "per_label"': 'factory = "nner"'},
+    ),
+    Situation(
+        "an unknown architecture",
+        r"own\.cfg:\d+: \[components\.tok2vec\.model\]",
+        edits={"spacy.Tok2Vec.v2": "spacy.Tok2Vec.v9"},
+    ),
+    Situation(
+        "an unknown argument of an architecture",
+        r"own\.cfg:\d+: \[components\.tok2vec\.model\.encode\] dept ",
+        edits={"depth = 4": "dept = 4"},
+    ),
+    Situation(
+        "lookups as a value and as a block",
+        r"own\.cfg:\d+: \[initialize\.lookups\].*lookups = null.*delete",
+        edits={
+            "[initialize.tokenizer]": '[initialize.lookups]\n@misc = "spacy.LookupsDataLoader.v1"\n'
+            'lang = "en"\ntables = []\n[initialize.tokenizer]'
+        },
+    ),
+    Situation("a line without =", r"own\.cfg:\d+: 'dropout 0\.1'", edits={"dropout = 0.1": "dropout 0.1"}),
+    Situation("a key twice", r"own\.cfg:\d+: dropout", edits={"dropout = 0.1": "dropout = 0.1\ndropout = 0.2"}),
+    Situation(
+        "a variable that isn't there",
+        r"own\.cfg:\d+: \[corpora\.dev\] path.*paths\.nope",
+        edits={"path = ${paths.corpus}/dev": "path = ${paths.nope}/dev"},
+    ),
+    Situation(
+        "git's conflict markers",
+        r"own\.cfg:\d+: '<<<<<<< HEAD'.*edit it",
+        edits={"dropout = 0.1": "<<<<<<< HEAD\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"},
+    ),
+    Situation("no such config", r"configs/none\.cfg: there is no such file", "python -m scripts.train none"),
+    Situation(
+        "patience ends a training",
+        r"patience = 10 .*ended training at step 30 of 60",
+        "python -m scripts.train own",
+        edits={**LEARN, "patience = 0": "patience = 10", "learn_rate = 0.002": "learn_rate = 0.0"},
+        status=0,
+    ),
+    Situation("a training that finds nothing", r"^(?!.*✔).*⚠ .*finds nothing", status=0),
+    Situation(
+        "a loss that isn't finite, on the CPU",
+        r"Remedy: a lower learn_rate in \[training\.optimizer\]",
+        "python -m scripts.train own",
+        edits={**LEARN, "learn_rate = 0.002": "learn_rate = 1e30"},
+    ),
+)
+MACHINE = (
+    Situation("a closed standard output", r"^$", f"{MERGE} >&-", status=0),
+    Situation("closed standard streams", r"^$", f"{MERGE} <&- >&- 2>&-", status=0),
+    Situation("a full standard output", r"standard output: No space left", f"{MERGE} > /dev/full"),
+    Situation("a standard output that nobody reads", r"^$", f"{MERGE} | true; exit ${{PIPESTATUS[0]}}"),
+    Situation("a read-only /dev/shm, merge", r"✘ .*/dev/shm: .*workers", SHM.format(f"{MERGE} --workers 2")),
+    Situation("a read-only /dev/shm, predict", r"✘ .*/dev/shm: .*workers", SHM.format(f"{PREDICT} --workers 2")),
+    Situation("a read-only /dev/shm, train", r"✘ .*/dev/shm: .*workers", SHM.format(f"{TRAIN} --workers 2")),
+    Situation("more workers than cores, merge", rf"⚠ {MANY} workers", f"{MERGE} --workers {MANY}", status=0),
+    Situation("more workers than cores, train", rf"⚠ {MANY} workers", f"{TRAIN} --workers {MANY}", status=0),
+    Situation("more workers than cores, predict", rf"⚠ {MANY} workers", f"{PREDICT} --workers {MANY}", status=0),
+    *(
+        Situation(f"{size} MB of addresses, {name}", r"✘ .*(memory|ulimit)", f"ulimit -v {size}000; {command}")
+        for size in (700, 900)
+        for name, command in (("merge", f"{MERGE} --workers 1"), ("train", TRAIN))
+    ),
+    Situation("few open files", r"✘ .*Too many open files; raise .*ulimit -n", f"ulimit -n 8; {MERGE}"),
+    Situation("files that may not grow", r"✘ .*File too large; raise .*ulimit -f", f"ulimit -f 8; {TRAIN}"),
+    Situation("a read-only folder", r"✘ .*training.*: Read-only file system; write elsewhere", MOUNT.format("ro")),
+    Situation("a full disk", r"✘ .*training.*: No space left on device; free some space", MOUNT.format("size=100k")),
+)
+SITUATIONS = CONFIG + MACHINE
+
+
+def make_project(folder: Path, clone: Path) -> None:
+    """Put the code of a clone into a folder, with a merged corpus of few texts and a trained pipeline."""
+    for name in CODE:
+        shutil.copytree(clone / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "training").mkdir()
+    for command in (
+        "scripts.make_demo brat --docs 60 --labels 3 --words 30",
+        "scripts.convert_brat brat tasks",
+        "scripts.merge tasks/datasets.yml corpus --workers 1",
+        "scripts.train cpu --max-steps 4",
+    ):
+        ended, said = run(folder, f"python -m {command}")
+        assert ended == 0, said
+
+
+def run(folder: Path, command: str) -> tuple[int, str]:
+    """Run a command of a shell in a folder, and return its status and its output, each white space as one space."""
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"COLUMNS": "400"}
+    given["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{given['PATH']}"
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=given, capture_output=True, timeout=300, check=False)
+    return done.returncode, " ".join((done.stdout + done.stderr).decode(errors="replace").split())
+
+
+def meet(one: Situation, project: Path, folder: Path) -> tuple[int, str]:
+    """Run a situation's command in a copy of a project."""
+    shutil.copytree(project, folder, symlinks=True)
+    text = (folder / "configs/cpu.cfg").read_text(encoding="utf8")
+    for old, new in one.edits.items():
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    (folder / "configs/own.cfg").write_text(text, encoding="utf8")
+    return run(folder, one.command)
+
+
+def is_right(one: Situation, status: int, said: str) -> bool:
+    """Return whether a command ended as it should, said what it should, and showed no traceback."""
+    return status == one.status and bool(re.search(one.says, said)) and "Traceback" not in said
+
+
+def main(clones: Sequence[str]) -> None:
+    """Print the table."""
+    roots = [Path(clone) for clone in clones] or [ROOT]
+    print(f"| situation | {' | '.join(map(str, roots))} |\n|---|{'---|' * len(roots)}")
+    with TemporaryDirectory() as temporary:
+        projects = [Path(temporary, f"project-{number}") for number in range(len(roots))]
+        for project, root in zip(projects, roots, strict=True):
+            project.mkdir()
+            make_project(project, root.resolve())
+        for one in SITUATIONS:
+            cells = []
+            for project in projects:
+                status, said = meet(one, project, folder := Path(temporary, "folder"))
+                shutil.rmtree(folder)
+                told = said[said.index("✘") :] if "✘" in said else said[-300:]
+                cells.append(f"{'right' if is_right(one, status, said) else 'WRONG'}, {status}: {told[:300]}")
+            print(f"| {one.name} | {' | '.join(cell.replace('|', '/') for cell in cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,142 @@
+"""Files with git's conflict markers: each command that reads one names its line, and what to do."""
+
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from scripts.compare import compare_cli
+from scripts.decide import decide_cli
+from scripts.merge import merge_cli
+from scripts.report import report_cli
+from scripts.train import train_cli
+from tests.compare.test_revisions import Repository
+from tests.conftest import call, task, write_jsonl
+
+SIDES = "<<<<<<< HEAD\n{}=======\n{}>>>>>>> main\n"
+EDIT = "a git conflict; edit the file"
+
+
+def conflict(file, before=""):
+    """Write a file that begins with some lines, and has a conflict behind them; return the line of its marker."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(before + SIDES.format("one\n", "other\n"))
+    return before.count("\n") + 1
+
+
+@pytest.mark.parametrize("file", ["project.yml", "datasets.yml", "configs/tokenizer.yml", "decisions/decisions.jsonl"])
+def test_a_merge_names_the_line_of_a_file_that_people_write(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "a.jsonl", [task("Ann left", (0, 3))])
+    (tmp_path / "datasets.yml").write_text("- name: a\n  path: a.jsonl\n  labels: [A]\n")
+    (tmp_path / "project.yml").write_text("merge:\n  lang: en\n")
+    (tmp_path / "decisions").mkdir()
+    line = conflict(tmp_path / file, "# a comment\n" if file.endswith("yml") else "")
+    options = ("--project", "project.yml", "--decisions", "decisions")
+    printed = " ".join(call(merge_cli, "datasets.yml", "corpus", *options, status=1).split())
+    assert f"{file}:{line}: {EDIT}" in printed
+    assert "checkout" not in printed
+    assert not (tmp_path / "corpus/manifest.json").exists()
+
+
+def test_a_training_names_the_line_of_its_config(demo_corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "configs/cpu.cfg"
+    line = conflict(config, "[nlp]\n")
+    printed = " ".join(call(train_cli, "cpu", status=1).split())
+    assert f"configs/cpu.cfg:{line}: {EDIT}" in printed
+
+
+def test_decide_keeps_a_file_of_decisions_with_a_conflict(tmp_path):
+    (tmp_path / "project.yml").touch()
+    file = tmp_path / "saved.jsonl"
+    line = conflict(file)
+    assert f"saved.jsonl:{line}: {EDIT}" in call(decide_cli, file, "--project-root", tmp_path, status=1)
+
+
+@pytest.fixture
+def evaluated(tmp_path, monkeypatch):
+    """A project whose results are committed, on branch main."""
+    made = Repository(tmp_path)
+    made.evaluate(4)
+    (tmp_path / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
+    made.commit("results")
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def differ(made, file):
+    """Change the end of a file on two branches, "main" and "mine"; return its two versions."""
+    versions = {}
+    for branch in ("mine", "main"):
+        made.run("git", "checkout", "-q", *["-b"] * (branch == "mine"), branch)
+        text = (made.root / file).read_text()
+        changed = {
+            "dvc.lock": f"{text}# {branch}\n",
+            "metrics/cpu.json": text.replace('"labelwise": ""', f'"labelwise": "{branch}"'),
+            "plots/cpu.tsv": f"{text}{len(branch) + len(versions)}\t0.1\n",
+        }
+        versions[branch] = changed[file]
+        (made.root / file).write_text(versions[branch])
+        made.run("git", "commit", "-qam", branch)
+    return versions
+
+
+def commands(printed):
+    return [line.strip() for line in printed.splitlines() if "git checkout" in line]
+
+
+@pytest.mark.parametrize("file", ["dvc.lock", "metrics/cpu.json", "plots/cpu.tsv"])
+@pytest.mark.parametrize("way", ["merge", "rebase", "stash", "added", "committed"])
+def test_a_file_that_commands_write_is_named_with_a_line_that_takes_the_branchs_own(way, file, evaluated):
+    versions = differ(evaluated, file)
+    evaluated.run("git", "checkout", "-q", "mine")
+    if way == "stash":
+        evaluated.run("git", "reset", "-q", "--soft", "HEAD~1")
+        evaluated.run("git", "stash", "-q")
+        evaluated.run("git", "reset", "-q", "--hard", "main")
+    begun = ("stash", "pop") if way == "stash" else (way if way == "rebase" else "merge", "main")
+    with pytest.raises(subprocess.CalledProcessError):
+        evaluated.run("git", *begun)
+    if way in ("added", "committed"):
+        evaluated.run("git", "add", "-A")
+    if way == "committed":
+        evaluated.run("git", "commit", "-qm", "merged")
+    line = next(n for n, text in enumerate((evaluated.root / file).read_text().splitlines(), 1) if text[:4] == "<<<<")
+    for command in ([compare_cli, "main"], [report_cli, "cpu"]):
+        printed = call(*command, status=1)
+        assert f"{file}:{line}: a git conflict" in printed
+        assert "delete" not in printed
+    [paste] = commands(printed)
+    side = {"merge": "--ours", "rebase": "--theirs", "stash": "--ours"}.get(way)
+    assert re.fullmatch(rf"git checkout {side or '[0-9a-f]+'} dvc.lock metrics( plots)? && dvc repro", paste)
+    subprocess.run(shlex.split(paste.partition(" && ")[0]), check=True)
+    assert (evaluated.root / file).read_text() in versions.values()
+    if way != "committed":  # the commit of which branch is newer, no matter
+        assert (evaluated.root / file).read_text() == versions["main" if way == "stash" else "mine"]
+
+
+def test_a_conflict_that_was_committed_costs_its_revision_alone(evaluated):
+    conflict(evaluated.root / "dvc.lock")
+    evaluated.commit("unresolved")
+    said = "HEAD: dvc.lock:1: a git conflict was committed there; give another revision"
+    assert said in call(compare_cli, "HEAD", "HEAD~1", status=1)
+
+
+def test_a_repository_without_commits_has_no_revisions(tmp_path, monkeypatch):
+    made = Repository(tmp_path)
+    made.evaluate(4)
+    monkeypatch.chdir(tmp_path)
+    for name in ("HEAD", "main"):
+        printed = call(compare_cli, name, status=1)
+        assert re.search(rf"{name}: .*; give committed revisions of this git repository, such as main", printed)
+
+
+def test_a_merge_names_the_line_of_dvcs_lock(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "data/a.jsonl", [task("Ann left", (0, 3))])
+    (tmp_path / "project.yml").write_text("merge:\n  lang: en\n")
+    line = conflict(tmp_path / "dvc.lock", "schema: '2.0'\n")
+    printed = call(merge_cli, "data", "corpus", "--project", "project.yml", status=1)
+    assert f"dvc.lock:{line}: a git conflict" in printed

@@ -1,0 +1,58 @@
+"""What `weasel run` has made is recorded in DVC, unless the corpus was merged anew since."""
+
+import json
+import shutil
+
+import pytest
+
+from labelwise.corpus.record import RECORD
+from tests.clone import Clone
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    clone = Clone(tmp_path_factory.mktemp("record") / "clone")
+    clone.run("weasel", "run", "demo")
+    clone.run("weasel", "run", "all")
+    return clone
+
+
+def record(clone, status=0):
+    return " ".join(clone.run("python", "-m", "scripts.record", "cpu", status=status).split())
+
+
+def test_what_belongs_together_is_recorded_and_not_run_again(run):
+    assert "DVC has recorded evaluate@cpu and the stages before it" in record(run)
+    printed = run.run("dvc", "repro", "evaluate@cpu")
+    assert "Running stage" not in printed
+    assert "up to date" in printed
+
+
+@pytest.mark.parametrize("what", ["merged", "evaluated", "of an earlier version"])
+def test_what_does_not_belong_together_is_refused(what, run, tmp_path):
+    run.commit("before")
+    lock = (run.root / "dvc.lock").read_bytes()
+    model, training = run.root / "training/cpu/model-best", tmp_path / "training"
+    shutil.copytree(run.root / "training", training)
+    try:
+        if what == "merged":
+            run.set("dev_ratio", "0.4")
+            run.run("weasel", "run", "merge")
+            said = f"{model.relative_to(run.root)}: trained on another corpus than corpus; train and evaluate again"
+        elif what == "evaluated":
+            run.run("python", "-m", "scripts.train", "cpu", "--seed", "3", "--max-steps", "10")
+            said = "metrics: its scores are of another pipeline; evaluate cpu again"
+        else:
+            content = json.loads((model / RECORD).read_text())
+            del content["corpus"]
+            (model / RECORD).write_text(json.dumps(content))
+            said = f"{RECORD}: it doesn't name the corpus (KeyError('corpus')); train again"
+        printed = record(run, status=1)
+        assert "Nothing was recorded" in printed
+        assert said in printed
+        assert (run.root / "dvc.lock").read_bytes() == lock
+    finally:
+        run.run("git", "checkout", "-q", ".")
+        run.run("weasel", "run", "merge")
+        shutil.rmtree(run.root / "training")
+        shutil.copytree(training, run.root / "training")
