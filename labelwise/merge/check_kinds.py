@@ -12,6 +12,7 @@ Besides Python's own formats, there are:
 
 import os
 import string
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,11 +54,15 @@ class Found(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """A text of the corpus, its number of tokens, and the datasets that have it."""
+    """A text of the corpus, its number of tokens, and the datasets that have it.
+
+    labels (Mapping[str, int]): tokens in accepted spans, by label.
+    """
 
     text: str
     tokens: int
     datasets: Sequence[str]
+    labels: Mapping[str, int] = {}
 
 
 @dataclass
@@ -88,7 +93,10 @@ class Merged:
             for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
                 datasets.setdefault(key, []).append(name)
             for key, doc in docs:
-                found.append(SampledText(doc.text, len(doc), [*dict.fromkeys(datasets[key])]))
+                labels: Counter[str] = Counter()
+                for start, end, label in doc.gold:
+                    labels[doc.strings[label]] += end - start
+                found.append(SampledText(doc.text, len(doc), [*dict.fromkeys(datasets[key])], labels))
                 chars += len(doc.text)
                 if len(found) >= MAX_TEXTS or chars >= MAX_CHARS:
                     return found

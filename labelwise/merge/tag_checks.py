@@ -10,6 +10,8 @@ from labelwise.sources.tags import MIDDLE, find_recurring
 from labelwise.sources.webanno import custom_layers
 
 MIN_PIECES = 0.05  # share of the words of a dataset that continue another one
+MIN_TOKENS = 100  # of a dataset
+TAGGED = (*TABLES, ".parquet")
 MIN_SENTENCES = 10  # in the only text of a dataset
 MAX_FILES = 50  # of a dataset, in which layers are looked for
 PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
@@ -17,12 +19,22 @@ SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 
 
 def tags_as_labels(data: Data) -> list[Found]:
-    """Find datasets most of whose spans have tags as labels: the same label has several prefixes."""
+    """Find datasets most of whose spans have tags as labels, of which one has several prefixes."""
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
-    recurring = find_recurring(labels)
-    tags = Counter({name: n for name, n in labels.items() if name[2:] in recurring and MIDDLE.fullmatch(name)})
-    sample = data.figures.sample(*data.figures.samples)
-    return some(2 * tags.total() > labels.total() and tags.total(), sample, labels=largest_first(tags))
+    tags = Counter({name: n for name, n in labels.items() if MIDDLE.fullmatch(name)})
+    return some(2 * tags.total() > labels.total() and len(find_recurring(tags)), labels=largest_first(tags))
+
+
+def label_of_most_words(data: Data) -> list[Found]:
+    """Find tables in which a label covers most words, as that of words outside spans does."""
+    texts = [one for one in data.merged.sample if data.dataset.name in one.datasets]
+    words = sum(one.tokens for one in texts)
+    covered: Counter[str] = Counter()
+    for one in texts:
+        covered.update({label: n for label, n in one.labels.items() if label in data.dataset.labels})
+    label, n = max(covered.items(), key=lambda item: item[1], default=("", 0))
+    tagged = all(file.path.name.endswith(TAGGED) for file in data.dataset.files)
+    return some(tagged and words >= MIN_TOKENS and 2 * n > words and n, all=words, label=label)
 
 
 def word_pieces(data: Data) -> list[Found]:
@@ -62,10 +74,16 @@ TAG_CHECKS = (
     dataset_check(
         "pieces of words",
         word_pieces,
-        "{n:word} of its texts {n:~is a piece|are pieces} of words: {pieces!r}",
+        "its texts have {n:piece} of words: {pieces!r}",
         "Write the words in place of the pieces that a tokenizer made. If the data is correct, {add}",
         "expect_losses: true",
         stops=True,
+    ),
+    dataset_check(
+        "label of most words",
+        label_of_most_words,
+        "{n:,} of {all:word} have the label {label!r}.",
+        "If it means that a word is in no entity, write O in its place.",
     ),
     dataset_check(
         "no blank line",
