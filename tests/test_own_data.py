@@ -121,3 +121,18 @@ def test_a_laptop_and_a_box_share_what_each_can_train(tmp_path, tiny_bert):
     seed = [cell.strip() for cell in header].index("vars.seed")
     assert {row[seed].strip() for row in rows} == {"0", "3", "4", "5"}
     assert laptop.run("git", "status", "--porcelain") == ""
+
+
+@pytest.mark.long
+def test_the_folder_of_data_may_have_blanks_and_parentheses(tmp_path):
+    clone = Clone(tmp_path / "clone")
+    clone.use_own_data()
+    folder = clone.root / "assets/my data (new)"
+    folder.mkdir()
+    for name in ("brat", "prodigy"):
+        shutil.move(clone.root / "assets" / name, folder / name)
+    clone.set("data", "assets/my data (new)")
+    clone.run("weasel", "run", "all")
+    results = clone.results()
+    clone.run("dvc", "repro")
+    assert clone.results() == results

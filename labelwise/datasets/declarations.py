@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.base.errors import InputError
+from labelwise.base.files import caseless
 from labelwise.corpus.manifest import find_partitions, is_corpus, read_manifest
 from labelwise.datasets.entries import SYNTAX, Entry, check_renaming, read_all_entries
 from labelwise.sources.files import SourceFile, find_files, open_file, printable
@@ -156,12 +157,24 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
     for match in matches:
         if not match.exists():
             real = os.path.realpath(match)
+            name = os.path.basename(real)
+            if twin := find_twin(Path(real)):
+                raise InputError(
+                    f"{where}: there is no file {real}; {twin!a} is there, which differs from {name!a} in capitals or in "
+                    "how accents are written; rename it"
+                )
             raise InputError(
                 f"{where}: there is no file {real}; correct its path, put the file there (`dvc pull`, if DVC tracks "
                 "it), or delete the entry"
             )
         open_file(match).close()
     return matches
+
+
+def find_twin(path: Path) -> str:
+    """Return the name of a file beside a missing one that differs in case or composition alone; empty without any."""
+    beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
+    return next((one.name for one in beside if one.name != path.name and caseless(one) == caseless(path)), "")
 
 
 def natural_order(path: Path) -> list[list[str | int]]:

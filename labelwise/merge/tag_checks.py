@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 
-from labelwise.merge.check_kinds import MAX_LISTED, Data, Found, dataset_check, largest_first, some
+from labelwise.merge.check_kinds import MAX_LISTED, Data, Found, Merged, check, dataset_check, largest_first, some
 from labelwise.sources.formats import TABLES
 from labelwise.sources.tags import MIDDLE, find_recurring
 from labelwise.sources.webanno import custom_layers
@@ -54,11 +54,14 @@ def one_text(data: Data) -> list[Found]:
     return some(ends >= MIN_SENTENCES and data.figures.rows.total() == 1 and ends)
 
 
-def other_layers(data: Data) -> list[Found]:
+def other_layers(merged: Merged) -> list[Found]:
     """Find the layers of a project's own whose labels are read beside named entities, in exports of INCEpTION."""
-    files = (file.path for file in data.dataset.files if file.path.suffix == ".tsv")
-    layers = {layer for path in islice(files, MAX_FILES) for layer in custom_layers(path)}
-    return some(len(layers), layers=sorted(layers))
+    found: dict[str, set[str]] = {}
+    for dataset in merged.datasets:
+        files = (file.path for file in dataset.files if file.path.suffix == ".tsv")
+        for layer in chain.from_iterable(map(custom_layers, islice(files, MAX_FILES))):
+            found.setdefault(layer, set()).add(dataset.name)
+    return some(len(found), layers=sorted(found), datasets=sorted(set().union(*found.values())))
 
 
 TAG_CHECKS = (
@@ -91,10 +94,10 @@ TAG_CHECKS = (
         "{n:sentence} are one text.",
         "Put a blank line after each sentence.",
     ),
-    dataset_check(
+    check(
         "other layers",
         other_layers,
-        "beside NamedEntity, it has spans of the {layers:layer|layers}.",
-        "To leave these out, delete their labels in the entry.",
+        "Beside NamedEntity, spans of the {layers:layer|layers} are read in {datasets:dataset|datasets}.",
+        "To leave them out, delete their labels in datasets.yml.",
     ),
 )

@@ -83,6 +83,6 @@ def test_a_layer_beside_named_entities_is_read_and_named(tmp_path):
     body = "\n#Text=Ann ran\n1-1\t0-3\tAnn\tPER\t{}\t\n1-2\t4-7\tran\t_\t{}\t\n"
     made = merge_folder(tmp_path, {"prodigy/a.tsv": head + own + body.format("_", "*")})
     assert made.entities == {"PER": 1, "Sentiment": 1}
-    assert "Dataset 'a': beside NamedEntity, it has spans of the layer Sentiment." in said(made)
+    assert "Beside NamedEntity, spans of the layer Sentiment are read in dataset a." in said(made)
     made = merge_folder(tmp_path / "b", {"prodigy/a.tsv": head + body.replace("\t{}", "")})
     assert (made.entities, "NamedEntity" in made.printed) == ({"PER": 1}, False)

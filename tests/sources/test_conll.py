@@ -98,7 +98,9 @@ def test_the_scheme_is_that_of_the_whole_file(tmp_path):
 
 
 def test_tags_without_a_label_among_others_are_counted(tmp_path):
-    assert read(tmp_path / "a.conll", "Ann B-A\nran U-\n") == [("Ann ran", [("Ann", "A"), "invalid: None 4 7: no label"])]
+    assert read(tmp_path / "a.conll", "Ann B-A\nran U-\n") == [
+        ("Ann ran", [("Ann", "A"), "invalid: None 4 7: no label"])
+    ]
 
 
 WORDS = [f"w{'abcdefghijkl'[n]}" for n in range(12)]
@@ -108,7 +110,7 @@ def test_what_can_not_be_told_names_the_columns(tmp_path):
     lines = [f"{n * 7 % 5}\t{word}\tB-A\n" for n, word in enumerate(WORDS)]
     with pytest.raises(InputError, match=r"column 1 has no words.*global.columns = _ FORM NER.*1: 0, 2, 4, 1; 2: wa, "):
         read(tmp_path / "a.conll", "".join(lines))
-    lines = [f"# global.columns = _ FORM NER\n", *lines]
+    lines = ["# global.columns = _ FORM NER\n", *lines]
     assert read(tmp_path / "a.conll", "".join(lines))[0][0] == " ".join(WORDS)
 
 

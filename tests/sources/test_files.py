@@ -141,6 +141,15 @@ def test_a_file_that_cannot_be_read_is_not_left_out_by_a_pattern(tmp_path, path,
         load_datasets([declare(tmp_path, "*.jsonl")])
 
 
+@pytest.mark.parametrize(("there", "named"), [("cafe\u0301.jsonl", "caf\u00e9.jsonl"), ("Cafe.jsonl", "cafe.jsonl")])
+def test_a_name_that_looks_like_that_of_a_file_is_told_from_it(tmp_path, there, named):
+    """macOS and some archives decompose accents."""
+    write(tmp_path / there, "")
+    with pytest.raises(InputError) as error:
+        load_datasets([declare(tmp_path, named)])
+    assert f"{there!a} is there, which differs from {named!a} in capitals or in how" in str(error.value)
+
+
 @pytest.mark.parametrize("name", ["mine", "deep/er/person.jsonl", "lone.txt"])
 def test_data_that_dvc_has_not_fetched_are_not_left_out(tmp_path, name):
     """As in a clone before `dvc pull`, whatever else is here."""

@@ -259,3 +259,27 @@ def test_hashes_of_one_public_task():
     """What Prodigy itself wrote for a text of one word without spans."""
     assert input_hash("Ewww") == -224066023
     assert task_hash(-224066023, []) == 92112113
+
+
+MIDDLES = [
+    {"tokens": ["Ny", "ran"], "ner_tags": ["M-A", "O"]},
+    {"tokens": ["Bob", "Ny", "Lee"], "ner_tags": ["B-A", "M-A", "E-A"]},
+]
+ZEROS = [{"tokens": ["Ny", "ran", "x"], "ner_tags": tags} for tags in (["0", "0", "0"], ["A", "A", "0"])]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "parquet"])
+@pytest.mark.parametrize(
+    ("rows", "spans"), [(MIDDLES, [[("Ny", "A")], [("Bob Ny Lee", "A")]]), (ZEROS, [[], [("Ny ran", "A")]])]
+)
+def test_tags_are_read_by_all_rows_of_a_file(tmp_path, suffix, rows, spans):
+    path = tmp_path / f"a.{suffix}"
+    write_parquet(path, rows) if suffix == "parquet" else write(path, rows)
+    assert [found for _, found in read(path)] == spans
+
+
+def test_names_of_numbered_tags_are_read_by_all_rows(tmp_path):
+    rows = [{"tokens": row["tokens"], "ner_tags": ["OBME".index(tag[0]) for tag in row["ner_tags"]]} for row in MIDDLES]
+    tags = {"feature": {"names": ["O", "B-A", "M-A", "E-A"]}}
+    path = write_parquet(tmp_path / "a.parquet", rows, tags)
+    assert [found for _, found in read(path)] == [[("Ny", "A")], [("Bob Ny Lee", "A")]]
