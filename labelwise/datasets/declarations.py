@@ -157,11 +157,10 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
     for match in matches:
         if not match.exists():
             real = os.path.realpath(match)
-            name = os.path.basename(real)
             if twin := find_twin(Path(real)):
                 raise InputError(
-                    f"{where}: there is no file {real}; {twin!a} is there, which differs from {name!a} in capitals or in "
-                    "how accents are written; rename it"
+                    f"{where}: there is no file {real}, but {twin!a}, which differs from {Path(real).name!a} in capitals "
+                    "or in how accents are written; rename it"
                 )
             raise InputError(
                 f"{where}: there is no file {real}; correct its path, put the file there (`dvc pull`, if DVC tracks "

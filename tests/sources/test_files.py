@@ -147,7 +147,7 @@ def test_a_name_that_looks_like_that_of_a_file_is_told_from_it(tmp_path, there, 
     write(tmp_path / there, "")
     with pytest.raises(InputError) as error:
         load_datasets([declare(tmp_path, named)])
-    assert f"{there!a} is there, which differs from {named!a} in capitals or in how" in str(error.value)
+    assert f"but {there!a}, which differs from {named!a} in capitals or in how" in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["mine", "deep/er/person.jsonl", "lone.txt"])
