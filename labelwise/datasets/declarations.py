@@ -159,8 +159,8 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
             real = os.path.realpath(match)
             if twin := find_twin(Path(real)):
                 raise InputError(
-                    f"{where}: there is no file {real}, but {twin!a}, which differs from {Path(real).name!a} in capitals "
-                    "or in how accents are written; rename it"
+                    f"{where}: there is no file {real}, but {twin!a}, which differs from {Path(real).name!a} in "
+                    "capitals or in how accents are written; rename it"
                 )
             raise InputError(
                 f"{where}: there is no file {real}; correct its path, put the file there (`dvc pull`, if DVC tracks "
