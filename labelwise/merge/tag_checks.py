@@ -21,7 +21,7 @@ SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 def tags_as_labels(data: Data) -> list[Found]:
     """Find datasets most of whose spans have tags as labels, of which one has several prefixes."""
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
-    tags = Counter({name: n for name, n in labels.items() if MIDDLE.fullmatch(name)})
+    tags = Counter({name: n for name, n in labels.items() if name and MIDDLE.fullmatch(name)})
     return some(2 * tags.total() > labels.total() and len(find_recurring(tags)), labels=largest_first(tags))
 
 
