@@ -298,7 +298,7 @@ def test_project_docs_and_code_agree_on_the_policies(policy):
         assert comment.split(": ")[-1].split(" | ") == list(values)
 
 
-@pytest.mark.parametrize(("page", "lines"), [("README.md", 100), ("CONTRIBUTING.md", 110)])
+@pytest.mark.parametrize(("page", "lines"), [("README.md", 100), ("CONTRIBUTING.md", 120)])
 def test_a_door_is_short(page, lines):
     assert read(page).count("\n") < lines
 
