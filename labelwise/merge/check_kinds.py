@@ -12,17 +12,21 @@ Besides Python's own formats, there are:
 
 import os
 import string
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from labelwise.base.settings import encode_yaml
 from labelwise.base.text import counted
 from labelwise.corpus import queries
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.tables import read_groups
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
@@ -105,6 +109,15 @@ class Data(NamedTuple):
     def figures(self) -> Figures:
         """The counts of the dataset."""
         return self.merged.figures[self.dataset.name]
+
+    def label_texts(self, *reasons: str) -> Iterator[Mapping[str, set[str]]]:
+        """Yield the keys of the texts that have spans of each label with some outcomes, a row group at a time."""
+        for group in read_groups(self.merged.corpus, merged=False, columns=("text", "dataset", "label", "reason")):
+            spans = queries.where(queries.where(group.spans, "dataset", [self.dataset.name]), "reason", reasons)
+            found: defaultdict[str, set[str]] = defaultdict(set)
+            for text, label in queries.count(spans.filter(pc.is_valid(spans["text"])), "text", "label"):
+                found[label].add(text)
+            yield found
 
 
 class Kind(NamedTuple):

@@ -15,6 +15,7 @@ from labelwise.corpus.tables import Group
 SAMPLE = 3
 ALONE = "alone"  # superseded spans whose labels the row that counts lacks
 UNUSED = (Reason.NO_BOUNDARY, *SPAN_PROBLEMS)
+OVERLAPPED = (Reason.SAME_SPAN, Reason.NESTED)
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
 
 
@@ -29,6 +30,8 @@ class Figures:
         the row that counts, and those that are ALONE with spans of some labels, and these "spans".
     copies (Counter): rows that repeat an answer, by the data set of that.
     unnamed (Counter): texts with an answer that names nobody and one of a named annotator, by that name.
+    shared (Counter): texts that another data set has, too: that before it in the order of declaration.
+    overlapped (Counter): spans that lost to one of another data set that overlaps them, by label and that data set.
     samples (dict): the first rows of the tables, by outcome.
     """
 
@@ -38,6 +41,8 @@ class Figures:
     passes: Counter[str] = field(default_factory=Counter)
     copies: Counter[str] = field(default_factory=Counter)
     unnamed: Counter[str] = field(default_factory=Counter)
+    shared: Counter[str] = field(default_factory=Counter)
+    overlapped: Counter[tuple[str, str]] = field(default_factory=Counter)
     samples: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def labels(self, *reasons: str) -> Counter[str]:
@@ -65,6 +70,15 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
     copies = queries.where(queries.with_winner(group.rows, "row", "dataset"), "reason", [Reason.SAME_ANSWER])
     for (dataset, by), n in queries.count(copies, "dataset", "by").items():
         found[dataset].copies[by] += n
+    again = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
+    pairs = pa.table({"dataset": rows["dataset"][1:], "before": rows["dataset"][:-1]}).filter(again)
+    for (dataset, before), n in queries.count(pairs, "dataset", "before").items():
+        if dataset != before:
+            found[dataset].shared[before] += n
+    overlapped = queries.where(queries.with_winner(group.spans, "span", "dataset"), "reason", OVERLAPPED)
+    for (dataset, label, by), n in queries.count(overlapped, "dataset", "label", "by").items():
+        if dataset != by:
+            found[dataset].overlapped[label, by] += n
     _sample(found, group, rows, ROW_PROBLEMS)
     _sample(found, group, spans, UNUSED)
     _compare_passes(found, group)
