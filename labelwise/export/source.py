@@ -26,6 +26,7 @@ from labelwise.corpus.texts import key_of
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import all_labels, load_datasets
+from labelwise.datasets.entries import HASHED
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, list_predictions, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.sources.formats import read_items
@@ -208,7 +209,7 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
     RAISES (InputError): a line isn't such a task.
     """
     for dataset in load_datasets([folder / DATASETS]):
-        split = "" if dataset.split == "auto" else dataset.split
+        split = "" if dataset.split in HASHED else dataset.split
         for path, _ in dataset.files:
             for task in read_items(path):
                 if isinstance(task, Problem):

@@ -21,27 +21,36 @@ from rensa import RMinHash
 
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.partition import MergeJob
-from labelwise.merge.rules.splits import SplitGroup, declared_split
+from labelwise.merge.rules.splits import SplitGroup, declared_split, excluded_splits
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
 # If at most this many texts share a band, all pairs are compared; else neighbours, and each text with the first.
 ALL_PAIRS = 10
 WORDS = re.compile(r"\w+")
 
-# A text's key, the place of its first task, the split that its data sets declare, from 1 (0: none), and its signature.
+# A text's key, the place of its first task, the split that its data sets declare, from 1 (0: none), the splits that its
+# hash doesn't choose (a bit each), and its signature.
 SIGNED = np.dtype(
-    [("key", "S12"), ("source", "<u4"), ("line", "<u4"), ("declared", "<u4"), ("signature", "<u4", (BANDS * ROWS,))]
+    [
+        ("key", "S12"),
+        ("source", "<u4"),
+        ("line", "<u4"),
+        ("declared", "<u4"),
+        ("without", "<u4"),
+        ("signature", "<u4", (BANDS * ROWS,)),
+    ]
 )
 Signed = npt.NDArray[np.void]
 
 
 class Text(NamedTuple):
-    """A text: its key, the source and line of its first task, and the split that its data sets declare."""
+    """A text: its key, the source and line of its first task, and the splits that its data sets declare and exclude."""
 
     key: bytes
     source: int
     line: int
     declared: Split | None
+    without: frozenset[Split] = frozenset()
 
 
 class NearPair(NamedTuple):
@@ -61,9 +70,11 @@ def sign_range(job: MergeJob, folder: Path) -> Path:
     signed = []
     for text in job.texts(folder):
         source, task = next(text.tasks())
-        split = declared_split(job.answers(text)) if declares else None
+        answers = job.answers(text) if declares else ()
+        split = declared_split(answers)
         declared = SPLITS.index(split) + 1 if split else 0
-        signed.append((text.key, source, task.line, declared, sign(text.text)))
+        without = sum(1 << SPLITS.index(split) for split in excluded_splits(answers))
+        signed.append((text.key, source, task.line, declared, without, sign(text.text)))
     made = folder / job.folder.name
     made.mkdir()
     (made / "signatures").write_bytes(np.array(signed, SIGNED).tobytes())
@@ -105,7 +116,8 @@ def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> 
 
 def _place(text: Signed) -> Text:
     declared = SPLITS[int(text["declared"]) - 1] if text["declared"] else None
-    return Text(bytes(text["key"]), int(text["source"]), int(text["line"]), declared)
+    without = frozenset(split for place, split in enumerate(SPLITS) if text["without"] >> place & 1)
+    return Text(bytes(text["key"]), int(text["source"]), int(text["line"]), declared, without)
 
 
 def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
@@ -141,6 +153,7 @@ def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
     """
     parents: dict[bytes, bytes] = {}
     declared: dict[bytes, set[Split | None]] = {}
+    without: dict[bytes, set[Split]] = {}
 
     def find(key: bytes) -> bytes:
         """Find the representative of a text's group (union-find)."""
@@ -154,7 +167,9 @@ def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
     for pair in pairs:
         for text in (pair.one, pair.other):
             declared.setdefault(find(text.key), set()).add(text.declared)
-    return {
-        key: SplitGroup(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
-        for key in sorted(parents)
+            without.setdefault(find(text.key), set()).update(text.without)
+    splits = {
+        unit: (next((split for split in reversed(SPLITS) if split in found), None), without[unit])
+        for unit, found in declared.items()
     }
+    return {key: SplitGroup(find(key), *splits[find(key)]) for key in sorted(parents)}
