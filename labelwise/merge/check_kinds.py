@@ -31,6 +31,7 @@ from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.figures import Figures
+from labelwise.merge.parts import PartPair
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings
 
@@ -71,6 +72,7 @@ class Merged:
     corpus (Path): its tables and partitions; the manifest needn't be there.
     figures (Mapping): counts of each dataset.
     trials (Trials): counts of spans by other readings of their offsets.
+    parts (Sequence): texts that are parts of others.
     misread (set[str]): the datasets about which a check that stops has found something.
     """
 
@@ -80,6 +82,7 @@ class Merged:
     ledger: Ledger
     figures: Mapping[str, Figures]
     trials: Trials
+    parts: Sequence[PartPair] = ()
     misread: set[str] = field(default_factory=set)
 
     @cached_property
@@ -245,7 +248,7 @@ class _Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec.startswith("?"):
-            return format_spec[1:].replace("%s", str(value)) if value else ""
+            return format_spec[1:].replace("%s", self.format_field(value, "")) if value else ""
         one, _, more = format_spec.removeprefix("~").partition("|")
         if isinstance(value, dict):
             return ", ".join(f"{name} ({n:,})" for name, n in [*value.items()][:MAX_LISTED])

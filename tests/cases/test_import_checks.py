@@ -1,6 +1,7 @@
 """Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from labelwise.corpus.manifest import read_manifest
 from scripts.train import train_cli
 from scripts.why import why_cli
 from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Merging
 
 ALL = {"PER": N, "LOC": N, "DATE": N}
 BOTH = {"PER": 40, "LOC": 40}
@@ -200,6 +201,31 @@ def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
     files = {"prodigy/places.jsonl": jsonl(places), "prodigy/persons.jsonl": jsonl(persons)}
     printed = said(merge_folder(tmp_path, files))
     assert "60 of 60 texts of 'places' are parts of 15 texts of 'persons'" in printed
+
+
+def test_parts_in_another_split_than_their_document_are_counted_and_can_be_kept_with_it(merging: Merging) -> None:
+    """All documents are searched. A sentence of 300 documents joins one of them, and never these to each other."""
+    sentences = [[f"Step {n} of protocol {one} takes {n * one} minutes ." for n in range(4)] for one in range(300)]
+    common = "Wash the tube with water and dry it ."
+    parts = [sentence for of in sentences for sentence in of[:2]] + [common]
+    merging.add("documents", ["A"], [{"text": " ".join([*of, common])} for of in sentences])
+    merging.add("sentences", ["B"], [{"text": text} for text in parts])
+    ratios = {"dev_ratio": 0.2, "test_ratio": 0.2}
+    [found] = [one for one in merging.run(**ratios).checks if one.kind == "parts of texts"]
+    splits = {text: split for text, (split, _) in merging.docs().items()}
+    apart = Counter()
+    for of in sentences:
+        document = splits[" ".join([*of, common])]
+        apart.update(f"{splits[part]}, of one in {document}" for part in of[:2] if splits[part] != document)
+    assert (found.n, found.values["documents"], found.values["all"]) == (601, 300, 601)
+    assert apart <= Counter(found.values["leaks"])
+    assert sum(found.values["leaks"].values()) == apart.total() + 1, "and the common one"
+    ledger = merging.run("kept", near_duplicates="group", near_similarity=1.0, workers=2, **ratios)
+    kept = {text: split for text, (split, _) in merging.docs("kept").items()}
+    assert all({kept[" ".join([*of, common])]} == {kept[part] for part in of[:2]} for of in sentences)
+    assert all(kept[text] == splits[text] for text in kept if text.endswith(common) and text != common)
+    [found] = [one for one in ledger.checks if one.kind == "parts of texts"]
+    assert sum(found.values["leaks"].values()) == 1
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
