@@ -188,12 +188,15 @@ def label_after_label(data: Data) -> list[Found]:
     return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
 
 
-def replaced_rows(data: Data) -> list[Found]:
-    """Find datasets with superseded rows that alone have spans of some labels."""
-    passes = data.figures.passes
-    if passes[ALONE] < MIN_SPANS or replaced_labels(data):
+def replaced_spans(data: Data, stops: bool) -> list[Found]:
+    """Find datasets with spans that only superseded rows have, unless the entry says how to treat such rows.
+
+    stops (bool): find those of which most accepted spans are so, or the others.
+    """
+    alone, total = data.figures.passes[ALONE], data.figures.labels(*USED).total() + data.figures.replaced.total()
+    if alone < MIN_SPANS or data.dataset.duplicates or replaced_labels(data) or stops != (2 * alone > total):
         return []
-    return some(passes[ALONE], data.figures.sample(ALONE), spans=passes["spans"])
+    return some(alone, data.figures.sample(ALONE), all=total)
 
 
 def off_tokens(data: Data) -> list[Found]:
@@ -345,6 +348,8 @@ IF_CORRECT = "If the data is correct, {add}"
 RIGHT_COLUMN = f"Correct the column of the tags, or `labels`. {IF_CORRECT}"
 EXPECTED = "expect_losses: true"
 stop = partial(dataset_check, stops=True)
+REPLACED = "{n:,} of {all:span} are only in rows that a later row of the same text replaced"
+IF_BOTH_COUNT = "If both rows count, {add}"
 OTHER_NAME = "{n:span has|spans have} the undeclared label {old!r}, and no text with one has a span of {new!r}"
 IF_OTHER_NAME = (
     "If {old!r} is another name of {new!r}, {add} the first line; if it is a label that isn't wanted, the second"
@@ -434,6 +439,13 @@ READING: tuple[Kind, ...] = (
         "If so, to keep all answers (or set `labels: [{others}]`, to ignore the rest), {add}",
         "duplicates: union",
     ),
+    stop(
+        "mostly replaced spans",
+        lambda data: replaced_spans(data, stops=True),
+        REPLACED,
+        IF_BOTH_COUNT,
+        "duplicates: union  # or `latest`, if only the later row counts",
+    ),
     check(
         "files missing in a split",
         lambda merged: [
@@ -461,11 +473,11 @@ READING: tuple[Kind, ...] = (
         "alignment: expand",
     ),
     dataset_check(
-        "replaced rows",
-        replaced_rows,
-        "{n:row was|rows were} replaced by later rows that lack some of their labels ({spans:span} lost)",
-        "If both rows count, {add}",
-        "duplicates: union",
+        "replaced spans",
+        lambda data: replaced_spans(data, stops=False),
+        REPLACED,
+        IF_BOTH_COUNT,
+        "duplicates: union  # or `latest`, if only the later row counts",
     ),
     dataset_check(
         "copied answers",
