@@ -222,7 +222,7 @@ def write_words(kind: Kind, found: ImportCheck) -> Words:
         return _FORMATTER.vformat(template, (), values)
 
     remedy = fill(kind.remedy)
-    return Words(fill(kind.sentence), remedy[:1].upper() + remedy[1:], tuple(map(fill, kind.lines)))
+    return Words(fill(kind.sentence), remedy[:1].upper() + remedy[1:], tuple(filter(None, map(fill, kind.lines))))
 
 
 def largest_first(counts: Mapping[Any, int]) -> dict[str, int]:

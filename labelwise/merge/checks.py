@@ -14,12 +14,15 @@ from itertools import combinations
 from pathlib import Path
 
 import msgspec
+import pyarrow.compute as pc
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.console import msg
 from labelwise.base.settings import encode_yaml
-from labelwise.corpus.import_checks import ImportCheck
+from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.corpus.ledger import Ledger, pairwise_f
+from labelwise.corpus.manifest import Split
+from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
@@ -44,6 +47,7 @@ from labelwise.merge.commit import first_problem
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
 from labelwise.merge.readings import best_reading
 from labelwise.merge.rules.settings import load_tokenizer
+from labelwise.merge.rules.splits import hashed_split
 from labelwise.merge.text_checks import TEXT_CHECKS
 from labelwise.sources.brat import DEFAULTS
 from labelwise.sources.formats import SUFFIXES, TABLES
@@ -56,6 +60,7 @@ MIN_OTHER_SPLIT = 0.1  # share of a dataset's rows
 MIN_SAME_PERSON_F = 0.97  # F1 between two annotators
 MIN_TEST_TEXTS = 20
 MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be one
+MAX_SALTS = 1000  # that are tried
 MAX_CHANCE = 0.001  # that two labels that occur independently share no text
 MIN_OVERLAPPED = 0.8  # share of a label's spans
 USED = (
@@ -102,6 +107,31 @@ def other_offsets(data: Data) -> list[Found]:
     return some(before, data.figures.sample(*losses(data)[2]), reading=reading, left=after)
 
 
+def empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
+    """Find splits without a text that a hash could have chosen, with a salt that leaves no split empty.
+
+    The salt is empty if something else chooses, too, or if there are too few texts.
+    """
+    settings, texts = merged.settings, merged.ledger.texts
+    dev, test = settings.dev_ratio, settings.test_ratio
+    shares: dict[Split, float] = {"train": 1 - dev - test, "dev": dev, "test": test}
+    wanted = {split for split, share in shares.items() if share > 0}
+    empty = [split for split in names if split in wanted and not texts[split]]
+    chosen: dict[str, str] = {}
+    for group in read_groups(merged.corpus, merged=False, columns=("text", "split", "chosen_by")) if empty else ():
+        inside = group.texts.filter(pc.is_valid(group.texts["split"]))
+        chosen |= zip(inside["text"].to_pylist(), inside["chosen_by"].to_pylist(), strict=True)
+    if chosen and {*chosen.values()} == {"declared"}:
+        return
+    alone = {one.split for one in merged.datasets} == {"auto"} and settings.near_duplicates != "group"
+    alone = alone and not settings.split_by and len(chosen) >= len(wanted)
+    salts = map(str, range(1, MAX_SALTS)) if alone else ()
+    salted = ((salt, msgspec.structs.replace(settings, split_salt=salt)) for salt in salts)
+    found = next((salt for salt, new in salted if {hashed_split(key, new) for key in chosen} == wanted), "")
+    for split in empty:
+        yield Found(values={"split": split, "salt": found})
+
+
 def other_name(data: Data, stops: bool) -> list[Found]:
     """Find datasets with an undeclared label that seems to be another name of a declared one.
 
@@ -109,7 +139,7 @@ def other_name(data: Data, stops: bool) -> list[Found]:
     stops (bool): find those with many such spans, or those with few.
     """
     undeclared, used = data.figures.labels(Reason.UNDECLARED), data.figures.labels(*USED)
-    olds = [old for old, n in undeclared.items() if n >= MIN_SPANS]
+    olds = [old for old, n in undeclared.items() if n >= MIN_SPANS and old.strip()]
     if not olds or (data.dataset.expect_losses and not stops):
         return []
     without = {*data.dataset.labels} - data.figures.labels(*Reason).keys()
@@ -502,6 +532,8 @@ READING: tuple[Kind, ...] = (
 ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
 MORE_TEST = "Annotate more texts, raise test_ratio in project.yml, or declare a dataset with split: test."
 RENAME = "add `rename: {{{old!y}: {new!y}}}` to the entries in datasets.yml that have it."
+EMPTY_TRAIN, EMPTY_SPLIT = "empty train", "empty split"
+OR_SALT, SALT = "{salt:?; or choose by another hash, in the section merge}", "{salt:?split_salt: '%s'}"
 SMALL_TEST, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED = "small test", "no gold in test", "not fully annotated"
 
 # Is the corpus good for training? Asked only if all datasets were read as intended.
@@ -618,16 +650,18 @@ ADVICE: tuple[Kind, ...] = (
         "Check its path.",
     ),
     check(
-        "empty train",
-        lambda merged: some(not merged.ledger.texts["train"]),
+        EMPTY_TRAIN,
+        lambda merged: empty_splits(merged, "train"),
         "No text is in train.",
-        "Lower both ratios in project.yml, or declare a dataset with split: train.",
+        "Lower both ratios in project.yml, or declare a dataset with split: train" + OR_SALT,
+        SALT,
     ),
     check(
-        "empty split",
-        lambda merged: [Found(values={"split": split}) for split in ("dev", "test") if not merged.ledger.texts[split]],
+        EMPTY_SPLIT,
+        lambda merged: empty_splits(merged, "dev", "test"),
         "No text is in {split}.",
-        "Raise {split}_ratio in project.yml, or declare a dataset with split: {split}.",
+        "Raise {split}_ratio in project.yml, or declare a dataset with split: {split}" + OR_SALT,
+        SALT,
     ),
     check(
         SMALL_TEST,
@@ -741,6 +775,14 @@ def find_checks(merged: Merged) -> list[ImportCheck]:
 def describe(found: ImportCheck) -> Words:
     """Put a finding into words."""
     return write_words(KINDS[found.kind], found)
+
+
+def describe_empty(corpus: Path, split: Split) -> str:
+    """Describe an empty split in the words of its import check."""
+    kind = EMPTY_TRAIN if split == "train" else EMPTY_SPLIT
+    stored = [one for one in read_checks(corpus) if one.kind == kind and one.values["split"] == split]
+    sentence, remedy, lines = describe([*stored, ImportCheck(kind=kind, values={"split": split, "salt": ""})][0])
+    return " ".join([sentence, f"{remedy}:" if lines else remedy, *lines])
 
 
 def print_checks(found: Iterable[ImportCheck]) -> None:

@@ -88,7 +88,7 @@ def parts_of_texts(merged: Merged) -> Iterator[Found]:
             apart: Counter[str] = Counter()
             for part, found in of.items():
                 there = {splits[document] for document in found} - {splits[part], None}
-                apart.update(f"{splits[part]}, of one in {split}" for split in sorted(filter(None, there))[:1])
+                apart.update(f"in {splits[part]}, document in {split}" for split in sorted(filter(None, there))[:1])
             leaks = largest_first(apart)
             yield from some(len(of), all=texts, name=name, documents=len(first), whole=whole, leaks=leaks)
 
@@ -158,7 +158,7 @@ TEXT_CHECKS = (
         "parts of texts",
         parts_of_texts,
         "{n:,} of {all:text} of {name!r} are parts of {documents:text} of {whole!r}, so their annotations can't be "
-        "merged{leaks:?; in other splits than documents that contain them: %s}.",
+        "merged{leaks:?; some are in another split: %s}.",
         "Use the same unit everywhere: ner.teach and ner.correct keep documents whole with --unsegmented. With "
         "near_duplicates: group in project.yml, a part is in the split of its first document.",
     ),

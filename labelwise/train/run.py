@@ -19,9 +19,10 @@ from spacy.training.loop import update_meta
 from thinc.api import Config, Model
 
 from labelwise.base.device import use_gpu
+from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, remove, sibling
 from labelwise.base.parallel import frozen, start_method, tree_memory
-from labelwise.corpus.manifest import unchanged
+from labelwise.corpus.manifest import Split, read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
@@ -106,6 +107,7 @@ def train_pipeline(
             follow(wanted, None, checkpoint, state, launched)
             return None
         settings = read_settings(wanted)
+        check_splits(wanted.corpus)
         changed = changed_keys(wanted, settings)
         if changed:
             listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
@@ -120,6 +122,20 @@ def train_pipeline(
         for left in (prepared.checkpoint, *saving):
             remove(left)
         return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted)
+
+
+def check_splits(corpus: Path) -> None:
+    """Refuse a corpus without texts in train or dev.
+
+    RAISES (InputError): if a split is empty, with the words of the merge's import check.
+    """
+    splits = read_manifest(corpus).splits
+    required: tuple[Split, ...] = ("train", "dev")
+    for split in required:
+        if not splits[split].texts:
+            from labelwise.merge.checks import describe_empty  # it imports pyarrow
+
+            raise InputError(f"{corpus}: {describe_empty(corpus, split)}")
 
 
 @contextmanager

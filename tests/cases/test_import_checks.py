@@ -248,7 +248,7 @@ def test_parts_in_another_split_than_their_document_are_counted_and_can_be_kept_
     apart = Counter()
     for of in sentences:
         document = splits[" ".join([*of, common])]
-        apart.update(f"{splits[part]}, of one in {document}" for part in of[:2] if splits[part] != document)
+        apart.update(f"in {splits[part]}, document in {document}" for part in of[:2] if splits[part] != document)
     assert (found.n, found.values["documents"], found.values["all"]) == (601, 300, 601)
     assert apart <= Counter(found.values["leaks"])
     assert sum(found.values["leaks"].values()) == apart.total() + 1, "and the common one"

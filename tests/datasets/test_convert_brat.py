@@ -245,7 +245,7 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
 
 @pytest.mark.parametrize(("own", "hashed"), [("dev", "test"), ("test", "dev")])
 def test_texts_of_train_join_no_split_that_has_a_folder(merging, own, hashed):
-    """Their hash chooses between train and the split without a folder, whether nearly equal texts stay together or not."""
+    """Their hash chooses between train and the split without a folder, also where nearly equal texts stay together."""
     for folder in ("train", own):
         for number in range(60 if folder == "train" else 2):
             write(

@@ -1,12 +1,16 @@
 """What is said of a merge before anything is trained."""
 
+import re
 from collections import Counter
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.ledger import Ledger
 from labelwise.merge.rules.policies import Policies
-from tests.conftest import Merging, task, words_of
+from labelwise.train.config import TrainingConfig
+from labelwise.train.run import train_pipeline
+from tests.conftest import ROOT, Merging, task, words_of
 
 
 def rows(texts: range, marked: range = range(0)) -> list[dict]:
@@ -179,3 +183,25 @@ def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merg
         assert found[0].startswith("Dataset 'people': 10 of 12 spans of PER aren't in doc.ents")
         assert "'phrases'" in found[0]
         assert 'doc.spans["gold"]' in found[0]
+
+
+def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(merging: Merging):
+    """And train refuses with the same line; nothing is said if the ratio is 0, or if all texts have a split."""
+    merging.add("a", ["A"], rows(range(10), marked=range(10)))
+    ratios = {"dev_ratio": 0.1, "test_ratio": 0.1}
+    salt = next(str(n) for n in range(99) if not merging.run(split_salt=str(n), **ratios).texts["dev"])
+    ledger = merging.run(split_salt=salt, **ratios)
+    [words] = [one for one in words_of(ledger.checks) if "No text is in dev. " in one]
+    assert words.startswith("No text is in dev. Raise dev_ratio in project.yml, or declare a dataset with split: dev;")
+    new = re.search(r"split_salt: '(\d+)'$", words)
+    assert new
+    wanted = TrainingConfig(ROOT / "configs/cpu.cfg", merging.root / "corpus")
+    with pytest.raises(InputError, match=re.escape(new[0])):
+        train_pipeline(wanted, merging.root / "model", merging.root / "curve.tsv")
+    assert all(merging.run(split_salt=new[1], **ratios).texts[split] for split in ("train", "dev", "test"))
+    assert "No text is in dev" not in said(merging.run(split_salt=salt, dev_ratio=0, test_ratio=0.1))
+    merging.declared[0]["split"] = "train"
+    merging.add("b", ["A"], rows(range(20, 21)), split="test")
+    assert "No text is in dev" not in said(merging.run(split_salt=salt, **ratios))
+    with pytest.raises(InputError, match="No text is in dev"):
+        train_pipeline(wanted, merging.root / "model", merging.root / "curve.tsv")
