@@ -26,7 +26,6 @@ from labelwise.corpus.texts import key_of
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import all_labels, load_datasets
-from labelwise.datasets.entries import HASHED
 from labelwise.evaluate.predictions import PredictedDoc, decode_prediction, list_predictions, read_predictions
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.sources.formats import read_items
@@ -209,7 +208,7 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
     RAISES (InputError): a line isn't such a task.
     """
     for dataset in load_datasets([folder / DATASETS]):
-        split = "" if dataset.split in HASHED else dataset.split
+        declared = next((split for split in SPLITS if split == dataset.split), "")
         for path, _ in dataset.files:
             for task in read_items(path):
                 if isinstance(task, Problem):
@@ -218,4 +217,4 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
                     raise InputError(f"{path}:{task.line}: not a task of convert-brat ({task}); run it again")
                 if not task.predicted:
                     spans = sorted({(span.start, span.end, span.label) for span in task.spans})
-                    yield ExportDoc(task.text, task.doc, spans, split=split)
+                    yield ExportDoc(task.text, task.doc, spans, split=declared)

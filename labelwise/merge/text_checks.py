@@ -74,8 +74,8 @@ def stop_words(lang: str) -> frozenset[str]:
 def parts_of_texts(merged: Merged) -> Iterator[Found]:
     """Find datasets whose texts are parts of another one's, and the parts in another split than such a document."""
     documents: defaultdict[tuple[str, str], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for part, name, document, whole in merged.parts:
-        documents[name, whole][part.key.hex()].append(document.key.hex())
+    for pair in merged.parts:
+        documents[pair.dataset, pair.whole][pair.part.key.hex()].append(pair.document.key.hex())
     splits: dict[str, str | None] = {}
     wanted = {key for of in documents.values() for part, found in of.items() for key in (part, *found)}
     for group in read_groups(merged.corpus, merged=False, columns=("text", "split")) if wanted else ():
