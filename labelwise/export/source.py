@@ -20,7 +20,7 @@ from labelwise.annotations import Problem
 from labelwise.base.errors import InputError
 from labelwise.base.text import SpanKey, text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import SPLITS, is_corpus, partitions_of, read_manifest
+from labelwise.corpus.manifest import SPLITS, Split, is_corpus, partitions_of, read_manifest
 from labelwise.corpus.tasks import DATASETS
 from labelwise.corpus.texts import key_of
 from labelwise.corpus.tokenizer import read_tokenizer
@@ -208,7 +208,7 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
     RAISES (InputError): a line isn't such a task.
     """
     for dataset in load_datasets([folder / DATASETS]):
-        declared = next((split for split in SPLITS if split == dataset.split), "")
+        declared: Split | Literal[""] = next((split for split in SPLITS if split == dataset.split), "")
         for path, _ in dataset.files:
             for task in read_items(path):
                 if isinstance(task, Problem):

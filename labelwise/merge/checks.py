@@ -533,7 +533,7 @@ ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
 MORE_TEST = "Annotate more texts, raise test_ratio in project.yml, or declare a dataset with split: test."
 RENAME = "add `rename: {{{old!y}: {new!y}}}` to the entries in datasets.yml that have it."
 EMPTY_TRAIN, EMPTY_SPLIT = "empty train", "empty split"
-OR_SALT, SALT = "{salt:?; or choose by another hash, in the section merge}", "{salt:?split_salt: '%s'}"
+OR_SALT, SALT = ".{salt:? Or choose by another hash, in the section merge}", "{salt:?split_salt: '%s'}"
 SMALL_TEST, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED = "small test", "no gold in test", "not fully annotated"
 
 # Is the corpus good for training? Asked only if all datasets were read as intended.

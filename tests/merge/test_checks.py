@@ -192,7 +192,9 @@ def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(me
     salt = next(str(n) for n in range(99) if not merging.run(split_salt=str(n), **ratios).texts["dev"])
     ledger = merging.run(split_salt=salt, **ratios)
     [words] = [one for one in words_of(ledger.checks) if "No text is in dev. " in one]
-    assert words.startswith("No text is in dev. Raise dev_ratio in project.yml, or declare a dataset with split: dev;")
+    assert words.startswith(
+        "No text is in dev. Raise dev_ratio in project.yml, or declare a dataset with split: dev. Or "
+    )
     new = re.search(r"split_salt: '(\d+)'$", words)
     assert new
     wanted = TrainingConfig(ROOT / "configs/cpu.cfg", merging.root / "corpus")
