@@ -19,7 +19,15 @@ import pyarrow.compute as pc
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.console import msg
 from labelwise.base.settings import encode_yaml
-from labelwise.corpus.import_checks import ImportCheck, read_checks
+from labelwise.corpus.import_checks import (
+    EMPTY_SPLIT,
+    EMPTY_TRAIN,
+    FILL_SPLIT,
+    FILL_TRAIN,
+    NO_TEXT,
+    OTHER_HASH,
+    ImportCheck,
+)
 from labelwise.corpus.ledger import Ledger, pairwise_f
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.tables import read_groups
@@ -532,8 +540,7 @@ READING: tuple[Kind, ...] = (
 ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
 MORE_TEST = "Annotate more texts, raise test_ratio in project.yml, or declare a dataset with split: test."
 RENAME = "add `rename: {{{old!y}: {new!y}}}` to the entries in datasets.yml that have it."
-EMPTY_TRAIN, EMPTY_SPLIT = "empty train", "empty split"
-OR_SALT, SALT = ".{salt:? Or choose by another hash, in the section merge}", "{salt:?split_salt: '%s'}"
+OR_SALT, SALT = f"{{salt:?{OTHER_HASH}}}", "{salt:?split_salt: '%s'}"
 SMALL_TEST, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED = "small test", "no gold in test", "not fully annotated"
 
 # Is the corpus good for training? Asked only if all datasets were read as intended.
@@ -652,15 +659,15 @@ ADVICE: tuple[Kind, ...] = (
     check(
         EMPTY_TRAIN,
         lambda merged: empty_splits(merged, "train"),
-        "No text is in train.",
-        "Lower both ratios in project.yml, or declare a dataset with split: train" + OR_SALT,
+        NO_TEXT,
+        FILL_TRAIN + OR_SALT,
         SALT,
     ),
     check(
         EMPTY_SPLIT,
         lambda merged: empty_splits(merged, "dev", "test"),
-        "No text is in {split}.",
-        "Raise {split}_ratio in project.yml, or declare a dataset with split: {split}" + OR_SALT,
+        NO_TEXT,
+        FILL_SPLIT + OR_SALT,
         SALT,
     ),
     check(
@@ -775,14 +782,6 @@ def find_checks(merged: Merged) -> list[ImportCheck]:
 def describe(found: ImportCheck) -> Words:
     """Put a finding into words."""
     return write_words(KINDS[found.kind], found)
-
-
-def describe_empty(corpus: Path, split: Split) -> str:
-    """Describe an empty split in the words of its import check."""
-    kind = EMPTY_TRAIN if split == "train" else EMPTY_SPLIT
-    stored = [one for one in read_checks(corpus) if one.kind == kind and one.values["split"] == split]
-    sentence, remedy, lines = describe([*stored, ImportCheck(kind=kind, values={"split": split, "salt": ""})][0])
-    return " ".join([sentence, f"{remedy}:" if lines else remedy, *lines])
 
 
 def print_checks(found: Iterable[ImportCheck]) -> None:

@@ -22,6 +22,7 @@ from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, remove, sibling
 from labelwise.base.parallel import frozen, start_method, tree_memory
+from labelwise.corpus.import_checks import describe_empty
 from labelwise.corpus.manifest import Split, read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import write_record
@@ -133,8 +134,6 @@ def check_splits(corpus: Path) -> None:
     required: tuple[Split, ...] = ("train", "dev")
     for split in required:
         if not splits[split].texts:
-            from labelwise.merge.checks import describe_empty  # it imports pyarrow
-
             raise InputError(f"{corpus}: {describe_empty(corpus, split)}")
 
 
