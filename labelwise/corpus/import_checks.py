@@ -10,6 +10,11 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 
 IMPORT_CHECKS = "import_checks.json"
+EMPTY_TRAIN, EMPTY_SPLIT = "empty train", "empty split"
+NO_TEXT = "No text is in {split}."
+FILL_TRAIN = "Lower both ratios in project.yml, or declare a dataset with split: train."
+FILL_SPLIT = "Raise {split}_ratio in project.yml, or declare a dataset with split: {split}."
+OTHER_HASH = " Or choose by another hash, in the section merge"
 
 
 class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -51,3 +56,11 @@ def read_checks(corpus: Path) -> list[ImportCheck]:
         return msgspec.json.decode(file.read_bytes(), type=list[ImportCheck])
     except (FileNotFoundError, *DECODE_ERRORS) as error:
         raise InputError(f"{file}: not what a merge writes ({error}); run the merge again") from error
+
+
+def describe_empty(corpus: Path, split: str) -> str:
+    """Describe an empty split in the words of its import check, which training can't import from `merge`."""
+    kinds = (EMPTY_TRAIN, EMPTY_SPLIT)
+    salts = [one.values["salt"] for one in read_checks(corpus) if one.kind in kinds and one.values["split"] == split]
+    salt = "".join(f"{OTHER_HASH}: split_salt: '{salt}'" for salt in salts if salt)
+    return f"{NO_TEXT} {FILL_TRAIN if split == 'train' else FILL_SPLIT}".format(split=split) + salt

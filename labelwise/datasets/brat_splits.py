@@ -1,9 +1,10 @@
 """Find the folders of a brat corpus that are named after splits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from labelwise.corpus.manifest import Split
+from labelwise.datasets.entries import AnySplit
 from labelwise.sources.brat import SUFFIXES
 
 SPLIT_FOLDERS: Mapping[str, Split] = {
@@ -19,7 +20,7 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
     """Find the folders of a corpus that are named after splits: train, dev (or devel, valid, val ...), and test.
 
     They are at the top, or below single folders, beside which nothing is annotated. If dev or test has no folder, the
-    texts of train are split by hash.
+    texts of train are split by hash; see `split_others`.
 
     log (Callable): takes messages: the splits, and the folders with such names that can't be used.
     RETURNS (dict): splits by their folders, whose paths end with a slash.
@@ -52,9 +53,20 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
         without = " and ".join(lacking)
         train = "".join(f", also those of {name}," for name in sorted(found.keys() - kept.keys()))
         log(
-            f"No folder for {without}: other texts{train} are split by hash, by dev_ratio and test_ratio in project.yml"
+            f"No folder for {without}: other texts{train} are split by hash, by "
+            f"{' and '.join(f'{split}_ratio' for split in lacking)} in project.yml"
         )
     return {f"{name}/": split for name, split in kept.items()}
+
+
+def split_others(folders: Collection[Split]) -> AnySplit:
+    """Return the split of texts that are in no folder of a split, and of those of train, if dev or test has no folder.
+
+    folders (Collection[str]): the splits that have folders. If only dev or test has one, no other text joins it.
+    """
+    if ("dev" in folders) == ("test" in folders):
+        return "auto"
+    return "no-dev" if "dev" in folders else "no-test"
 
 
 def _are_splits(names: Sequence[str]) -> bool:

@@ -19,10 +19,10 @@ from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.settings import CONVERSION, DATASETS
 from labelwise.base.text import DECODE_ERRORS, counted
 from labelwise.datasets.brat_folders import Folders
-from labelwise.datasets.brat_splits import Log, split_folders
+from labelwise.datasets.brat_splits import Log, split_folders, split_others
 from labelwise.datasets.brat_tasks import Converted, TaskFile, write_tasks
 from labelwise.datasets.declarations import natural_order
-from labelwise.datasets.entries import Entry, check_renaming, write_entries
+from labelwise.datasets.entries import AnySplit, Entry, check_renaming, write_entries
 from labelwise.sources.brat import (
     DEFAULTS,
     READ_SUFFIXES,
@@ -111,7 +111,7 @@ def convert_brat(
         labels = choose_labels(how, converted.labels, brat_dir, log, converted.first) if stems else []
         if how.folders == "ask":
             found.check()
-        declare_tasks(folder, sorted(converted.files), labels, found, how, prefix)
+        declare_tasks(folder, sorted(converted.files), labels, found, how, prefix, split_others(folders.values()))
         mark = Conversion(how, converted.lacking(), found.disjoint() if how.folders == "ask" else {})
         (folder / CONVERSION).write_bytes(msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
     return converted
@@ -171,12 +171,19 @@ def choose_labels(
 
 
 def declare_tasks(
-    out: Path, files: Iterable[TaskFile], labels: list[str], folders: Folders, how: BratOptions, prefix: str
+    out: Path,
+    files: Iterable[TaskFile],
+    labels: list[str],
+    folders: Folders,
+    how: BratOptions,
+    prefix: str,
+    others: AnySplit,
 ) -> None:
     """Write `datasets.yml`: each file is a data set, brat or brat-SPLIT, complete for all labels.
 
     folders (Folders): those of the documents: if they are annotators or labels, the data sets are brat-FOLDER-SPLIT.
     prefix (str): the beginning of all names.
+    others (str): the split of a file of texts that are split by hash.
     """
     entries = [
         Entry(
@@ -184,7 +191,7 @@ def declare_tasks(
             path=file.name,
             labels=tuple(folders.shown(file.folder, labels, how.rename, own=how.folders == "labels")),
             kind="complete",
-            split=file.split,
+            split=others if file.split == "auto" else file.split,
             annotator=file.folder if how.folders == "annotators" else "",
             duplicates=how.duplicates,
             expect_losses=how.expect_losses,

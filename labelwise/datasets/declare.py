@@ -8,6 +8,7 @@ A file that is named after a split is declared for it: `dev.spacy`, `food_eval.j
 of the others, which would be empty otherwise, and these count only if something is left to learn from.
 """
 
+import errno
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,7 +65,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     """Add an entry to a folder's `datasets.yml` for each file that has none, with its name, path and used labels.
 
     RETURNS (list[Undeclared]): all files that had no entry; those without labels, and unreadable ones, aren't added,
-        nor is any if entries can't be appended to the `datasets.yml`.
+        nor is any if entries can't be appended to the `datasets.yml`, or the folder is read-only.
     RAISES (InputError): the sources of an entry can't be found; see `declarations.find_sources`.
     """
     file = folder / DATASETS
@@ -82,8 +83,14 @@ def declare_folder(folder: Path) -> list[Undeclared]:
         fits = False
     if not fits:
         return [one if one.problem else one._replace(problem="its entry can't be added at the end") for one in found]
-    with atomic(file) as [path]:
-        path.write_text(content, encoding="utf8")
+    try:
+        with atomic(file) as [path]:
+            path.write_text(content, encoding="utf8")
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        problem = f"its entry can't be added ({error.strerror}: {folder})"
+        return [one if one.problem else one._replace(problem=problem) for one in found]
     return found
 
 

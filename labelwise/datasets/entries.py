@@ -5,7 +5,7 @@
                           # of these, from the oldest export to the newest; a pattern's files are in natural order
   labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
   kind: auto              # auto | complete | binary
-  split: auto             # auto | train | dev | test   (auto: by hash)
+  split: auto             # train | dev | test | auto (by hash) | no-dev, no-test (by hash between the others)
   absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
   annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
@@ -33,17 +33,21 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS, decode_yaml, encode_yaml
+from labelwise.corpus.manifest import Split
 from labelwise.sources.files import read_file
 
-AnySplit = Literal["auto", "train", "dev", "test"]
+AnySplit = Literal["auto", "no-dev", "no-test", "train", "dev", "test"]
+# Splits by hash, each with the splits that it doesn't choose: their share is in train.
+HASHED: Mapping[str, tuple[Split, ...]] = {"auto": (), "no-dev": ("dev",), "no-test": ("test",)}
 AnyOffsets = Literal["", "code-points", "inclusive", "one-based", "utf-16", "graphemes", "bytes"]
 AnyKind = Literal["auto", "complete", "binary"]
 OwnDuplicates = Literal["", "latest", "union"]
 
 SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
-    "optionally with `kind: auto | complete | binary`, `split: auto | train | dev | test`, `absent: [OTHER_LABEL]`, "
-    "`rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `offsets: inclusive`, `duplicates: latest | union`, "
+    "optionally with `kind: auto | complete | binary`, `split: auto | no-dev | no-test | train | dev | test`, "
+    "`absent: [OTHER_LABEL]`, `rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `offsets: inclusive`, "
+    "`duplicates: latest | union`, "
     "`expect_losses: true`, `skip: true`, for a database `dataset: its_name_there`, for .spacy files `spans: sc`, for "
     "Label Studio's `text: body`"
 )

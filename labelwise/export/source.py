@@ -21,7 +21,7 @@ from labelwise.annotations import Problem
 from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS
 from labelwise.base.text import SpanKey, text_key
-from labelwise.corpus.manifest import SPLITS, is_corpus, read_manifest
+from labelwise.corpus.manifest import SPLITS, Split, is_corpus, read_manifest
 from labelwise.corpus.tables import Group
 from labelwise.corpus.texts import read_groups_with_docs
 from labelwise.corpus.tokenizer import read_tokenizer
@@ -251,7 +251,7 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
     RAISES (InputError): a line isn't such a task.
     """
     for dataset in load_datasets([folder / DATASETS]):
-        split = "" if dataset.split == "auto" else dataset.split
+        declared: Split | Literal[""] = next((split for split in SPLITS if split == dataset.split), "")
         for path, _ in dataset.files:
             for task in read_items(path):
                 if isinstance(task, Problem):
@@ -266,4 +266,4 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
                     for one in task.spans
                     if one.file
                 }
-                yield ExportDoc(task.text, task.doc, spans, split=split, places=places)
+                yield ExportDoc(task.text, task.doc, spans, split=declared, places=places)

@@ -12,22 +12,26 @@ Besides Python's own formats, there are:
 
 import os
 import string
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from labelwise.base.settings import encode_yaml
 from labelwise.base.text import counted
 from labelwise.corpus import queries
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.tables import read_groups
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.figures import Figures
+from labelwise.merge.parts import PartPair
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings
 
@@ -72,6 +76,7 @@ class Merged:
     corpus (Path): its tables and partitions; the manifest needn't be there.
     figures (Mapping): counts of each dataset.
     trials (Trials): counts of spans by other readings of their offsets.
+    parts (Sequence): texts that are parts of others.
     misread (set[str]): the datasets about which a check that stops has found something.
     """
 
@@ -81,6 +86,7 @@ class Merged:
     ledger: Ledger
     figures: Mapping[str, Figures]
     trials: Trials
+    parts: Sequence[PartPair] = ()
     misread: set[str] = field(default_factory=set)
 
     @cached_property
@@ -113,6 +119,15 @@ class Data(NamedTuple):
     def figures(self) -> Figures:
         """The counts of the dataset."""
         return self.merged.figures[self.dataset.name]
+
+    def label_texts(self, *reasons: str) -> Iterator[Mapping[str, set[str]]]:
+        """Yield the keys of the texts that have spans of each label with some outcomes, a row group at a time."""
+        for group in read_groups(self.merged.corpus, merged=False, columns=("text", "dataset", "label", "reason")):
+            spans = queries.where(queries.where(group.spans, "dataset", [self.dataset.name]), "reason", reasons)
+            found: defaultdict[str, set[str]] = defaultdict(set)
+            for text, label in queries.count(spans.filter(pc.is_valid(spans["text"])), "text", "label"):
+                found[label].add(text)
+            yield found
 
 
 class Kind(NamedTuple):
@@ -214,7 +229,7 @@ def write_words(kind: Kind, found: ImportCheck) -> Words:
         return _FORMATTER.vformat(template, (), values)
 
     remedy = fill(kind.remedy)
-    return Words(fill(kind.sentence), remedy[:1].upper() + remedy[1:], tuple(map(fill, kind.lines)))
+    return Words(fill(kind.sentence), remedy[:1].upper() + remedy[1:], tuple(filter(None, map(fill, kind.lines))))
 
 
 def largest_first(counts: Mapping[Any, int]) -> dict[str, int]:
@@ -240,7 +255,7 @@ class _Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec.startswith("?"):
-            return format_spec[1:].replace("%s", str(value)) if value else ""
+            return format_spec[1:].replace("%s", self.format_field(value, "")) if value else ""
         one, _, more = format_spec.removeprefix("~").partition("|")
         if isinstance(value, dict):
             return ", ".join(f"{name} ({n:,})" for name, n in [*value.items()][:MAX_LISTED])

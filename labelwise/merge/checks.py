@@ -8,17 +8,29 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import msgspec
+import pyarrow.compute as pc
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.console import msg
-from labelwise.base.settings import DATASETS
+from labelwise.base.settings import DATASETS, encode_yaml
 from labelwise.corpus.agreement import find_settled
-from labelwise.corpus.import_checks import ImportCheck
+from labelwise.corpus.import_checks import (
+    EMPTY_SPLIT,
+    EMPTY_TRAIN,
+    FILL_SPLIT,
+    FILL_TRAIN,
+    NO_TEXT,
+    OTHER_HASH,
+    ImportCheck,
+)
 from labelwise.corpus.ledger import Ledger, pairwise_f
+from labelwise.corpus.manifest import Split
 from labelwise.corpus.queries import where
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import has_rules
@@ -44,6 +56,7 @@ from labelwise.merge.commit import first_problem
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
 from labelwise.merge.readings import best_reading
 from labelwise.merge.rules.settings import load_tokenizer
+from labelwise.merge.rules.splits import hashed_split
 from labelwise.merge.tag_checks import TAG_CHECKS
 from labelwise.merge.text_checks import TEXT_CHECKS
 from labelwise.sources.brat import DEFAULTS
@@ -56,6 +69,10 @@ MIN_SAME_SPANS = 0.8  # share of a label's spans that are another label's, too
 MIN_OTHER_SPLIT = 0.1  # share of a dataset's rows
 MIN_SAME_PERSON_F = 0.97  # F1 between two annotators
 MIN_TEST_TEXTS = 20
+MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be one
+MAX_SALTS = 1000  # that are tried
+MAX_CHANCE = 0.001  # that two labels that occur independently share no text
+MIN_OVERLAPPED = 0.8  # share of a label's spans
 USED = (
     Reason.ENTITY,
     Reason.SAME_SPAN,
@@ -100,13 +117,72 @@ def other_offsets(data: Data) -> list[Found]:
     return some(before, data.figures.sample(*losses(data)[2]), reading=reading, left=after)
 
 
+def empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
+    """Find splits without a text that a hash could have chosen, with a salt that leaves no split empty.
+
+    The salt is empty if something else chooses, too, or if there are too few texts.
+    """
+    settings, texts = merged.settings, merged.ledger.texts
+    dev, test = settings.dev_ratio, settings.test_ratio
+    shares: dict[Split, float] = {"train": 1 - dev - test, "dev": dev, "test": test}
+    wanted = {split for split, share in shares.items() if share > 0}
+    empty = [split for split in names if split in wanted and not texts[split]]
+    chosen: dict[str, str] = {}
+    for group in read_groups(merged.corpus, merged=False, columns=("text", "split", "chosen_by")) if empty else ():
+        inside = group.texts.filter(pc.is_valid(group.texts["split"]))
+        chosen |= zip(inside["text"].to_pylist(), inside["chosen_by"].to_pylist(), strict=True)
+    if chosen and {*chosen.values()} == {"declared"}:
+        return
+    alone = {one.split for one in merged.datasets} == {"auto"} and settings.near_duplicates != "group"
+    alone = alone and not settings.split_by and len(chosen) >= len(wanted)
+    salts = map(str, range(1, MAX_SALTS)) if alone else ()
+    salted = ((salt, msgspec.structs.replace(settings, split_salt=salt)) for salt in salts)
+    found = next((salt for salt, new in salted if {hashed_split(key, new) for key in chosen} == wanted), "")
+    for split in empty:
+        yield Found(values={"split": split, "salt": found})
+
+
+def other_name(data: Data, stops: bool) -> list[Found]:
+    """Find datasets with an undeclared label that seems to be another name of a declared one.
+
+    Either that one has no span, or no text has spans of both, which isn't chance; of several, the name most alike.
+    stops (bool): find those with many such spans, or those with few.
+    """
+    undeclared, used = data.figures.labels(Reason.UNDECLARED), data.figures.labels(*USED)
+    olds = [old for old, n in undeclared.items() if n >= MIN_SPANS and old.strip()]
+    if not olds or (data.dataset.expect_losses and not stops):
+        return []
+    without = {*data.dataset.labels} - data.figures.labels(*Reason).keys()
+    texts: Counter[str] = Counter()
+    shared: Counter[tuple[str, str]] = Counter()
+    for of in data.label_texts(*USED, Reason.UNDECLARED):
+        texts.update({label: len(found) for label, found in of.items()})
+        shared.update({(old, new): len(of[old] & of[new]) for old in olds for new in data.dataset.labels})
+    found = []
+    for old in olds:
+        apart = [
+            new
+            for new in data.dataset.labels
+            if used[new]
+            and not shared[old, new]
+            and (texts[old] / (texts[old] + texts[new])) ** texts[old] <= MAX_CHANCE
+        ]
+        apart = [*without] if len(without) == len(olds) == 1 else apart
+        new = max(apart, key=lambda label: SequenceMatcher(None, old, label).ratio(), default="")
+        n = undeclared[old]
+        if new and stops == (n >= MIN_OTHER_NAME * (n + used[new])):
+            line = encode_yaml({"rename": data.dataset.rename | {old: new}}).strip()
+            found += some(n, data.figures.sample(Reason.UNDECLARED), old=old, new=new, line=line)
+    return found
+
+
 def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     """Find datasets of which most spans can't be used.
 
     helped (Reason | None): the most frequent reason, if an option of brat may help; None if none helps.
     """
     used, lost, reasons = losses(data)
-    if lost.total() < MIN_SPANS or lost.total() <= used.total() or other_offsets(data):
+    if lost.total() < MIN_SPANS or lost.total() <= used.total() or other_offsets(data) or other_name(data, stops=True):
         return []
     why = largest_first(Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons}))
     made, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
@@ -152,12 +228,15 @@ def label_after_label(data: Data) -> list[Found]:
     return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
 
 
-def replaced_rows(data: Data) -> list[Found]:
-    """Find datasets with superseded rows that alone have spans of some labels."""
-    passes = data.figures.passes
-    if passes[ALONE] < MIN_SPANS or replaced_labels(data):
+def replaced_spans(data: Data, stops: bool) -> list[Found]:
+    """Find datasets with spans that only superseded rows have, unless the entry says how to treat such rows.
+
+    stops (bool): find those of which most accepted spans are so, or the others.
+    """
+    alone, total = data.figures.passes[ALONE], data.figures.labels(*USED).total() + data.figures.replaced.total()
+    if alone < MIN_SPANS or data.dataset.duplicates or replaced_labels(data) or stops != (2 * alone > total):
         return []
-    return some(passes[ALONE], data.figures.sample(ALONE), spans=passes["spans"])
+    return some(alone, data.figures.sample(ALONE), all=total)
 
 
 def off_tokens(data: Data) -> list[Found]:
@@ -229,12 +308,38 @@ def labels_without_gold(merged: Merged, split: str) -> list[Found]:
     return some(len(labels), labels=labels) if merged.ledger.texts[split] else []
 
 
-def partly_annotated(merged: Merged) -> list[Found]:
-    """Find training texts that aren't complete for all labels."""
-    ledger, texts = merged.ledger, merged.ledger.texts["train"]
-    complete = sorted((ledger.complete["train"][label], label) for label in ledger.labels)
-    smallest = {label: n for n, label in complete[:MAX_LISTED] if n < texts}
-    return some(merged.settings.coverage == "by-label" and ledger.partly["train"], all=texts, smallest=smallest)
+def unrelated_datasets(merged: Merged) -> list[Found]:
+    """Find datasets that share neither texts nor labels with others, directly or by way of a third; one of each group.
+
+    A label in `absent` is shared.
+    """
+    groups: dict[str, set[str]] = {one.name: {one.name} for one in merged.datasets}
+    labels: dict[str, str] = {}
+    shared = [(name, other) for name, figures in merged.figures.items() for other in figures.shared if name in groups]
+    named = [
+        (one.name, labels.setdefault(label, one.name))
+        for one in merged.datasets
+        for label in (*one.labels, *one.absent)
+    ]
+    for name, other in (*shared, *named):
+        if groups[name] is not groups[other]:
+            joined = groups[name] | groups[other]
+            groups.update(dict.fromkeys(joined, joined))
+    apart = [one for one in merged.datasets if merged.ledger.datasets[one.name]["rows"]]
+    names = [*{id(groups[one.name]): one.name for one in reversed(apart)}.values()][::-1]
+    return some(merged.settings.coverage == "by-label" and len(names) > 1, names=names)
+
+
+def overlapped_labels(data: Data) -> Iterator[Found]:
+    """Find labels of a dataset whose spans mostly lost to longer ones of other datasets that overlap them."""
+    used = data.figures.labels(*USED)
+    lost: Counter[str] = Counter()
+    for (label, _), n in data.figures.overlapped.items():
+        lost[label] += n
+    for label, n in lost.items():
+        if n >= max(MIN_SPANS, MIN_OVERLAPPED * used[label]) and data.merged.settings.overlap == "longest":
+            winners = {other: count for (one, other), count in data.figures.overlapped.items() if one == label}
+            yield Found(n, {"all": used[label], "label": label, "others": [*largest_first(winners)]})
 
 
 def similar_labels(ledger: Ledger) -> Iterator[Found]:
@@ -292,90 +397,104 @@ LOST = "{n:,} of {all:span} can't be used: {reasons}"
 IF_CORRECT = "If the data is correct, {add}"
 RIGHT_COLUMN = f"Correct the column of the tags, or `labels`. {IF_CORRECT}"
 EXPECTED = "expect_losses: true"
+stop = partial(dataset_check, stops=True)
+REPLACED = "{n:,} of {all:span} are only in rows that a later row of the same text replaced"
+IF_BOTH_COUNT = "If both rows count, {add}"
+OTHER_NAME = "{n:span has|spans have} the undeclared label {old!r}, and no text with one has a span of {new!r}"
+IF_OTHER_NAME = (
+    "If {old!r} is another name of {new!r}, {add} the first line; if it is a label that isn't wanted, the second"
+)
 OR_EXPECT = "(or `expect_losses: true`, if that is correct)"
 
 # Was each dataset read as intended?
 READING: tuple[Kind, ...] = (
-    dataset_check(
-        "unusable rows",
-        unusable_rows,
-        "{n:,} of {all:row} can't be used: {reasons}",
-        IF_CORRECT,
+    stop("unusable rows", unusable_rows, "{n:,} of {all:row} can't be used: {reasons}", IF_CORRECT, EXPECTED),
+    stop(
+        "other name",
+        lambda data: other_name(data, stops=True),
+        OTHER_NAME,
+        IF_OTHER_NAME,
+        "{line}",
         EXPECTED,
-        stops=True,
     ),
     dataset_check(
+        "other name of some spans",
+        lambda data: other_name(data, stops=False),
+        OTHER_NAME,
+        IF_OTHER_NAME,
+        "{line}",
+        EXPECTED,
+    ),
+    stop(
         "other offsets",
         other_offsets,
         "{n:span has|spans have} unusable offsets; with `{reading}` offsets, only {left:,} would",
         "{add}",
         "offsets: {reading}",
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "unusable spans",
         most_spans_lost,
         LOST,
         "{offsets:?Correct `offsets: %s`, which its entry says. }" + IF_CORRECT,
         EXPECTED,
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "shifted spans",
         lambda data: most_spans_lost(data, Reason.MENTION_DIFFERS),
         LOST,
         f"To move each to the nearest occurrence of the words that it quotes {OR_EXPECT}, {{add}}",
         "shifted: nearest",
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "discontinuous spans",
         lambda data: most_spans_lost(data, Reason.DISCONTINUOUS),
         LOST,
         f"To cover all pieces of each {OR_EXPECT}, {{add}}",
         "discontinuous: cover  # or `first`: the first piece",
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "undecodable spans",
         lambda data: most_spans_lost(data, Reason.NOT_DECODABLE),
         LOST,
         f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
         "encoding: cp1252  # or the encoding in which they were saved",
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "tags without labels",
         lambda data: odd_labels(data, "bare"),
         "its tags have no labels, only {labels!r}",
         RIGHT_COLUMN,
         EXPECTED,
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "words as labels",
         lambda data: odd_labels(data, "signs"),
         "its labels look like words: {labels!r}",
         RIGHT_COLUMN,
         EXPECTED,
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "labels used once",
         lambda data: odd_labels(data, "once"),
         "{n:,} of {all:label} occur only once: {labels!r}. Is this the right column?",
         RIGHT_COLUMN,
         EXPECTED,
-        stops=True,
     ),
-    dataset_check(
+    stop(
         "label after label",
         label_after_label,
         "all spans of {labels} were replaced by later answers with other labels. Were these texts annotated once per "
         "label?",
         "If so, to keep all answers (or set `labels: [{others}]`, to ignore the rest), {add}",
         "duplicates: union",
-        stops=True,
+    ),
+    stop(
+        "mostly replaced spans",
+        lambda data: replaced_spans(data, stops=True),
+        REPLACED,
+        IF_BOTH_COUNT,
+        "duplicates: union  # or `latest`, if only the later row counts",
     ),
     check(
         "files missing in a split",
@@ -404,11 +523,11 @@ READING: tuple[Kind, ...] = (
         "alignment: expand",
     ),
     dataset_check(
-        "replaced rows",
-        replaced_rows,
-        "{n:row was|rows were} replaced by later rows that lack some of their labels ({spans:span} lost)",
-        "If both rows count, {add}",
-        "duplicates: union",
+        "replaced spans",
+        lambda data: replaced_spans(data, stops=False),
+        REPLACED,
+        IF_BOTH_COUNT,
+        "duplicates: union  # or `latest`, if only the later row counts",
     ),
     dataset_check(
         "copied answers",
@@ -434,6 +553,7 @@ READING: tuple[Kind, ...] = (
 ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
 MORE_TEST = "Annotate more texts, raise test_ratio in project.yml, or declare a dataset with split: test."
 RENAME = "add `rename: {{{old!y}: {new!y}}}` to the entries in datasets.yml that have it."
+OR_SALT, SALT = f"{{salt:?{OTHER_HASH}}}", "{salt:?split_salt: '%s'}"
 SMALL_TEST, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED = "small test", "no gold in test", "not fully annotated"
 
 # Is the corpus good for training? Asked only if all datasets were read as intended.
@@ -550,16 +670,18 @@ ADVICE: tuple[Kind, ...] = (
         "Check its path.",
     ),
     check(
-        "empty train",
-        lambda merged: some(not merged.ledger.texts["train"]),
-        "No text is in train.",
-        "Lower both ratios in project.yml, or declare a dataset with split: train.",
+        EMPTY_TRAIN,
+        lambda merged: empty_splits(merged, "train"),
+        NO_TEXT,
+        FILL_TRAIN + OR_SALT,
+        SALT,
     ),
     check(
-        "empty split",
-        lambda merged: [Found(values={"split": split}) for split in ("dev", "test") if not merged.ledger.texts[split]],
-        "No text is in {split}.",
-        "Raise {split}_ratio in project.yml, or declare a dataset with split: {split}.",
+        EMPTY_SPLIT,
+        lambda merged: empty_splits(merged, "dev", "test"),
+        NO_TEXT,
+        FILL_SPLIT + OR_SALT,
+        SALT,
     ),
     check(
         SMALL_TEST,
@@ -580,11 +702,19 @@ ADVICE: tuple[Kind, ...] = (
         MORE_TEST,
     ),
     check(
-        "partly annotated",
-        partly_annotated,
-        "{n:,} of {all:training text} are annotated for some labels only.",
-        "Each label is trained only on texts annotated for it (smallest: {smallest}). If a label can't occur in some "
-        'datasets, add it to `absent`; if unmarked always means "no entity", set coverage: outside.',
+        "unrelated datasets",
+        unrelated_datasets,
+        "Datasets {names!r} share neither texts nor labels: a pipeline trained on them finds entities everywhere.",
+        "If a label can't occur in a dataset's texts, add it to `absent` there.",
+    ),
+    dataset_check(
+        "overlapped label",
+        overlapped_labels,
+        '{n:,} of {all:span} of {label} aren\'t in doc.ents, but only in doc.spans["gold"]: longer spans of {others!r} '
+        "overlap them.",
+        "To have them in doc.ents instead, declare {dataset!r} before {others!r}, and set in the section merge of "
+        "project.yml",
+        "overlap: first",
     ),
     check(
         "without split key",

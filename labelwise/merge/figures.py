@@ -13,8 +13,9 @@ from labelwise.corpus import queries
 from labelwise.corpus.tables import Group
 
 SAMPLE = 3
-ALONE = "alone"  # superseded spans whose labels the row that counts lacks
+ALONE = "alone"  # superseded spans that the row that counts lacks, though neither time nor file says which is later
 UNUSED = (Reason.NO_BOUNDARY, *SPAN_PROBLEMS)
+OVERLAPPED = (Reason.SAME_SPAN, Reason.NESTED)
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
 
 
@@ -26,9 +27,11 @@ class Figures:
     spans (Counter): by label and outcome, which for equal spans is that of the first.
     replaced (Counter): accepted spans that are superseded, by label.
     passes (Counter): superseded "rows" with accepted spans; of these, the "disjoint" ones, which share no label with
-        the row that counts, and those that are ALONE with spans of some labels, and these "spans".
+        the row that counts; and the spans that are ALONE.
     copies (Counter): rows that repeat an answer, by the data set of that.
     unnamed (Counter): texts with an answer that names nobody and one of a named annotator, by that name.
+    shared (Counter): texts that another data set has, too: that before it in the order of declaration.
+    overlapped (Counter): spans that lost to one of another data set that overlaps them, by label and that data set.
     samples (dict): the first rows of the tables, by outcome.
     """
 
@@ -38,6 +41,8 @@ class Figures:
     passes: Counter[str] = field(default_factory=Counter)
     copies: Counter[str] = field(default_factory=Counter)
     unnamed: Counter[str] = field(default_factory=Counter)
+    shared: Counter[str] = field(default_factory=Counter)
+    overlapped: Counter[tuple[str, str]] = field(default_factory=Counter)
     samples: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def labels(self, *reasons: str) -> Counter[str]:
@@ -65,6 +70,15 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
     copies = queries.where(queries.with_winner(group.rows, "row", "dataset"), "reason", [Reason.SAME_ANSWER])
     for (dataset, by), n in queries.count(copies, "dataset", "by").items():
         found[dataset].copies[by] += n
+    again = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
+    pairs = pa.table({"dataset": rows["dataset"][1:], "before": rows["dataset"][:-1]}).filter(again)
+    for (dataset, before), n in queries.count(pairs, "dataset", "before").items():
+        if dataset != before:
+            found[dataset].shared[before] += n
+    overlapped = queries.where(queries.with_winner(group.spans, "span", "dataset"), "reason", OVERLAPPED)
+    for (dataset, label, by), n in queries.count(overlapped, "dataset", "label", "by").items():
+        if dataset != by:
+            found[dataset].overlapped[label, by] += n
     _sample(found, group, rows, ROW_PROBLEMS)
     _sample(found, group, spans, UNUSED)
     _compare_passes(found, group)
@@ -92,29 +106,43 @@ def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
-    """Compare the labels of superseded rows with those of the rows that count instead."""
+    """Compare the spans of superseded rows with those of the rows that count instead."""
     lost = queries.where(group.spans, "reason", SUPERSEDED)
     lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
     for (dataset, label), n in queries.count(lost, "dataset", "label").items():
         found[dataset].replaced[label] += n
     texts = pc.unique(lost["text"])
     rows = {(row["text"], row["row"]): row for row in _of(group.rows, texts)}
-    marked: defaultdict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-    for span in _of(group.spans.select(["text", "row", "label", "verdict"]), texts):
-        if span["verdict"] == "accept":
-            marked[span["text"], span["row"]][span["label"]] += 1
-    for text, number in dict.fromkeys(zip(lost["text"].to_pylist(), lost["row"].to_pylist(), strict=True)):
+    marked: defaultdict[tuple[str, int], dict[tuple[int, int, str], str]] = defaultdict(dict)
+    for span in _of(group.spans.select(["text", "row", "start", "end", "label", "verdict"]), texts):
+        marked[span["text"], span["row"]][span["start"], span["end"], span["label"]] = span["verdict"]
+    columns = (lost[name].to_pylist() for name in ("text", "row", "start", "end", "label"))
+    places: defaultdict[tuple[str, int], dict[int, tuple[int, int, str]]] = defaultdict(dict)  # by place in `lost`
+    for place, (text, number, start, end, label) in enumerate(zip(*columns, strict=True)):
+        places[text, number][place] = (start, end, label)
+    for (text, number), lost_spans in places.items():
         row = rows[text, number]
         figures = found[row["dataset"]]
         by = [row["winner"]] if row["reason"] == Reason.SUPERSEDED else row["superseded_by"]
-        instead = {label for other in by if other is not None for label in marked[text, other]}
-        own = marked[text, number]
-        left = [n for label, n in own.items() if label not in instead]
-        figures.passes.update({"rows": 1, ALONE: left != [], "spans": sum(left), "disjoint": instead.isdisjoint(own)})
-        kept = figures.samples[ALONE]
-        if left and len(kept) < SAMPLE:
-            same = pc.and_(pc.equal(lost["text"], text), pc.equal(lost["row"], number))
-            kept += _with_split(group, lost.filter(same).slice(0, 1))
+        winners = [rows[text, other] for other in by if other is not None]
+        instead = {span: verdict for winner in winners for span, verdict in marked[text, winner["row"]].items()}
+        labels = {label for (_, _, label), verdict in instead.items() if verdict == "accept"}
+        own = {span for span, verdict in marked[text, number].items() if verdict == "accept"}
+        figures.passes.update({"rows": 1, "disjoint": labels.isdisjoint(label for _, _, label in own)})
+        if winners and not any(_is_later(winner, row) for winner in winners):
+            alone = [place for place, span in lost_spans.items() if span not in instead]
+            figures.passes[ALONE] += len(alone)
+            kept = figures.samples[ALONE]
+            if alone and len(kept) < SAMPLE:
+                kept += _with_split(group, lost.slice(alone[0], 1))
+
+
+def _is_later(winner: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Return whether a row counts instead of another by its time, its file or its data set, not by its line alone."""
+    times = (winner["when"], row["when"])
+    return (winner["dataset"], winner["file"]) != (row["dataset"], row["file"]) or (
+        None not in times and times[0] > times[1]
+    )
 
 
 def _of(table: pa.Table, texts: pa.Array) -> list[dict[str, Any]]:

@@ -20,28 +20,37 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from labelwise.corpus.manifest import SPLITS, Split
+from labelwise.merge.buckets import Text as BucketText
 from labelwise.merge.partition import MergeJob
-from labelwise.merge.rules.splits import SplitGroup, declared_split
+from labelwise.merge.rules.splits import SplitGroup, declared_split, excluded_splits
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
 # If at most this many texts share a band, all pairs are compared; else neighbours, and each text with the first.
 ALL_PAIRS = 10
 WORDS = re.compile(r"\w+")
 
-# A text's key, the place of its first task, the split that its data sets declare, from 1 (0: none), and its signature.
-SIGNED = np.dtype(
-    [("key", "S12"), ("source", "<u4"), ("line", "<u4"), ("declared", "<u4"), ("signature", "<u4", (BANDS * ROWS,))]
-)
+# A text's key, the place of its first task, the split that its data sets declare, from 1 (0: none), and the splits that
+# its hash doesn't choose (a bit each).
+PLACE = [("key", "V12"), ("source", "<u4"), ("line", "<u4"), ("declared", "<u4"), ("without", "<u4")]
+SIGNED = np.dtype([*PLACE, ("signature", "<u4", (BANDS * ROWS,))])
 Signed = npt.NDArray[np.void]
 
 
 class Text(NamedTuple):
-    """A text: its key, the source and line of its first task, and the split that its data sets declare."""
+    """A text: its key, the source and line of its first task, and the splits that its data sets declare and exclude."""
 
     key: bytes
     source: int
     line: int
     declared: Split | None
+    without: frozenset[Split] = frozenset()
+
+    @classmethod
+    def read(cls, row: Signed) -> "Text":
+        """Make it from a row of a file."""
+        declared = SPLITS[int(row["declared"]) - 1] if row["declared"] else None
+        without = frozenset(split for place, split in enumerate(SPLITS) if row["without"] >> place & 1)
+        return cls(row["key"].tobytes(), int(row["source"]), int(row["line"]), declared, without)
 
 
 class NearPair(NamedTuple):
@@ -57,17 +66,25 @@ def sign_range(job: MergeJob, folder: Path) -> Path:
 
     folder (Path): that for the job's folder.
     """
-    declares = any(source.dataset.split != "auto" for source in job.sources)
-    signed = []
-    for text in job.texts(folder):
-        source, task = next(text.tasks())
-        split = declared_split(job.answers(text)) if declares else None
-        declared = SPLITS.index(split) + 1 if split else 0
-        signed.append((text.key, source, task.line, declared, sign(text.text)))
+    signed = [(*write_place(find_place(job, text)), sign(text.text)) for text in job.texts(folder)]
     made = folder / job.folder.name
     made.mkdir()
     (made / "signatures").write_bytes(np.array(signed, SIGNED).tobytes())
     return job.folder / "signatures"
+
+
+def find_place(job: MergeJob, text: BucketText) -> Text:
+    """Find the place of a text, and the splits that its data sets declare and exclude."""
+    source, task = next(text.tasks())
+    declares = any(source.dataset.split != "auto" for source in job.sources)
+    answers = job.answers(text) if declares else ()
+    return Text(text.key, source, task.line, declared_split(answers), frozenset(excluded_splits(answers)))
+
+
+def write_place(text: Text) -> tuple[bytes, int, int, int, int]:
+    """Return the values of a text in a row of a file."""
+    declared = SPLITS.index(text.declared) + 1 if text.declared else 0
+    return text.key, text.source, text.line, declared, sum(1 << SPLITS.index(split) for split in text.without)
 
 
 def sign(text: str) -> list[int]:
@@ -91,7 +108,7 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
         one, other = (_text(files, starts, number) for number in divmod(code, total))
         similarity = float((one["signature"] == other["signature"]).mean())
         if similarity >= threshold:
-            pairs_found.append(NearPair(similarity, _place(one), _place(other)))
+            pairs_found.append(NearPair(similarity, Text.read(one), Text.read(other)))
     return sorted(pairs_found, key=lambda pair: (-pair.similarity, pair.one.key, pair.other.key))
 
 
@@ -101,11 +118,6 @@ def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> 
     offset = (number - int(starts[file])) * SIGNED.itemsize
     found: Signed = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
     return found
-
-
-def _place(text: Signed) -> Text:
-    declared = SPLITS[int(text["declared"]) - 1] if text["declared"] else None
-    return Text(bytes(text["key"]), int(text["source"]), int(text["line"]), declared)
 
 
 def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
@@ -134,13 +146,16 @@ def hash_band(files: Sequence[Path], band: int, total: int) -> npt.NDArray[np.ui
     return hashes
 
 
-def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
+def group_texts(pairs: Iterable[NearPair], parts: Sequence[tuple[Text, Text]] = ()) -> Mapping[bytes, SplitGroup]:
     """Join pairs that share a text into groups, and return each text's group.
 
     If texts of a group declare several splits, test comes before dev, and dev before train.
+
+    parts (Sequence): parts with their documents. A group of parts joins the group of its first document, by key, and so
+        never joins two documents' groups.
     """
     parents: dict[bytes, bytes] = {}
-    declared: dict[bytes, set[Split | None]] = {}
+    texts: dict[bytes, Text] = {}
 
     def find(key: bytes) -> bytes:
         """Find the representative of a text's group (union-find)."""
@@ -151,10 +166,20 @@ def group_texts(pairs: Iterable[NearPair]) -> Mapping[bytes, SplitGroup]:
     for pair in pairs:
         one, other = sorted((find(pair.one.key), find(pair.other.key)))
         parents[other] = one
-    for pair in pairs:
-        for text in (pair.one, pair.other):
-            declared.setdefault(find(text.key), set()).add(text.declared)
-    return {
-        key: SplitGroup(find(key), next((split for split in reversed(SPLITS) if split in declared[find(key)]), None))
-        for key in sorted(parents)
+        texts |= {text.key: text for text in (pair.one, pair.other)}
+    of_parts = sorted((document.key, part.key) for part, document in parts)
+    texts |= {text.key: text for pair in parts for text in pair}
+    taken = {find(document) for document, _ in of_parts}
+    for document, part in of_parts:
+        if find(part) not in taken:
+            parents[find(part)] = find(document)
+    declared: dict[bytes, set[Split | None]] = {}
+    without: dict[bytes, set[Split]] = {}
+    for key, text in texts.items():
+        declared.setdefault(find(key), set()).add(text.declared)
+        without.setdefault(find(key), set()).update(text.without)
+    splits = {
+        unit: (next((split for split in reversed(SPLITS) if split in found), None), without[unit])
+        for unit, found in declared.items()
     }
+    return {key: SplitGroup(find(key), *splits[find(key)]) for key in sorted(parents)}

@@ -22,7 +22,7 @@ from labelwise.merge.rules.decisions import judge
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.rules.splits import SplitGroup, declared_split, hashed_split
+from labelwise.merge.rules.splits import SplitGroup, declared_split, excluded_splits, hashed_split
 from labelwise.merge.rules.to_doc import missing_labels, to_doc
 from labelwise.merge.same_texts import move_decisions
 
@@ -133,11 +133,12 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[Split, str]:
     """Return the split of a text for which no data set declares one, and what chose it."""
-    group = job.groups.get(key, SplitGroup(key, None))
+    group = job.groups.get(key, SplitGroup(key))
     if group.declared:
         return group.declared, "group"
+    without = {*group.without, *excluded_splits(answers)}
     split_by = job.settings.split_by
     values = [answer.task.meta[split_by] for answer in answers if split_by in answer.task.meta]
     if split_by and values:
-        return hashed_split(min(values), job.settings), "split_by"
-    return hashed_split(group.unit.hex(), job.settings), "hash"
+        return hashed_split(min(values), job.settings, without), "split_by"
+    return hashed_split(group.unit.hex(), job.settings, without), "hash"

@@ -50,12 +50,14 @@ class ReadJob(msgspec.Struct, frozen=True):
 class ReadCounts(msgspec.Struct):
     """Counts of a source: its rows and spans, and the rows that are tasks.
 
+    lengths (Counter): its texts, by their numbers of characters.
     elsewhere (Counter): problems that have a file of their own, as brat's have, by table and file.
     """
 
     rows: int = 0
     spans: int = 0
     tasks: int = 0
+    lengths: Counter[int] = counter_field()
     elsewhere: Counter[tuple[str, str]] = counter_field()
 
 
@@ -67,6 +69,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     """
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
+    lengths: Counter[int] = Counter()
     elsewhere: Counter[tuple[str, str]] = Counter()
     number, name = job.source.number, f"{job.source.number:06d}"
     with (
@@ -83,6 +86,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 key = writer.add_task(task, number, counts["tasks"])
                 forms.add_text(key, task.text, number, counts["tasks"])
                 counts["tasks"] += 1
+                lengths[len(task.text)] += 1
                 counts["spans"] += len(task.all_spans)
             else:
                 add_problem(account, item, dataset.name, file.name)
@@ -96,7 +100,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     trim_heap()
-    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], elsewhere)
+    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], lengths, elsewhere)
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:

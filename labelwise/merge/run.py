@@ -29,6 +29,7 @@ from labelwise.merge.buckets import Buckets, count_bits, range_of, written_texts
 from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, sign_range
 from labelwise.merge.outputs import FOLDERS, OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
+from labelwise.merge.parts import PartPair, PartsJob, compare_lengths, search_parts, write_parts
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings, load_tokenizer
@@ -87,7 +88,9 @@ def merge_data(
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
             plan = plan_merging(sources, read, buckets, labels, settings, work)
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
-            groups = group_texts(pairs) if settings.near_duplicates == "group" else {}
+            inside = find_parts(plan, compare_lengths(sources, read), work, map_jobs, progress)
+            joined = [(pair.part, pair.document) for pair in inside]
+            groups = group_texts(pairs, joined) if settings.near_duplicates == "group" else {}
             jobs = give_each(plan, groups, decided)
             merged = list(progress(map_in_place(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
 
@@ -106,7 +109,7 @@ def merge_data(
         ledger = account.ledger
         ledger.near_duplicates = write_pairs(pairs, corpus, sources)
         trials: Trials = sum((one.trials for one in merged), Counter())
-        ledger.checks = find_checks(Merged(corpus, datasets, settings, ledger, account.figures, trials))
+        ledger.checks = find_checks(Merged(corpus, datasets, settings, ledger, account.figures, trials, inside))
         stopped = any(check.stops for check in ledger.checks)
         check_account(ledger, corpus, strict=strict, may_be_empty=may_be_empty or stopped)
         nlp = load_tokenizer(settings).nlp
@@ -202,6 +205,23 @@ def compare_texts(
     pairs = find_pairs(signed, settings.near_similarity)
     trim_heap()
     return pairs
+
+
+def find_parts(
+    plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, map_jobs: MapJobs, progress: Progress
+) -> list[PartPair]:
+    """Find the texts that are parts of another data set's.
+
+    wholes (Mapping): the data sets that may have parts of each data set.
+    """
+    if not wholes:
+        return []
+    names = sorted({name for found in wholes.values() for name in found})
+    jobs = [PartsJob(job, work / f"parts-{job.number}", wholes, names) for job in plan]
+    files = list(progress(map_in_place(map_jobs, write_parts, jobs, work), "parts", len(jobs)))
+    jobs = [msgspec.structs.replace(job, files=files) for job in jobs]
+    found = progress(map_in_place(map_jobs, search_parts, jobs, work), "search", len(jobs))
+    return [pair for pairs in found for pair in pairs]
 
 
 def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], folder: Path) -> dict[str, str]:

@@ -3,25 +3,22 @@
 import pkgutil
 import re
 import runpy
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from statistics import median
 
 import spacy.lang
 
-from labelwise.merge.check_kinds import Found, Merged, SampledText, check, quote, some
+from labelwise.corpus.tables import read_groups
+from labelwise.merge.check_kinds import Found, Merged, SampledText, check, largest_first, quote, some
 
 MIN_WORDS = 1000  # from which a language can be told
 BETTER = 3  # times as many stop words
 SHARE = 0.15  # of words that are stop words, from which it is a language
 MAX_TOKENS = 2  # in a word
 MAX_WORD_CHARS = 15  # between spaces, on average, of scripts that have spaces
-MAX_DOCUMENTS = 200  # of a dataset, in which other texts are looked for
-LONGER = 3  # times as long as a text that may be a part
 MIN_PARTS = 5
-BEGIN = 4  # words of a text by which it is looked for
 MIN_TEXT_CHARS = 20  # of texts that seem to be one text, as they differ by one character
 MAX_ALIKE = 50  # texts with one half in common, of which pairs are compared
 MAX_PAIRS = 20  # that are shown
@@ -75,38 +72,25 @@ def stop_words(lang: str) -> frozenset[str]:
 
 
 def parts_of_texts(merged: Merged) -> Iterator[Found]:
-    """Find datasets whose texts are parts of another one's, such as the sentences of its documents."""
-    sample = merged.sample
-    lengths: dict[str, list[int]] = {}
-    for one in sample:
-        for name in one.datasets:
-            lengths.setdefault(name, []).append(len(one.text))
-    middle = {name: median(found) for name, found in lengths.items()}
-    for whole, size in middle.items():
-        parts = {name for name, length in middle.items() if LONGER * length <= size}
-        if not parts:
-            continue
-        documents = [one.text for one in sample if whole in one.datasets][:MAX_DOCUMENTS]
-        begins: dict[tuple[str, ...], list[int]] = {}
-        for number, text in enumerate(documents):
-            words = text.split()
-            for place in range(len(words) - BEGIN + 1):
-                begins.setdefault(tuple(words[place : place + BEGIN]), []).append(number)
-        inside: Counter[str] = Counter()
-        of: dict[str, set[int]] = {}
-        for one in sample:
-            text = one.text.strip()
-            for name in parts.intersection(one.datasets):
-                found = [
-                    n
-                    for n in begins.get((*text.split()[:BEGIN],), ())
-                    if text in documents[n] and text != documents[n].strip()
-                ]
-                inside[name] += bool(found)
-                of.setdefault(name, set()).update(found[:1])
-        for name, n in sorted(inside.items()):
-            if n >= MIN_PARTS and 10 * len(of[name]) >= len(documents):
-                yield from some(n, all=len(lengths[name]), name=name, documents=len(of[name]), whole=whole)
+    """Find datasets whose texts are parts of another one's, and the parts in another split than such a document."""
+    documents: defaultdict[tuple[str, str], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for pair in merged.parts:
+        documents[pair.dataset, pair.whole][pair.part.key.hex()].append(pair.document.key.hex())
+    splits: dict[str, str | None] = {}
+    wanted = {key for of in documents.values() for part, found in of.items() for key in (part, *found)}
+    for group in read_groups(merged.corpus, merged=False, columns=("text", "split")) if wanted else ():
+        pairs = zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True)
+        splits |= {key: split for key, split in pairs if key in wanted}
+    for (name, whole), of in sorted(documents.items()):
+        texts, wholes = (merged.ledger.datasets[one]["texts"] for one in (name, whole))
+        first = {min(found) for found in of.values()}
+        if len(of) >= MIN_PARTS and 10 * len(first) >= wholes:
+            apart: Counter[str] = Counter()
+            for part, found in of.items():
+                there = {splits[document] for document in found} - {splits[part], None}
+                apart.update(f"in {splits[part]}, document in {split}" for split in sorted(filter(None, there))[:1])
+            leaks = largest_first(apart)
+            yield from some(len(of), all=texts, name=name, documents=len(first), whole=whole, leaks=leaks)
 
 
 def corrected_texts(merged: Merged) -> Iterator[Found]:
@@ -174,8 +158,9 @@ TEXT_CHECKS = (
         "parts of texts",
         parts_of_texts,
         "{n:,} of {all:text} of {name!r} are parts of {documents:text} of {whole!r}, so their annotations can't be "
-        "merged.",
-        "Use the same unit everywhere: split documents into sentences, or join the sentences.",
+        "merged{leaks:?; some are in another split: %s}.",
+        "Use the same unit everywhere: ner.teach and ner.correct keep documents whole with --unsegmented. With "
+        "near_duplicates: group in project.yml, a part is in the split of its first document.",
     ),
     check(
         "corrected texts",

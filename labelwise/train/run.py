@@ -19,9 +19,11 @@ from spacy.training.loop import update_meta
 from thinc.api import Config, Model
 
 from labelwise.base.device import use_gpu
+from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, remove, sibling
 from labelwise.base.parallel import frozen, start_method, tree_memory
-from labelwise.corpus.manifest import unchanged
+from labelwise.corpus.import_checks import describe_empty
+from labelwise.corpus.manifest import Split, read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
 from labelwise.corpus.record import digest_corpus, write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
@@ -113,6 +115,7 @@ def train_pipeline(
             return None
         file = read_config_file(wanted.config)
         settings = fit_settings(wanted, file)
+        check_splits(wanted.corpus)
         changed = changed_keys(file, settings)
         if changed:
             listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
@@ -127,6 +130,18 @@ def train_pipeline(
         for left in (prepared.checkpoint, *saving):
             remove(left)
         return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted, describe_end(training))
+
+
+def check_splits(corpus: Path) -> None:
+    """Refuse a corpus without texts in train or dev.
+
+    RAISES (InputError): if a split is empty, with the words of the merge's import check.
+    """
+    splits = read_manifest(corpus).splits
+    required: tuple[Split, ...] = ("train", "dev")
+    for split in required:
+        if not splits[split].texts:
+            raise InputError(f"{corpus}: {describe_empty(corpus, split)}")
 
 
 @contextmanager

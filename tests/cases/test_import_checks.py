@@ -1,6 +1,7 @@
 """Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from labelwise.corpus.manifest import read_manifest
 from scripts.train import train_cli
 from scripts.why import why_cli
 from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Merging
 
 ALL = {"PER": N, "LOC": N, "DATE": N}
 BOTH = {"PER": 40, "LOC": 40}
@@ -156,7 +157,7 @@ def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -
     made = merge_folder(tmp_path, files)
     assert made.status == 1
     assert "all spans of LOC (60), PER (60) were replaced by later answers" in said(made)
-    assert "    duplicates: union\n" in made.printed
+    assert "    duplicates: union" in made.printed
     assert "`labels: [DATE]`" in said(made)
     files["prodigy/datasets.yml"] = declared("duplicates: union")
     assert merge_folder(tmp_path, files).entities == ALL
@@ -165,12 +166,45 @@ def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -
 
 
 def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
-    """Half of the persons were marked wrong, and the second pass has all labels again."""
+    """Half of the persons were marked wrong, and the second pass has all labels again: later, or in a later file."""
     rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
     first = [row | {"spans": [row["spans"][0] | {"end": 3}, *row["spans"][1:]]} for row in rows]
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*first, *rows])})
-    assert (made.status, made.entities) == (0, ALL)
-    assert not re.search("Dataset 'all': .*replaced", made.printed)
+    timed = [row | {"_timestamp": n} for n, row in enumerate([*first, *rows], 1)]
+    files = {"prodigy/old.jsonl": jsonl(first), "prodigy/new.jsonl": jsonl(rows)}
+    entry = "- {name: all, path: [old.jsonl, new.jsonl], labels: [PER, LOC, DATE]}\n"
+    for number, given in enumerate(({"prodigy/all.jsonl": jsonl(timed)}, files | {"prodigy/datasets.yml": entry})):
+        made = merge_folder(tmp_path / str(number), given)
+        assert (made.status, made.entities) == (0, ALL)
+        assert not re.search("Dataset 'all': .*replaced", made.printed)
+    made = merge_folder(tmp_path / "untimed", {"prodigy/all.jsonl": jsonl([*first, *rows])})
+    assert "Dataset 'all': 60 of 360 spans are only in rows that a later row of the same text replaced" in said(made)
+    entry = declared("duplicates: latest")
+    assert "only in rows" not in said(merge_folder(tmp_path / "untimed", {"prodigy/datasets.yml": entry}))
+
+
+def test_a_text_twice_with_other_spans_of_the_same_labels_is_warned_of_or_stops(tmp_path: Path) -> None:
+    """As doccano writes the rows of two users. More than half of all spans in the earlier rows stop the merge."""
+    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    later = [row | {"spans": row["spans"][:1]} for row in rows]
+    made = merge_folder(tmp_path / "few", {"prodigy/all.jsonl": jsonl([*rows, *later[:10]])})
+    assert "Dataset 'all': 20 of 190 spans are only in rows that a later row of the same text replaced" in said(made)
+    assert (made.status, "    duplicates: union" in made.printed) == (0, True)
+    other = [row | {"spans": [row["spans"][0] | {"end": 3}]} for row in rows]
+    files = {"prodigy/all.jsonl": jsonl([*rows, *other])}
+    made = merge_folder(tmp_path / "most", files)
+    assert (made.status, "180 of 240 spans" in said(made)) == (1, True)
+    files["prodigy/datasets.yml"] = declared("duplicates: union")
+    assert merge_folder(tmp_path / "most", files).status == 0
+
+
+def test_a_later_verdict_on_a_span_loses_no_span(tmp_path: Path) -> None:
+    """Binary answers in two sessions."""
+    rows = [
+        {"text": one.text, "spans": one.objects()[:1], "answer": "accept", "_view_id": "ner"} for one in sentences()
+    ]
+    again = [row | {"answer": "reject"} for row in rows[:30]]
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
+    assert "only in rows" not in said(made)
 
 
 def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
@@ -179,9 +213,8 @@ def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
     again = [row | {"label": row["label"][2:]} for row in rows[:30]]
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
     assert made.status == 0
-    assert "30 rows were replaced by later rows" in said(made)
-    assert "60 spans lost" in said(made)
-    assert "    duplicates: union\n" in made.printed
+    assert "60 of 210 spans are only in rows that a later row" in said(made)
+    assert "    duplicates: union" in made.printed
 
 
 def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
@@ -200,6 +233,31 @@ def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
     files = {"prodigy/places.jsonl": jsonl(places), "prodigy/persons.jsonl": jsonl(persons)}
     printed = said(merge_folder(tmp_path, files))
     assert "60 of 60 texts of 'places' are parts of 15 texts of 'persons'" in printed
+
+
+def test_parts_in_another_split_than_their_document_are_counted_and_can_be_kept_with_it(merging: Merging) -> None:
+    """All documents are searched. A sentence of 300 documents joins one of them, and never these to each other."""
+    sentences = [[f"Step {n} of protocol {one} takes {n * one} minutes ." for n in range(4)] for one in range(300)]
+    common = "Wash the tube with water and dry it ."
+    parts = [sentence for of in sentences for sentence in of[:2]] + [common]
+    merging.add("documents", ["A"], [{"text": " ".join([*of, common])} for of in sentences])
+    merging.add("sentences", ["B"], [{"text": text} for text in parts])
+    ratios = {"dev_ratio": 0.2, "test_ratio": 0.2}
+    [found] = [one for one in merging.run(**ratios).checks if one.kind == "parts of texts"]
+    splits = {text: split for text, (split, _) in merging.docs().items()}
+    apart = Counter()
+    for of in sentences:
+        document = splits[" ".join([*of, common])]
+        apart.update(f"in {splits[part]}, document in {document}" for part in of[:2] if splits[part] != document)
+    assert (found.n, found.values["documents"], found.values["all"]) == (601, 300, 601)
+    assert apart <= Counter(found.values["leaks"])
+    assert sum(found.values["leaks"].values()) == apart.total() + 1, "and the common one"
+    ledger = merging.run("kept", near_duplicates="group", near_similarity=1.0, workers=2, **ratios)
+    kept = {text: split for text, (split, _) in merging.docs("kept").items()}
+    assert all({kept[" ".join([*of, common])]} == {kept[part] for part in of[:2]} for of in sentences)
+    assert all(kept[text] == splits[text] for text in kept if text.endswith(common) and text != common)
+    [found] = [one for one in ledger.checks if one.kind == "parts of texts"]
+    assert sum(found.values["leaks"].values()) == 1
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:

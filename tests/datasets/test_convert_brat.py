@@ -198,9 +198,7 @@ UNUSED = (
     "These folders are named after splits, but not used: {}. "
     "Folders of splits stand side by side, at the top or below single folders"
 )
-HASHED = (
-    "No folder for {}: other texts, also those of train, are split by hash, by dev_ratio and test_ratio in project.yml"
-)
+HASHED = "No folder for {}: other texts, also those of train, are split by hash, by {} in project.yml"
 
 
 @pytest.mark.parametrize(
@@ -227,9 +225,9 @@ HASHED = (
         (("in/more", "in/more/dev", "in"), {"auto": 9}, UNUSED.format("in/more/dev")),
         (("more", "more/in"), {"auto": 6}, ""),
         # Without dev or test, the texts of train are split by hash.
-        (("train", "test"), {"auto": 3, "test": 3}, HASHED.format("dev")),
-        (("train", "dev"), {"auto": 3, "dev": 3}, HASHED.format("test")),
-        (("train",), {"auto": 3}, HASHED.format("dev and test")),
+        (("train", "test"), {"auto": 3, "test": 3}, HASHED.format("dev", "dev_ratio")),
+        (("train", "dev"), {"auto": 3, "dev": 3}, HASHED.format("test", "test_ratio")),
+        (("train",), {"auto": 3}, HASHED.format("dev and test", "dev_ratio and test_ratio")),
     ],
 )
 def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders, splits, said):
@@ -243,6 +241,26 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
     tasks = {"brat" if split == "auto" else f"brat-{split}": n for split, n in splits.items()}
     assert {name: counts[True] for name, counts in found.items() if counts[True]} == tasks
     assert "".join(told[-1:]).startswith(said)
+
+
+@pytest.mark.parametrize(("own", "hashed"), [("dev", "test"), ("test", "dev")])
+def test_texts_of_train_join_no_split_that_has_a_folder(merging, own, hashed):
+    """Their hash chooses between train and the split without a folder, also where nearly equal texts stay together."""
+    for folder in ("train", own):
+        for number in range(60 if folder == "train" else 2):
+            write(
+                merging.root / f"brat/{folder}/{number}.txt",
+                f"cat {number} in {folder}, one of many texts there, {number}",
+            )
+            write(merging.root / f"brat/{folder}/{number}.ann", "T1\tN 0 3\tcat\n")
+    convert_brat(merging.root / "brat", merging.root / "tasks")
+    ratios = {"dev_ratio": 0.3, "test_ratio": 0.3}
+    for policy, similarity in (("report", 0.9), ("group", 0.9)):
+        texts = merging.run(near_duplicates=policy, near_similarity=similarity, **ratios).texts
+        assert texts[own] == 2
+        assert 10 < texts[hashed] < 30, texts
+    merging.declared = yaml.safe_load((merging.root / "tasks/datasets.yml").read_text())
+    assert {one["split"] for one in merging.declared} == {own, f"no-{own}"}
 
 
 def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, merging):

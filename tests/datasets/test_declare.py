@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,25 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     names = ["drug", "none", "below", "empty", "numbers", "person_eval", "places.dev"]
     assert [one["name"] for one in declared(folder)] == ["p", *names]
     assert problems(declare_folder(folder)) == {}
+
+
+def test_a_read_only_folder_without_an_entry_is_told_what_to_paste():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "prodigy")
+        write_jsonl(folder / "person.jsonl", [marked("Ann is here", "PERSON")])
+        for path in (Path(name), folder):
+            path.chmod(0o555)
+        user = os.geteuid()
+        os.seteuid(user or 65534)  # root may write anywhere
+        try:
+            found = declare_folder(folder)
+        finally:
+            os.seteuid(user)
+            folder.chmod(0o755)
+            Path(name).chmod(0o755)
+    assert problems(found) == {"person": f"its entry can't be added (Permission denied: {folder})"}
+    [check] = check_undeclared(folder, found)
+    assert yaml.safe_load(check.values["entry"]) == [{"name": "person", "path": "person.jsonl", "labels": ["PERSON"]}]
 
 
 def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):

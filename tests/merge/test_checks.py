@@ -1,11 +1,16 @@
 """What is said of a merge before anything is trained."""
 
+import re
 from collections import Counter
 
 import pytest
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.ledger import Ledger
-from tests.conftest import Merging, task, words_of
+from labelwise.merge.rules.policies import Policies
+from labelwise.train.config import TrainingConfig
+from labelwise.train.run import train_pipeline
+from tests.conftest import ROOT, Merging, task, words_of
 
 
 def rows(texts: range, marked: range = range(0)) -> list[dict]:
@@ -112,3 +117,100 @@ def test_two_exports_that_name_nobody_and_say_the_same_may_be_one_persons(mergin
         f"'week-1' and 'week-2' are anonymous, so they count as two annotators, but agree in 40 texts (F1 {f:.3f})."
         in said(merging.run())
     ) == warned
+
+
+def stopped(ledger: Ledger) -> list[str]:
+    return words_of(check for check in ledger.checks if check.stops)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "both", "stops"),
+    [(40, 0, 0, True), (30, 10, 0, True), (10, 50, 0, False), (10, 49, 1, None), (9, 51, 0, None)],
+)
+def test_a_label_that_some_or_all_spans_have_under_another_name(merging: Merging, new, old, both, stops):
+    """As when ACIDITY was renamed to PH: in all spans, in three quarters, or in fewer than a fifth; not in nine.
+
+    both (int): texts that have both labels: then these are two labels.
+    """
+    marks = [[(0, 4, "ACIDITY")]] * new + [[(0, 4, "PH")]] * old + [[(0, 4, "PH"), (8, 12, "ACIDITY")]] * both
+    marked = [task(f"text {n + 10} here", (5, 7, "TEMP"), *spans) for n, spans in enumerate(marks)]
+    merging.add("ph", ["PH", "TEMP"], marked, rename={"T": "TEMP"})
+    ledger = merging.run(test_ratio=0, dev_ratio=0)
+    hint = [one for one in words_of(ledger.checks) if "another name" in one]
+    assert stopped(ledger) == (hint if stops else [])
+    if stops is None:
+        assert not hint
+        return
+    [words] = hint
+    assert f"{new} spans have the undeclared label 'ACIDITY', and no text with one has a span of 'PH'" in words
+    assert "If 'ACIDITY' is another name of 'PH'" in words
+    assert words.endswith("rename: {T: TEMP, ACIDITY: PH} expect_losses: true")
+    merging.declared[0]["expect_losses"] = True
+    merging.add("b", ["PH"], [])
+    assert not stopped(merging.run(test_ratio=0, dev_ratio=0))
+
+
+def test_an_undeclared_label_in_few_texts_is_no_other_name_by_chance(merging: Merging):
+    marks = [[(0, 4, "RARE")]] * 3 + [[(0, 4, "A")]] * 40 + [[(0, 4, "MORE"), (8, 12, "A")]] * 12
+    merging.add("a", ["A", "RARE"], [task(f"text {n + 10} here", *spans) for n, spans in enumerate(marks)])
+    assert "another name" not in said(merging.run(test_ratio=0, dev_ratio=0))
+
+
+def test_texts_annotated_for_some_labels_are_normal_if_datasets_share_texts_or_labels(merging: Merging):
+    """Two groups of data sets that share neither are named, with `absent`, and never `coverage: outside`."""
+    merging.add("person", ["PER"], rows(range(30)))
+    merging.add("place", ["LOC"], rows(range(20, 50)))
+    merging.add("more-places", ["LOC"], rows(range(60, 90)))
+    text = said(merging.run())
+    assert "share neither" not in text
+    assert "some labels only" not in text
+    merging.add("price", ["PRICE"], rows(range(100, 130)))
+    ledger = merging.run()
+    [words] = [one for one in words_of(ledger.checks) if "share neither" in one]
+    assert words.startswith("Datasets 'person', 'price' share neither texts nor labels")
+    assert "absent" in words
+    assert "coverage" not in words
+    merging.declared[-1]["absent"] = ["PER", "LOC"]
+    merging.add("last", ["PRICE"], rows(range(130, 131)))
+    assert "share neither" not in said(merging.run())
+
+
+@pytest.mark.parametrize(
+    ("kept", "overlap", "warned"), [(2, "longest", True), (3, "longest", False), (2, "first", False)]
+)
+def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merging: Merging, kept, overlap, warned):
+    """As in those of spans.manual, such as whole addresses: ten spans of a label or more, four fifths of it."""
+    texts = [f"text {number + 10} here" for number in range(12)]
+    merging.add("people", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
+    merging.add("phrases", ["NP"], [task(text, (0, 7), label="NP") for text in texts[kept:]])
+    ledger = merging.run(test_ratio=0, dev_ratio=0, policies=Policies(overlap=overlap))
+    found = [one for one in words_of(ledger.checks) if "overlap: first" in one]
+    assert bool(found) == warned
+    if warned:
+        assert found[0].startswith("Dataset 'people': 10 of 12 spans of PER aren't in doc.ents")
+        assert "'phrases'" in found[0]
+        assert 'doc.spans["gold"]' in found[0]
+
+
+def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(merging: Merging):
+    """And train refuses with the same line; nothing is said if the ratio is 0, or if all texts have a split."""
+    merging.add("a", ["A"], rows(range(10), marked=range(10)))
+    ratios = {"dev_ratio": 0.1, "test_ratio": 0.1}
+    salt = next(str(n) for n in range(99) if not merging.run(split_salt=str(n), **ratios).texts["dev"])
+    ledger = merging.run(split_salt=salt, **ratios)
+    [words] = [one for one in words_of(ledger.checks) if "No text is in dev. " in one]
+    assert words.startswith(
+        "No text is in dev. Raise dev_ratio in project.yml, or declare a dataset with split: dev. Or "
+    )
+    new = re.search(r"split_salt: '(\d+)'$", words)
+    assert new
+    wanted = TrainingConfig(ROOT / "configs/cpu.cfg", merging.root / "corpus")
+    with pytest.raises(InputError, match=re.escape(new[0])):
+        train_pipeline(wanted, merging.root / "model", merging.root / "curve.tsv")
+    assert all(merging.run(split_salt=new[1], **ratios).texts[split] for split in ("train", "dev", "test"))
+    assert "No text is in dev" not in said(merging.run(split_salt=salt, dev_ratio=0, test_ratio=0.1))
+    merging.declared[0]["split"] = "train"
+    merging.add("b", ["A"], rows(range(20, 21)), split="test")
+    assert "No text is in dev" not in said(merging.run(split_salt=salt, **ratios))
+    with pytest.raises(InputError, match="No text is in dev"):
+        train_pipeline(wanted, merging.root / "model", merging.root / "curve.tsv")

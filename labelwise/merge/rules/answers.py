@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from labelwise.annotations import Kind, Reason, Span, Task
 from labelwise.datasets.declarations import DataSet
+from labelwise.datasets.entries import HASHED
 from labelwise.sources.files import SourceFile
 
 Offsets = tuple[int, int]
@@ -83,7 +84,7 @@ def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
             return False
         if not 0 < len(dataset.labels) == len(labels) or not seen.isdisjoint(labels):
             return False
-        if split is not None and dataset.split not in ("auto", split):
+        if split is not None and dataset.split not in (*HASHED, split):
             return False
         seen |= labels
     return True

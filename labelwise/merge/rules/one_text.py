@@ -25,6 +25,7 @@ from labelwise.annotations import Reason
 from labelwise.base.text import SpanKey
 from labelwise.corpus.manifest import Split
 from labelwise.datasets.decisions import DecisionRow
+from labelwise.datasets.entries import HASHED
 from labelwise.merge.rules.answers import (
     Answer,
     Number,
@@ -161,7 +162,7 @@ def merge_text(
 def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policies) -> tuple[Rows, set[Number]]:
     """Return the outcomes of dropped answers, and the answers whose times contradict the order of files."""
     able = [answer for answer in answers if not left_out(answer)]
-    fitting = {answer.number: answer for answer in able if split is None or answer.dataset.split in ("auto", split)}
+    fitting = {answer.number: answer for answer in able if split is None or answer.dataset.split in (*HASHED, split)}
     repeated = repeated_answers(fitting.values())
     earlier: dict[Number, Number] = {}
     out_of_order: set[Number] = set()

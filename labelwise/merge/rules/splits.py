@@ -1,19 +1,26 @@
 """Choose the split of a text: the one that its data sets declare, or else one by a hash."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from labelwise.corpus.manifest import SPLITS, Split
+from labelwise.datasets.entries import HASHED
 from labelwise.merge.rules.answers import Answer, left_out
 from labelwise.merge.rules.settings import Settings
 
 
 class SplitGroup(NamedTuple):
-    """A group of nearly equal texts, which stay in one split: the key to hash, or the declared split."""
+    """A group of nearly equal texts, which stay in one split.
+
+    unit (bytes): the key to hash.
+    declared (str | None): the declared split.
+    without (Collection[str]): the splits that the hash doesn't choose.
+    """
 
     unit: bytes
-    declared: Split | None
+    declared: Split | None = None
+    without: Collection[Split] = ()
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
@@ -22,13 +29,21 @@ def declared_split(answers: Sequence[Answer]) -> Split | None:
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
-def hashed_split(unit: str, settings: Settings) -> Split:
+def excluded_splits(answers: Sequence[Answer]) -> set[Split]:
+    """Return the splits that a hash doesn't choose for a text, as its data sets declare; some answers don't count."""
+    return {split for answer in answers if not left_out(answer) for split in HASHED.get(answer.dataset.split, ())}
+
+
+def hashed_split(unit: str, settings: Settings, without: Collection[Split] = ()) -> Split:
     """Choose a split by a hash of the salt and a unit, the text's key or its value of `split_by`.
 
+    without (Collection[str]): splits whose share is in train.
     Adding texts never moves others.
     """
     digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") / 2**64
     if share < settings.test_ratio:
-        return "test"
-    return "dev" if share < settings.test_ratio + settings.dev_ratio else "train"
+        found: Split = "test"
+    else:
+        found = "dev" if share < settings.test_ratio + settings.dev_ratio else "train"
+    return "train" if found in without else found

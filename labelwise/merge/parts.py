@@ -1,0 +1,138 @@
+"""Find texts that are parts of another dataset's texts, such as the sentences of its documents.
+
+Only datasets are searched whose texts are, by the median, a third as long as another dataset's. A part begins with a
+word of its document and has four words or more. Parts are on disk; a process that reads documents holds 52 bytes for
+each, and the pairs.
+"""
+
+import hashlib
+import re
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from labelwise.merge.near_duplicates import PLACE, Text, find_place, write_place
+from labelwise.merge.partition import MergeJob
+from labelwise.merge.read import ReadCounts, Source
+
+LONGER = 3  # times as long as a text that may be a part
+BEGIN = 4  # words of a text by which it is looked for
+WORD = re.compile(r"\S+")
+PART = np.dtype([*PLACE, ("begin", "<u4"), ("length", "<u4"), ("digest", "<u8"), ("dataset", "<u4")])
+
+
+class PartPair(NamedTuple):
+    """A text, its dataset, and a document that contains the text, with the document's dataset."""
+
+    part: Text
+    dataset: str
+    document: Text
+    whole: str
+
+
+class PartsJob(msgspec.Struct, frozen=True):
+    """A range of keys whose texts are written as parts, or searched for parts.
+
+    folder (Path): that of the file of parts, when the job is done.
+    wholes (Mapping[str, Sequence[str]]): the datasets that may have parts of each dataset.
+    names (Sequence[str]): all datasets that may have parts; files number them.
+    files (Sequence[Path]): the parts to search for.
+    """
+
+    merge: MergeJob
+    folder: Path
+    wholes: Mapping[str, Sequence[str]]
+    names: Sequence[str]
+    files: Sequence[Path] = ()
+
+    def __str__(self) -> str:
+        """Name the range."""
+        return str(self.merge)
+
+    def texts(self, folder: Path) -> Iterator[tuple[str, Text, set[str]]]:
+        """Yield each text, its place, and its datasets."""
+        for text in self.merge.texts(folder):
+            names = {self.merge.sources[source].dataset.name for source, _ in text.tasks()}
+            yield text.text, find_place(self.merge, text), names
+
+
+def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> dict[str, list[str]]:
+    """List the datasets that may have parts of each dataset's texts, by the median lengths."""
+    lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for source, counts in zip(sources, read, strict=True):
+        lengths[source.dataset.name] += counts.lengths
+    middle = {name: _median(found) for name, found in lengths.items() if found}
+    found = {whole: [name for name, one in middle.items() if LONGER * one <= size] for whole, size in middle.items()}
+    return {whole: names for whole, names in found.items() if names}
+
+
+def _median(lengths: Counter[int]) -> int:
+    """Return the upper median of counted values."""
+    seen = 0
+    for value, n in sorted(lengths.items()):
+        seen += n
+        if 2 * seen > lengths.total():
+            return value
+    raise ValueError("no values")
+
+
+def write_parts(job: PartsJob, folder: Path) -> Path:
+    """Write the possible parts of a range of texts, and return the final path of the file.
+
+    folder (Path): that for the job's folder.
+    """
+    found = []
+    for text, place, names in job.texts(folder):
+        content = text.strip()
+        words = WORD.findall(content)[:BEGIN]
+        if len(words) == BEGIN:
+            row = (*write_place(place), _hash_words(words), len(content), _digest(content))
+            found += [(*row, number) for number, name in enumerate(job.names) if name in names]
+    made = folder / job.folder.name
+    made.mkdir()
+    (made / "parts").write_bytes(np.array(found, PART).tobytes())
+    return job.folder / "parts"
+
+
+def search_parts(job: PartsJob, folder: Path) -> list[PartPair]:
+    """Find the parts of the documents in a range of texts.
+
+    folder (Path): that of temporary files.
+    """
+    parts = np.concatenate([np.fromfile(file, PART) for file in job.files])
+    parts.sort(order="begin")
+    begins = parts["begin"].copy()
+    found: dict[tuple[bytes, int, bytes, str], PartPair] = {}
+    for text, place, names in job.texts(folder):
+        if not (wholes := names & job.wholes.keys()):
+            continue
+        words = [*WORD.finditer(text)]
+        windows = zip(*(words[first:] for first in range(BEGIN)), strict=False)
+        hashes = np.array([_hash_words([word[0] for word in window]) for window in windows], np.uint32)
+        left, right = np.searchsorted(begins, hashes), np.searchsorted(begins, hashes, "right")
+        for at in np.flatnonzero(left < right).tolist():
+            start = words[at].start()
+            digests: dict[int, int] = {}
+            for part in parts[left[at] : right[at]]:
+                length, dataset = int(part["length"]), job.names[part["dataset"]]
+                if length not in digests:
+                    digests[length] = _digest(text[start : start + length])
+                if digests[length] == part["digest"] and (one := Text.read(part)).key != place.key:
+                    for whole in wholes:
+                        if dataset in job.wholes[whole]:
+                            key = (one.key, int(part["dataset"]), place.key, whole)
+                            found[key] = PartPair(one, dataset, place, whole)
+    return [found[key] for key in sorted(found)]
+
+
+def _hash_words(words: Sequence[str]) -> int:
+    return zlib.crc32(" ".join(words).encode())
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
