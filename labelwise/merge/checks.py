@@ -30,7 +30,7 @@ from labelwise.corpus.import_checks import (
     ImportCheck,
 )
 from labelwise.corpus.ledger import Ledger, pairwise_f
-from labelwise.corpus.manifest import Split
+from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.queries import where
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import has_rules
@@ -117,12 +117,19 @@ def other_offsets(data: Data) -> list[Found]:
     return some(before, data.figures.sample(*losses(data)[2]), reading=reading, left=after)
 
 
+def too_few(merged: Merged) -> bool:
+    """Return whether there are fewer distinct texts than splits, so that no ratio fills them."""
+    return 0 < sum(merged.ledger.texts[split] for split in SPLITS) < len(SPLITS)
+
+
 def empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
     """Find splits without a text that a hash could have chosen, with a salt that leaves no split empty.
 
     The salt is empty if something else chooses, too, or if there are too few texts.
     """
     settings, texts = merged.settings, merged.ledger.texts
+    if too_few(merged):
+        return
     dev, test = settings.dev_ratio, settings.test_ratio
     shares: dict[Split, float] = {"train": 1 - dev - test, "dev": dev, "test": test}
     wanted = {split for split, share in shares.items() if share > 0}
@@ -305,7 +312,7 @@ def labels_without_gold(merged: Merged, split: str) -> list[Found]:
     """Find labels without gold in a split that has texts."""
     gold = merged.ledger.gold.get(split) or Counter()
     labels = sorted(label for label in merged.ledger.labels if not gold[label])
-    return some(len(labels), labels=labels) if merged.ledger.texts[split] else []
+    return some(len(labels), labels=labels) if merged.ledger.texts[split] and not too_few(merged) else []
 
 
 def unrelated_datasets(merged: Merged) -> list[Found]:
@@ -670,6 +677,12 @@ ADVICE: tuple[Kind, ...] = (
         "Check its path.",
     ),
     check(
+        "few texts",
+        lambda merged: some(too_few(merged) and sum(merged.ledger.texts[split] for split in SPLITS)),
+        "The datasets have {n:distinct text}: too few for train, dev and test.",
+        "Add other texts.",
+    ),
+    check(
         EMPTY_TRAIN,
         lambda merged: empty_splits(merged, "train"),
         NO_TEXT,
@@ -685,7 +698,7 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         SMALL_TEST,
-        lambda merged: some((texts := merged.ledger.texts["test"]) < MIN_TEST_TEXTS and texts),
+        lambda merged: some(0 if too_few(merged) else (n := merged.ledger.texts["test"]) < MIN_TEST_TEXTS and n),
         "Only {n:test text}: scores are unreliable.",
         MORE_TEST,
     ),

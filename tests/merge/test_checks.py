@@ -54,7 +54,7 @@ def test_splits_that_are_empty_or_small_are_said(merging: Merging):
 def test_equal_texts_need_other_texts_and_no_other_ratio(merging: Merging):
     merging.add("a", ["A"], [task("text 0", _annotator_id="ann", meta={"row": n}) for n in range(200)])
     text = said(merging.run())
-    assert "No text is in test. The data sets have 1 distinct text; add other texts." in text
+    assert "The datasets have 1 distinct text: too few for train, dev and test. Add other texts." in text
     assert "_ratio" not in text
 
 
