@@ -127,6 +127,16 @@ def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["convert_brat", "evaluate"])
+def test_a_command_that_is_interrupted_while_it_imports_says_so_in_a_line(tmp_path, name):
+    for folder in ("labelwise", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "typer.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)")  # the first that is imported
+    done = run_command([sys.executable, "-m", f"scripts.{name}", "cpu", "out"], tmp_path, os.environ, status=130)
+    assert (done.stdout, done.stderr) == ("", "✘ Interrupted\n")
+    assert "out" not in os.listdir(tmp_path)
+
+
 def test_a_command_deletes_the_bytecode_that_others_left_in_the_folders_that_stages_depend_on(tmp_path):
     """Such as a notebook that loaded a pipeline; weasel's checksum of a folder covers it."""
     for name in ("labelwise", "scripts"):
