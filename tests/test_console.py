@@ -103,6 +103,14 @@ def test_every_command_is_run_alike():
         assert file.read_text(encoding="utf8").endswith(f"    run({file.stem}_cli)\n"), file
 
 
+def test_a_command_runs_where_standard_output_is_no_file_as_in_a_notebook(tmp_path):
+    body = "import io\nshown = sys.stdout = io.StringIO()\nfrom scripts.merge import *\nsys.argv = ['x', 'none.yml', 'out']"
+    ends = "try:\n    run(merge_cli)\nfinally:\n    print(shown.getvalue(), file=sys.__stdout__)"
+    done = run_command([sys.executable, "-c", f"import sys\n{body}\n{ends}"], ROOT, os.environ, status=1)
+    assert "none.yml" in done.stdout
+    assert done.stderr == ""
+
+
 def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     body = (
         "import tempfile, time\n"
