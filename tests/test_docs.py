@@ -463,7 +463,7 @@ def test_two_people_change_settings_and_data_and_one_merges_or_rebases(way, tmp_
 
 
 @pytest.mark.parametrize(("way", "ours", "side"), [("merge", "--ours", "our"), ("rebase", "--theirs", "their")])
-def test_a_file_that_a_branch_deleted_and_the_other_changed_is_deleted_by_the_line_of_the_page(way, ours, side, tmp_path):
+def test_a_file_that_one_branch_deleted_is_resolved_by_the_line_of_the_page(way, ours, side, tmp_path):
     page = (ROOT / "docs/compare.md").read_text(encoding="utf8")
     assert f"{side} version`" in page
     [remedy] = re.findall(r"`(git rm [^`]*)`", page)
