@@ -155,7 +155,7 @@ CONFIG = (
     ),
     Situation(
         "git's conflict markers",
-        r"own\.cfg:\d+: '<<<<<<< HEAD'.*edit it",
+        r"own\.cfg:\d+: a git conflict; edit the file",
         edits={"dropout = 0.1": "<<<<<<< HEAD\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"},
     ),
     Situation("no such config", r"configs/none\.cfg: there is no such file", "python -m scripts.train none"),

@@ -103,6 +103,15 @@ def test_every_command_is_run_alike():
         assert file.read_text(encoding="utf8").endswith(f"    run({file.stem}_cli)\n"), file
 
 
+def test_a_command_runs_where_standard_output_is_no_file_as_in_a_notebook(tmp_path):
+    body = "import io, sys\nshown = sys.stdout = io.StringIO()\nfrom scripts.merge import *"
+    ends = "try:\n    run(merge_cli)\nfinally:\n    print(shown.getvalue(), file=sys.__stdout__)"
+    command = [sys.executable, "-c", f"{body}\n{ends}", "none.yml", tmp_path / "out"]
+    done = run_command(command, ROOT, os.environ, status=1)
+    assert "none.yml" in done.stdout
+    assert done.stderr == ""
+
+
 def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     body = (
         "import tempfile, time\n"
@@ -125,6 +134,16 @@ def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     assert "Interrupted; what was there before is unchanged" in " ".join(printed.split())
     assert error == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["convert_brat", "evaluate"])
+def test_a_command_that_is_interrupted_while_it_imports_says_so_in_a_line(tmp_path, name):
+    for folder in ("labelwise", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "typer.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)")  # imported first
+    done = run_command([sys.executable, "-m", f"scripts.{name}", "cpu", "out"], tmp_path, os.environ, status=130)
+    assert (done.stdout, done.stderr) == ("", "✘ Interrupted\n")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_command_deletes_the_bytecode_that_others_left_in_the_folders_that_stages_depend_on(tmp_path):

@@ -462,6 +462,28 @@ def test_two_people_change_settings_and_data_and_one_merges_or_rebases(way, tmp_
     assert "all (micro)" in mine.run("python", "-m", "scripts.compare", "main")
 
 
+@pytest.mark.parametrize(("way", "ours", "side"), [("merge", "--ours", "our"), ("rebase", "--theirs", "their")])
+def test_a_file_that_one_branch_deleted_is_resolved_by_the_line_of_the_page(way, ours, side, tmp_path):
+    page = (ROOT / "docs/compare.md").read_text(encoding="utf8")
+    assert f"{side} version`" in page
+    [remedy] = re.findall(r"`(git rm [^`]*)`", page)
+    line = block("docs/compare.md", f"git checkout {ours} $(git").splitlines()[0]
+    commands = f"""
+        git init -q -b main && mkdir metrics plots && tee dvc.lock metrics/cpu.json plots/cpu.tsv <<< before
+        git add -A && git commit -qm before
+        git checkout -qb mine && git rm -q plots/cpu.tsv && echo mine > dvc.lock && git commit -qam mine
+        git checkout -q main && tee dvc.lock plots/cpu.tsv <<< main && git commit -qam main
+        git checkout -q mine && ! git {way} main
+        ! {line} 2> said
+        {remedy} && {line}
+    """
+    environment = {**os.environ, **IDENTITY}
+    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert f"path 'plots/cpu.tsv' does not have {side} version" in (tmp_path / "said").read_text()
+    assert (tmp_path / "dvc.lock").read_text() == "mine\n"
+    assert not (tmp_path / "plots/cpu.tsv").exists()
+
+
 @pytest.mark.long
 def test_another_branch_brings_its_data_back_after_a_run_of_weasel(tmp_path):
     """Bare `dvc checkout` switches nothing then; a document that DVC doesn't have is never overwritten."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from functools import wraps
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ msg = Messages()
 
 def run(command: Callable[..., None]) -> None:
     """Run a command line, and exit with its status; what standard output can't encode is printed as escapes."""
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if isinstance(sys.stdout, TextIOWrapper):  # a notebook's is none, and takes all characters
+        sys.stdout.reconfigure(errors="backslashreplace")
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
     @wraps(command)

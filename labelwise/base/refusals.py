@@ -55,10 +55,13 @@ def open_streams() -> None:
 
 
 def install_hook() -> None:
-    """Print refusals of the machine in a line, even while modules are imported; others keep their traceback."""
+    """Print refusals of the machine, and an interrupt, in a line, even during imports; others keep their traceback."""
     others = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            print("✘ Interrupted", file=sys.stderr)
+            raise SystemExit(130)  # as in `user_errors`
         if said := describe_refusal(error):
             print(f"✘ {said}", file=sys.stderr)
         else:
