@@ -13,6 +13,7 @@ from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.sources.clean import clean
 from labelwise.sources.formats import read_items
 from labelwise.sources.json_rows import parse_row
+from labelwise.sources.raw_texts import read_raw_texts
 from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
@@ -89,6 +90,18 @@ ROWS = [
         )
         for entities in ({"D": ["5 mL"]}, {"D": [], "P": ["Add"]}, {"Person": [{"indices": [0, 3]}]})
     ),
+    *(
+        (
+            {"text": TEXT, "found": found},
+            "other format: its `found` aren't a list of spans: write each with start, end and label",
+        )
+        for found in ({"D": ["5 mL"]}, [{"type": "D", "words": "5 mL"}])
+    ),
+    *(
+        ({"text": TEXT, key: [{"start": 4, "end": 8, "label": "D"}]}, (TEXT, []))
+        for key in ("cats", "versions", "_own")
+    ),
+    ({"text": TEXT, "found": {"D": ["5 mL"]}, "answer": "accept"}, (TEXT, [])),
     ({"text": TEXT, "entities": {}}, (TEXT, [])),
     ({"text": TEXT, "label": {"choices": ["x"]}, "answer": "accept"}, (TEXT, [])),
     # tokens and tags
@@ -189,6 +202,29 @@ def test_parquet_of_other_columns_is_named(tmp_path, names):
     message = rf"a\.parquet: its columns are {', '.join(names)}; it needs one `tokens` and one `ner_tags`"
     with pytest.raises(InputError, match=message):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"text": "Add"}, "unanswered"),
+        ({"text": "Add", "meta": {"source": "web"}, "_input_hash": 1}, "unanswered"),
+        ({"text": "Add", "spans": None}, "unanswered"),
+        ({"text": "Add <UNIT>5 mL</UNIT>"}, "tags in text"),
+        ({"text": "Add <UNIT>5 mL</UNIT>", "spans": []}, "complete"),
+        ({"text": "<P>Add", "tokens": []}, "unanswered"),
+        ({"text": "Add", "spans": []}, "complete"),
+        ({"text": "Add", "answer": "accept"}, "complete"),
+        ({"text": "Add", "_timestamp": 1}, "complete"),
+        ({"text": "Add", "_session_id": "ann"}, "complete"),
+        ({"text": "Add", "_view_id": "ner"}, "binary"),
+        ({"text": "Add", "label": []}, "complete"),
+    ],
+)
+def test_a_text_alone_is_not_annotated_and_can_be_predicted(tmp_path, row, kind):
+    path = write(tmp_path / "a.jsonl", [row])
+    assert [one.kind for one in read_items(path)] == [kind]
+    assert [one.text for one in read_raw_texts([path])] == [row["text"]]
 
 
 def test_a_rejected_task_is_never_an_accepted_one():
