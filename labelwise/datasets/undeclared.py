@@ -173,7 +173,7 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
             problem = problem or f" ({file.name}, line {found.line}: {UNREAD[found.kind]})"
             continue
         texts += 1
-        labels.update(span.label for span in found.spans)
+        labels.update(span.label for span in found.all_spans if span.fits or not span.problem)
         if found.unusable:
             problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].problem})"
     if NO_LABEL in labels:

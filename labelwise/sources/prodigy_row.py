@@ -39,6 +39,7 @@ class ProdigyRow(msgspec.Struct, gc=False):
 
     spans (list[RawSpan] | None): None, as an empty list, means that nothing was marked, if somebody answered.
     answer (Any): False without one, which is "accept".
+    label (Any): that of the text; False without one.
     no_missing (Any): old versions' switch for "unmarked tokens are outside any entity".
     uncovered (dict | None): the labels that it isn't complete for, a key of our own exports.
     review (Any): whether it decides between several annotators, another key of ours; so does the interface `review`.
@@ -48,6 +49,7 @@ class ProdigyRow(msgspec.Struct, gc=False):
     text: str | None = None
     spans: list[RawSpan] | None = None
     answer: Any = False
+    label: Any = False
     timestamp: Any = msgspec.field(default=None, name="_timestamp")
     view_id: Any = msgspec.field(default=None, name="_view_id")
     reviewed_view_id: Any = msgspec.field(default=None, name="view_id")
@@ -115,7 +117,9 @@ def kind_of(row: ProdigyRow) -> Kind:
     nobody has seen ("unanswered"), unless annotations are written into it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
-    if view not in BINARY_VIEWS and view not in COMPLETE_VIEWS:
+    # Old versions name no interface: text classification shows matches of patterns as spans.
+    classified = view is None and type(row.label) is str and all(span.pattern is not None for span in row.spans or ())
+    if classified or (view not in BINARY_VIEWS and view not in COMPLETE_VIEWS):
         return "other"
     if row.is_binary is not None:
         return "binary" if row.is_binary else "complete"

@@ -56,6 +56,8 @@ NAMED = {
     ("document", "entityLabel"): "this is UBIAI's: write each `document` as `text`, and its `tokens` as `entities`: "
     "jq 'map({text: .document, entities: .tokens})'",
     ("entity_group", "word"): "this is a pipeline's output, without its text: write each text with its `entities`",
+    ("audio_spans",): "it marks audio, in seconds: annotate the transcript",
+    ("image", "spans", "points"): "it marks an image, by points: annotate the text of the image",
     ("tokens", "entities"): "its spans count `tokens`: write `tokens` with `ner_tags`, or offsets in characters",
 }
 # Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
@@ -196,10 +198,11 @@ def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
 
 def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
+    no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
+    if shape in (None, "prodigy") and no_text and (why := name_tool(_keys_of(row))):
+        return why
     if row.get("spans"):
         return ""
-    if shape in (None, "prodigy") and not isinstance(row.get("text"), str) and (why := name_tool(_keys_of(row))):
-        return why
     for key, value in row.items():
         read = key in LISTS and isinstance(value, list)
         if read or key in NO_ANNOTATION or key.startswith("_"):

@@ -235,6 +235,6 @@ def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
 )
 def test_a_file_with_nothing_to_read_has_no_entry_to_paste(tmp_path, text, why):
     (tmp_path / "raw.jsonl").write_text(json.dumps({"text": text}) + "\n")
-    printed = " ".join(call(merge_cli, tmp_path, tmp_path / "corpus").split())
+    printed = " ".join(call(merge_cli, tmp_path, tmp_path / "corpus", status=1).split())
     assert f"it has no span with a label (raw.jsonl, line 1: {why})" in printed
     assert "To merge it" not in printed

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from labelwise.corpus.ledger import Ledger
+from labelwise.datasets.undeclared import find_undeclared
 from tests.conftest import Merging, task, words_of
 
 
@@ -130,3 +131,22 @@ def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
     assert ledger.rows == Counter({"merged": 34, "not annotated": 3, "other format": 10})
     assert "is annotated" not in said(ledger)
     assert "Dataset 'c': 10 of 10 rows can't be used: other format (10)" in said(ledger)
+
+
+@pytest.mark.parametrize(
+    ("begin", "written", "reading"), [("", (5, 8), "inclusive"), ("\U0001f600 ", (8, 12), "utf-16")]
+)
+def test_quoted_words_show_how_offsets_count(merging: Merging, begin: str, written: tuple[int, int], reading: str):
+    """Also beside spans that fit as they are; and the labels of spans that only another reading fits are found."""
+    start, end = written
+    span = {"start": start, "end": end, "label": "CITY", "text": "Riga"}
+    moved = [{"text": f"{begin}From Riga to {n}", "spans": [span], "answer": "accept"} for n in range(10)]
+    merging.add("a", ["A", "CITY"], [*(rows(range(9), range(9)) if reading == "utf-16" else ()), *moved])
+    labels = find_undeclared(merging.root / "tasks", [])
+    assert [one.entry.labels[-1] for one in labels if one.entry.name == "a"] == ["CITY"]
+    assert f"Dataset 'a': 10 spans have unusable offsets; with `{reading}` offsets, only 0 would" in said(merging.run())
+    merging.declared[0]["offsets"] = reading
+    merging.add("b", ["A"], rows(range(20, 22)))
+    ledger = merging.run()
+    assert ledger.labels["CITY"]["entity"] == 10
+    assert not ledger.spans["invalid"]

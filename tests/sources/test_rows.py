@@ -19,6 +19,7 @@ from tests.sources.reading import read, write, write_parquet
 TEXT = "Add 5 mL"
 PRODIGY = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
 TOKEN = {"text": "Add", "start": 0, "end": 3, "id": 0, "ws": True}
+MATCH = {"start": 0, "end": 3, "label": "NEWS", "pattern": 7}
 REJECTED = {"text": "Add", "labels": ["A", "B"], "answer": "reject"}
 ENTITY = {"id": 7, "label": "D", "start_offset": 4, "end_offset": 8}
 DOCCANO = {"text": TEXT, "label": [[4, 8, "D"]]}
@@ -160,6 +161,11 @@ def test_one_object_is_named_with_the_way_to_rows(tmp_path, content, why):
     ("row", "why"),
     [
         ({"tokens": ["Add", "5"], "entities": [{"type": "T", "start": 0, "end": 1}]}, "its spans count `tokens`"),
+        (
+            {"audio": "a.mp3", "text": "a", "audio_spans": [{"start": 1.2, "end": 3.4, "label": "S"}], "_view_id": "x"},
+            "it marks audio, in seconds",
+        ),
+        ({"image": "a.png", "spans": [{"points": [[1, 2]], "label": "S"}], "answer": "accept"}, "it marks an image"),
         ({"document": TEXT, "documentName": "a", "tokens": [{"entityLabel": "D"}]}, "this is UBIAI's"),
         ({"entity_group": "D", "score": 0.9, "word": "5", "start": 4, "end": 5}, "this is a pipeline's output"),
     ],
@@ -219,9 +225,13 @@ def test_parquet_of_other_columns_is_named(tmp_path, names):
         ({"text": "Add", "_session_id": "ann"}, "complete"),
         ({"text": "Add", "_view_id": "ner"}, "binary"),
         ({"text": "Add", "label": []}, "complete"),
+        ({"text": "Add", "label": "NEWS", "spans": [MATCH], "answer": "accept"}, "other"),
+        ({"text": "Add", "label": "NEWS", "answer": "reject"}, "other"),
+        ({"text": "Add", "spans": [MATCH], "answer": "accept"}, "complete"),
+        ({"text": "Add", "label": "NEWS", "spans": [MATCH], "_view_id": "ner_manual"}, "complete"),
     ],
 )
-def test_a_text_alone_is_not_annotated_and_can_be_predicted(tmp_path, row, kind):
+def test_the_question_of_a_row_is_known_and_its_text_can_be_predicted(tmp_path, row, kind):
     path = write(tmp_path / "a.jsonl", [row])
     assert [one.kind for one in read_items(path)] == [kind]
     assert [one.text for one in read_raw_texts([path])] == [row["text"]]
