@@ -14,7 +14,8 @@ import msgspec
 from labelwise.base.text import State
 
 Verdict = Literal["accept", "reject", "ignore"]
-Kind = Literal["complete", "binary", "other"]  # asked for all spans, for yes or no on some, or for something else
+# What was asked for: all spans, yes or no on some, something else, or nothing yet; or there are tags in the text.
+Kind = Literal["complete", "binary", "other", "unanswered", "tags in text"]
 
 # Keys of records that our own exports write, and readers read.
 DOCUMENT = "doc"  # of `meta`: the name of the text's document
@@ -97,6 +98,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     file, line: its own place, such as a line of brat's annotation file; empty where the task's holds.
     renamed (str): its label in the source, if the data set's declaration renames that.
     problem (str): why it can't be used, and so has no offsets; empty if it can.
+    fits (tuple[str, ...]): the other readings of its offsets by which they have the words that it quotes.
     """
 
     start: int
@@ -107,6 +109,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     line: int = 0
     renamed: str = ""
     problem: str = ""
+    fits: tuple[str, ...] = ()
 
 
 class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):

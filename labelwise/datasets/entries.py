@@ -11,7 +11,7 @@
   annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
   text: body              # of Label Studio's tasks: the key of their text among their data; by default text
   offsets: inclusive      # how offsets count: code-points | inclusive | one-based | utf-16 | graphemes |
-                          # bytes; by default code points, or what most spans of doccano's rows say
+                          # bytes | crlf (CR and LF are one); by default code points, or what doccano's rows say
   duplicates: union       # one person answered a text twice: latest | union; by default as in project.yml
   expect_losses: true     # go on, though it seems to be misread
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
@@ -39,7 +39,7 @@ from labelwise.sources.files import read_file
 AnySplit = Literal["auto", "no-dev", "no-test", "train", "dev", "test"]
 # Splits by hash, each with the splits that it doesn't choose: their share is in train.
 HASHED: Mapping[str, tuple[Split, ...]] = {"auto": (), "no-dev": ("dev",), "no-test": ("test",)}
-AnyOffsets = Literal["", "code-points", "inclusive", "one-based", "utf-16", "graphemes", "bytes"]
+AnyOffsets = Literal["", "code-points", "inclusive", "one-based", "utf-16", "graphemes", "bytes", "crlf"]
 AnyKind = Literal["auto", "complete", "binary"]
 OwnDuplicates = Literal["", "latest", "union"]
 

@@ -30,6 +30,11 @@ REMEDIES = {
     (".xmi",): "export WebAnno TSV 3 instead of UIMA's CAS",
     (".txt",): "if its lines are tokens with tags, rename it to .conll",
 }
+# Why tasks of some kinds have no labels.
+UNREAD = {
+    "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
+    "tags in text": f"{Reason.OTHER_FORMAT}: its text has tags: write it without them, with `spans`",
+}
 FEW_FOLDERS = 5  # in a folder, that patterns name
 FEW = 50  # files of a folder, and rows of each, in which labels are looked for
 
@@ -38,7 +43,7 @@ class Undeclared(NamedTuple):
     """An undeclared file, or data set of a Prodigy database.
 
     entry (Entry): the one that it should have.
-    texts (int): the number of tasks.
+    texts (int): the number of annotated texts.
     problem (str): why it can't be declared; empty if it can be.
     """
 
@@ -164,8 +169,11 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
         if isinstance(found, Problem):
             problem = problem or f" ({file.name}, line {found.line}: {found})"
             continue
+        if found.kind in UNREAD:
+            problem = problem or f" ({file.name}, line {found.line}: {UNREAD[found.kind]})"
+            continue
         texts += 1
-        labels.update(span.label for span in found.spans)
+        labels.update(span.label for span in found.all_spans if span.fits or not span.problem)
         if found.unusable:
             problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].problem})"
     if NO_LABEL in labels:

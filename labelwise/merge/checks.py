@@ -433,6 +433,16 @@ READING: tuple[Kind, ...] = (
         EXPECTED,
     ),
     stop(
+        "no annotated row",
+        lambda data: some(
+            data.figures.rows.total() == (n := data.figures.rows[Reason.NOT_ANNOTATED]) and n,
+            data.figures.sample(Reason.NOT_ANNOTATED),
+        ),
+        "none of its {n:row} is annotated",
+        "Annotate them, or delete its entry. If annotators saw them and found nothing, {add}",
+        "kind: complete",
+    ),
+    stop(
         "other offsets",
         other_offsets,
         "{n:span has|spans have} unusable offsets; with `{reading}` offsets, only {left:,} would",
@@ -792,7 +802,8 @@ def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[Impor
         patterns = patterns_in(file) if file.is_dir() else []
         path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
         entry = write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)])
-        other = "unreadable file" if Reason.OTHER_FORMAT in one.problem else "undeclared file"
+        nothing_to_read = any(f"{reason}: " in one.problem for reason in (Reason.OTHER_FORMAT, Reason.NOT_ANNOTATED))
+        other = "unreadable file" if nothing_to_read else "undeclared file"
         kind = other if patterns or file.name.endswith(SUFFIXES) else "no data"
         values = {"file": str(file), "problem": one.problem, "declarations": str(folder / DATASETS), "entry": entry}
         yield ImportCheck(kind=kind, dataset=one.entry.name, values=values)

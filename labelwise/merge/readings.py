@@ -25,15 +25,20 @@ Trials = Counter[tuple[str, str, str]]
 def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
     """Count how the accepted spans of a text that count fare by each reading, unless their data set declares one.
 
-    A space beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts
-    elsewhere count as lost by it, untried.
+    Spans that don't quote the words at their offsets are lost, but by the readings that find these words. A space
+    beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts elsewhere
+    count as lost by it, untried.
     """
     text, first, last = found.merged.text, made.first, made.last
-    moved = {} if text.isascii() else first_moved(text)
+    moved = {} if text.isascii() and "\r" not in text else first_moved(text)
     for answer in found.answers:
         if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
             continue
         name, spans = answer.dataset.name, answer.accepted()
+        for quoting in (span.fits for span in answer.task.unusable if span.fits):
+            for reading in READINGS:
+                trials[name, reading, BEFORE] += 1
+                trials[name, reading, AFTER] += reading not in quoting
         lost = {(span.start, span.end) for span in spans if span.start not in first or span.end not in last}
         if not lost:
             trials[name, MOVES_ALL, AFTER] += len(spans)
@@ -51,7 +56,7 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
 
 def first_moved(text: str) -> dict[str, int]:
     """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
-    others = [char for char in {*text} if char > "\x7f"]
+    others = [char for char in {*text} if char > "\x7f" or char == "\r"]
     places = {name: [text.index(char) for char in others if moves(char)] for name, moves in MOVING.items()}
     return {name: min(found) for name, found in places.items() if found}
 
@@ -61,6 +66,7 @@ MOVING: dict[str, Callable[[str], bool]] = {
     "code-points": lambda char: False,
     "utf-16": lambda char: char > "\uffff",
     "bytes": lambda char: char > "\x7f",
+    "crlf": lambda char: char == "\r",
     "graphemes": lambda char: char > "\u02ff" and (category(char)[0] in "MC" or char > "\uffff"),
 }
 

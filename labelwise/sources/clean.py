@@ -21,6 +21,7 @@ class RawSpan(msgspec.Struct, gc=False):
 
     answer (Any): the verdict on this span alone, in old binary data.
     text (Any): the words of the span, which some tools write beside the offsets.
+    pattern (Any): the number of the pattern that it matches, in Prodigy.
     place (tuple | None): its file and line in a brat corpus, as `convert-brat` writes them.
     """
 
@@ -29,6 +30,7 @@ class RawSpan(msgspec.Struct, gc=False):
     label: Any = None
     answer: Any = None
     text: Any = None
+    pattern: Any = None
     place: tuple[str, int] | None = msgspec.field(default=None, name="_labelwise_place")
 
 
@@ -58,7 +60,7 @@ def clean(
     read = READINGS[offsets] if offsets else None
     for span in spans or ():
         start, end, label, verdict = span.start, span.end, span.label, span.answer
-        why = ""
+        why, fits = "", tuple[str, ...]()
         if verdict is not None and verdict not in ANSWERS:
             verdict = "ignore"
         # The types are those of JSON itself: True is no 1. Tables of numbers make 5.0 of 5, and sheets "5".
@@ -68,6 +70,7 @@ def clean(
             whole = type(start) is int and type(end) is int
         if read and whole:
             start, end = read(text, (start, end)) or (-1, -1)
+        written = (start, end)
         if whole and 0 <= start < end <= length and type(label) is str:
             if text[start].isspace() or text[end - 1].isspace():
                 start, end = trim(text, start, end)
@@ -81,10 +84,12 @@ def clean(
             elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
+        if whole and not read and span.text and type(span.text) is type(label) is str:
+            fits = tuple(name for name in READINGS if _quoted_by(name, text, written, span.text))
         missing = [name for name in ("start", "end", "label") if getattr(span, name) is None]
         why = why or (": " + ", ".join(f"no {name}" for name in missing) if missing else "")
         problem = f"{label} {span.start} {span.end}{why}"
-        unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem))
+        unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem, fits))
     name = next((one for one in who if one and isinstance(one, str)), "")
     said = {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
     return Task(
@@ -102,6 +107,12 @@ def clean(
         dict(uncovered) if uncovered else {},
         said,
     )
+
+
+def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> bool:
+    """Return whether offsets have the quoted words by a reading."""
+    found = READINGS[name](text, offsets)
+    return found is not None and 0 <= found[0] < found[1] and says(text, [found], quoted)
 
 
 def _to_integer(offset: Any) -> Any:

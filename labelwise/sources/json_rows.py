@@ -125,7 +125,6 @@ def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
 class _Row(ProdigyRow, gc=False):
     """A row with the keys of other tools' annotation; an absent one is False, which no row has."""
 
-    label: Any = False
     labels: Any = False
     entities: Any = False
     annotations: Any = False

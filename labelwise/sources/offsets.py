@@ -48,7 +48,7 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
 @lru_cache(maxsize=1)
 def offset_table(text: str, reading: tuple[str, ...]) -> OffsetTable:
     """List the code point of each unit that a reading counts."""
-    unit = next((name for name in reading if name in WIDTHS), "")
+    unit = next((name for name in reading if name in ("utf-16", "bytes")), "")
     widths = WIDTHS[unit](text) if unit else [1] * len(text)
     if "crlf" in reading:
         for match in re.finditer("\r\n", text):
@@ -59,6 +59,11 @@ def offset_table(text: str, reading: tuple[str, ...]) -> OffsetTable:
     if "bom" in reading:
         widths[0] = 0
     return [index for index, width in enumerate(widths) for _ in range(width)]
+
+
+def _lines(text: str) -> list[int]:
+    """Give no width to LF after CR."""
+    return [int(not text.startswith("\r\n", place - 1)) if place else 1 for place in range(len(text))]
 
 
 def _graphemes(text: str) -> list[int]:
@@ -76,6 +81,7 @@ WIDTHS: Mapping[str, Callable[[str], list[int]]] = {
     "utf-16": lambda text: [2 if char > "\uffff" else 1 for char in text],
     "bytes": lambda text: [len(char.encode("utf8", "surrogatepass")) for char in text],
     "graphemes": _graphemes,
+    "crlf": _lines,
 }
 
 

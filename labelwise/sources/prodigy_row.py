@@ -7,6 +7,7 @@ The decoder skips `tokens`, the bulk of the bytes, and `token_end`, which is inc
 others: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, get_args
 
@@ -30,12 +31,15 @@ from labelwise.sources.clean import RawSpan, clean
 
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
 BINARY_VIEWS = ("ner", "spans")
+TAGGED = re.compile(r"<([A-Z][A-Z_-]+)>[^<>]+</\1>")  # words between the tags of a label, such as <PER>
 
 
 class ProdigyRow(msgspec.Struct, gc=False):
     """The keys of a row that count.
 
-    spans (list[RawSpan] | None): None, as an empty list, means that nothing was marked.
+    spans (list[RawSpan] | None): None, as an empty list, means that nothing was marked, if somebody answered.
+    answer (Any): False without one, which is "accept".
+    label (Any): that of the text; False without one.
     no_missing (Any): old versions' switch for "unmarked tokens are outside any entity".
     uncovered (dict | None): the labels that it isn't complete for, a key of our own exports.
     review (Any): whether it decides between several annotators, another key of ours; so does the interface `review`.
@@ -44,7 +48,8 @@ class ProdigyRow(msgspec.Struct, gc=False):
 
     text: str | None = None
     spans: list[RawSpan] | None = None
-    answer: Any = "accept"
+    answer: Any = False
+    label: Any = False
     timestamp: Any = msgspec.field(default=None, name="_timestamp")
     view_id: Any = msgspec.field(default=None, name="_view_id")
     reviewed_view_id: Any = msgspec.field(default=None, name="view_id")
@@ -93,7 +98,7 @@ def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
         line,
         text,
         row.spans,
-        answer=row.answer,
+        answer="accept" if row.answer is False else row.answer,
         kind=kind_of(row),
         who=(row.annotator_id, row.session_id),
         when=row.timestamp,
@@ -108,15 +113,21 @@ def kind_of(row: ProdigyRow) -> Kind:
     """Return whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
     A review has the kind of the reviewed tasks. A row that names no interface is binary if its spans have answers. Rows
-    of other interfaces, such as `classification`, say nothing about spans ("other").
+    of other interfaces, such as `classification`, say nothing about spans ("other"). A text alone is raw input, which
+    nobody has seen ("unanswered"), unless annotations are written into it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
-    if view not in BINARY_VIEWS and view not in COMPLETE_VIEWS:
+    # Old versions name no interface: text classification shows matches of patterns as spans.
+    classified = view is None and type(row.label) is str and all(span.pattern is not None for span in row.spans or ())
+    if classified or (view not in BINARY_VIEWS and view not in COMPLETE_VIEWS):
         return "other"
     if row.is_binary is not None:
         return "binary" if row.is_binary else "complete"
     if row.no_missing:
         return "complete"
+    seen = (row.view_id, row.session_id, row.annotator_id, row.timestamp)
+    if row.spans is None and row.answer is False and seen == (None,) * len(seen):
+        return "tags in text" if row.text and TAGGED.search(row.text) else "unanswered"
     if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in row.spans or ())):
         return "binary"
     return "complete"

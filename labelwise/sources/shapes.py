@@ -56,10 +56,13 @@ NAMED = {
     ("document", "entityLabel"): "this is UBIAI's: write each `document` as `text`, and its `tokens` as `entities`: "
     "jq 'map({text: .document, entities: .tokens})'",
     ("entity_group", "word"): "this is a pipeline's output, without its text: write each text with its `entities`",
+    ("audio_spans",): "it marks audio, in seconds: annotate the transcript",
+    ("image", "spans", "points"): "it marks an image, by points: annotate the text of the image",
     ("tokens", "entities"): "its spans count `tokens`: write `tokens` with `ner_tags`, or offsets in characters",
 }
 # Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
-NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", PREDICTED, REJECTED}
+NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
+NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
 CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 NO_OFFSETS = "its labels are those of the text, and have no offsets"
 
@@ -197,16 +200,19 @@ def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
 
 def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
+    no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
+    if shape in (None, "prodigy") and no_text and (why := name_tool(_keys_of(row))):
+        return why
     if row.get("spans"):
         return ""
-    if shape in (None, "prodigy") and not isinstance(row.get("text"), str) and (why := name_tool(_keys_of(row))):
-        return why
     for key, value in row.items():
-        if shape is None and key in LISTS and _are_named(value):
-            return f"its `{key}` aren't a list of spans: write each with start, end and label"
         read = key in LISTS and isinstance(value, list)
-        if key not in NO_ANNOTATION and not read and _has_spans(value):
+        if read or key in NO_ANNOTATION or key.startswith("_"):
+            continue
+        if _has_spans(value) and key not in LISTS:
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
+        if shape is None and _are_named(value):
+            return f"its `{key}` aren't a list of spans: write each with start, end and label"
     return ""
 
 
@@ -220,6 +226,8 @@ def _keys_of(value: Any) -> Iterator[str]:
 
 def _are_named(value: Any) -> bool:
     """Return whether a value has annotations by their labels: strings, or objects."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(one, dict) and isinstance(first_of(one, NAMES), str) for one in value)
     lists = [*value.values()] if isinstance(value, dict) else []
     return (
         any(lists)

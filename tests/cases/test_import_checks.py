@@ -40,6 +40,17 @@ def with_emoji(width: int) -> str:
     return jsonl(rows)
 
 
+def with_line_ends() -> str:
+    """The sentences behind three of Windows' line ends, which count as one character each."""
+    before = "Dear all,\r\n\r\nsee:\r\n"
+    moved = len(before) - 3
+    rows = []
+    for one in sentences():
+        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in one.objects()]
+        rows.append({"text": before + one.text, "spans": spans})
+    return jsonl(rows)
+
+
 def said(made: Outcome) -> str:
     """What a merge prints, white space folded, as its messages are wrapped."""
     return " ".join(made.printed.split())
@@ -69,8 +80,9 @@ def declared(*lines: str) -> str:
         (prodigys("one-based"), "one-based", 180, r"\w\[\w+ \w+\] "),
         (with_emoji(2), "utf-16", 90, r"\w\[\w[\w ]+\]\w"),
         (with_emoji(4), "bytes", 60, r"\[.*\]"),
+        (with_line_ends(), "crlf", 180, r"\[.*\]"),
     ],
-    ids=["inclusive", "one-based", "utf-16", "bytes"],
+    ids=["inclusive", "one-based", "utf-16", "bytes", "crlf"],
 )
 def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path, content, reading, lost, quoted):
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": content})

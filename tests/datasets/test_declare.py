@@ -1,5 +1,6 @@
 """What is found in a folder of data sets that nobody has declared."""
 
+import json
 import os
 import re
 import tempfile
@@ -243,3 +244,17 @@ def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
     assert "is named after" not in printed
     assert [one["name"] for one in declared(tmp_path)] == ["person", "place"]
     assert (tmp_path / "datasets.yml").read_text(encoding="utf8").count("# Found in this folder") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Add", "not annotated: no spans, labels, tags or answer"),
+        ("Add <UNIT>5 mL</UNIT>", "other format: its text has tags: write it without them, with `spans`"),
+    ],
+)
+def test_a_file_with_nothing_to_read_has_no_entry_to_paste(tmp_path, text, why):
+    (tmp_path / "raw.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    printed = " ".join(call(merge_cli, tmp_path, tmp_path / "corpus", status=1).split())
+    assert f"it has no span with a label (raw.jsonl, line 1: {why})" in printed
+    assert "To merge it" not in printed

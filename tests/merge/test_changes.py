@@ -50,7 +50,7 @@ def rewrite(path):
 @pytest.mark.parametrize("change", [append, replace, rewrite, os.unlink])
 @pytest.mark.parametrize("after", [5, 9])
 def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging, monkeypatch, change, after):
-    merging.add("b", ["A"], [{"text": "one"}])
+    merging.add("b", ["A"], [{"text": "one", "spans": []}])
     merging.run()
     before = merging.files()
     merging.add("a", ["A"], ROWS)

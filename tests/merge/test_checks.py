@@ -7,6 +7,7 @@ import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.ledger import Ledger
+from labelwise.datasets.undeclared import find_undeclared
 from labelwise.merge.rules.policies import Policies
 from labelwise.train.config import TrainingConfig
 from labelwise.train.run import train_pipeline
@@ -214,3 +215,40 @@ def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(me
     assert "No text is in dev" not in said(merging.run(split_salt=salt, **ratios))
     with pytest.raises(InputError, match="No text is in dev"):
         train_pipeline(wanted, merging.root / "model", merging.root / "curve.tsv")
+
+
+def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
+    """Among annotated rows they are counted; a dataset of them alone stops, unless it says that they are complete."""
+    raw = [{"text": f"raw {number}"} for number in range(3)]
+    merging.add("a", ["A"], [*rows(range(30), range(30)), *raw])
+    ledger = merging.run()
+    assert ledger.rows == Counter({"merged": 30, "not annotated": 3})
+    merging.add("b", ["A"], [{"text": f"other {number}"} for number in range(4)])
+    text = said(merging.run())
+    assert "Dataset 'b': none of its 4 rows is annotated" in text
+    assert "found nothing, add to the entry 'b' in" in text
+    merging.declared[-1]["kind"] = "complete"
+    merging.add("c", ["A"], [{"text": f"Go to <LOC>Riga {number}</LOC> now"} for number in range(10)])
+    ledger = merging.run()
+    assert ledger.rows == Counter({"merged": 34, "not annotated": 3, "other format": 10})
+    assert "is annotated" not in said(ledger)
+    assert "Dataset 'c': 10 of 10 rows can't be used: other format (10)" in said(ledger)
+
+
+@pytest.mark.parametrize(
+    ("begin", "written", "reading"), [("", (5, 8), "inclusive"), ("\U0001f600 ", (8, 12), "utf-16")]
+)
+def test_quoted_words_show_how_offsets_count(merging: Merging, begin: str, written: tuple[int, int], reading: str):
+    """Also beside spans that fit as they are; and the labels of spans that only another reading fits are found."""
+    start, end = written
+    span = {"start": start, "end": end, "label": "CITY", "text": "Riga"}
+    moved = [{"text": f"{begin}From Riga to {n}", "spans": [span], "answer": "accept"} for n in range(10)]
+    merging.add("a", ["A", "CITY"], [*(rows(range(9), range(9)) if reading == "utf-16" else ()), *moved])
+    labels = find_undeclared(merging.root / "tasks", [])
+    assert [one.entry.labels[-1] for one in labels if one.entry.name == "a"] == ["CITY"]
+    assert f"Dataset 'a': 10 spans have unusable offsets; with `{reading}` offsets, only 0 would" in said(merging.run())
+    merging.declared[0]["offsets"] = reading
+    merging.add("b", ["A"], rows(range(20, 22)))
+    ledger = merging.run()
+    assert ledger.labels["CITY"]["entity"] == 10
+    assert not ledger.spans["invalid"]

@@ -25,7 +25,12 @@ def run(*options: str, status: int = 0) -> str:
 
 
 def test_the_books_are_written_with_what_became_of_each_label(merging):
-    merging.add("a", ["A"], [spans((0, 7, "A"), (11, 13, "A"), (0, 3, "Z")), {"text": "other"}, "{oops"], split="train")
+    merging.add(
+        "a",
+        ["A"],
+        [spans((0, 7, "A"), (11, 13, "A"), (0, 3, "Z")), {"text": "other", "spans": []}, "{oops"],
+        split="train",
+    )
     merging.add("b", ["B"], [spans((4, 7, "B"), (4, 7, "B"), (99, 100, "B"))], split="train")
     printed = run("--metrics", "merge.json")
     ledger = json.loads((merging.root / "merge.json").read_text())

@@ -67,7 +67,7 @@ def test_many_equal_texts_are_one_group_however_their_letters_are_written(mergin
     wording = "Zoë Müller rührt 5 µl Weißwein in den Kaffee, öffnet die Tür und grüßt 20 müde Ärzte auf der Straße"
     written = [unicodedata.normalize(form, wording) for form in ("NFD", "NFKC")]
     add(merging, [*written, wording.upper().replace("ß", "SS")])
-    merging.add("b", ["A"], [{"text": f"{wording} {'!' * number}"} for number in range(15)], split="test")
+    merging.add("b", ["A"], [{"text": f"{wording} {'!' * number}", "spans": []} for number in range(15)], split="test")
     merging.run("apart", dev_ratio=0, test_ratio=0)
     assert {pair["similarity"] for pair in merging.lines("near_duplicates.jsonl", "apart")} == {1.0}
     merging.run(dev_ratio=0, test_ratio=0, near_duplicates="group")

@@ -90,7 +90,7 @@ def test_a_merge_of_nothing_is_an_error(merging):
 @pytest.mark.parametrize("name", ["train/mine.txt", "labels/mine.json", "tokenizer.json", "manifest.json"])
 def test_what_no_merge_made_is_not_replaced(merging, name):
     """A folder with a tokenizer.json may be a transformer's."""
-    merging.add("a", ["A"], [{"text": "one"}])
+    merging.add("a", ["A"], [{"text": "one", "spans": []}])
     mine = merging.root / "mine" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("{}")
@@ -102,7 +102,7 @@ def test_what_no_merge_made_is_not_replaced(merging, name):
 @pytest.mark.parametrize("path", ["**/*.jsonl", "corpus", "corpus/near_duplicates.jsonl", "link/*.jsonl"])
 def test_what_a_merge_wrote_is_not_read_by_the_next_to_the_same_folder(merging, path):
     """Data sets beside it are: so it is in project.yml, where they are in corpus/tasks."""
-    merging.add("a", ["A"], [{"text": "one"}, "oops"])
+    merging.add("a", ["A"], [{"text": "one", "spans": []}, "oops"])
     for _ in range(2):
         assert merging.run(".").rows["merged"] == 1
     merging.run("tasks/corpus")
@@ -120,7 +120,7 @@ def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, 
     random_datasets(merging, 2)
     merging.run()
     before = merging.files()
-    merging.add("z", ["A"], [{"text": "a new text"}])
+    merging.add("z", ["A"], [{"text": "a new text", "spans": []}])
 
     def fail(*args: Any, **kwargs: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -99,7 +99,7 @@ def test_splits_depend_on_nothing_but_the_text(merging):
 
 def test_the_manifest_tells_what_there_is(merging):
     """The digest of the test set changes with its texts, and with nothing else."""
-    merging.add("a", ["A"], [{"text": f"text {i}"} for i in range(40)])
+    merging.add("a", ["A"], [task(f"text {i}") for i in range(40)])
     merging.run(docs_per_partition=10, test_ratio=0.5)
     manifest = read_manifest(merging.root / "corpus")
     assert manifest.partitions.keys() == {path for path in merging.files() if path.endswith(".spacy")}

@@ -58,12 +58,12 @@ def test_the_lines_of_a_data_set_keep_their_order(merging):
 
 def test_a_text_that_no_source_has_twice_keeps_its_key_its_split_and_its_bytes(merging):
     texts = [WAYS[number % 5].format(f"text  {number}") for number in range(60)]
-    merging.add("a", ["A"], [{"text": text} for text in texts])
+    merging.add("a", ["A"], [{"text": text, "spans": []} for text in texts])
     ledger = merging.run("before", docs_per_partition=8, dev_ratio=0.2, test_ratio=0.2)
     splits = {text: split for text, (split, _) in merging.docs("before").items()}
     assert (ledger.same_texts, splits.keys()) == (0, {*texts})
     assert {text["text"] for text in merging.table("texts", "before")} == {*map(key, texts)}
-    merging.add("b", ["B"], [{"text": f"text {number}\n"} for number in range(0, 120, 2)])
+    merging.add("b", ["B"], [{"text": f"text {number}\n", "spans": []} for number in range(0, 120, 2)])
     ledger = merging.run("after", docs_per_partition=8, dev_ratio=0.2, test_ratio=0.2)
     after = {text: split for text, (split, _) in merging.docs("after").items()}
     assert (ledger.same_texts, len(after)) == (30, 90)

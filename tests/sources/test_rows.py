@@ -13,11 +13,13 @@ from labelwise.corpus.tasks import input_hash, task_hash
 from labelwise.sources.clean import clean
 from labelwise.sources.formats import read_items
 from labelwise.sources.json_rows import parse_row
+from labelwise.sources.raw_texts import read_raw_texts
 from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
 PRODIGY = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "P"}], "_input_hash": 1}
 TOKEN = {"text": "Add", "start": 0, "end": 3, "id": 0, "ws": True}
+MATCH = {"start": 0, "end": 3, "label": "NEWS", "pattern": 7}
 REJECTED = {"text": "Add", "labels": ["A", "B"], "answer": "reject"}
 ENTITY = {"id": 7, "label": "D", "start_offset": 4, "end_offset": 8}
 DOCCANO = {"text": TEXT, "label": [[4, 8, "D"]]}
@@ -89,6 +91,18 @@ ROWS = [
         )
         for entities in ({"D": ["5 mL"]}, {"D": [], "P": ["Add"]}, {"Person": [{"indices": [0, 3]}]})
     ),
+    *(
+        (
+            {"text": TEXT, "found": found},
+            "other format: its `found` aren't a list of spans: write each with start, end and label",
+        )
+        for found in ({"D": ["5 mL"]}, [{"type": "D", "words": "5 mL"}])
+    ),
+    *(
+        ({"text": TEXT, key: [{"start": 4, "end": 8, "label": "D"}]}, (TEXT, []))
+        for key in ("cats", "versions", "_own")
+    ),
+    ({"text": TEXT, "found": {"D": ["5 mL"]}, "answer": "accept"}, (TEXT, [])),
     ({"text": TEXT, "entities": {}}, (TEXT, [])),
     ({"text": TEXT, "label": {"choices": ["x"]}, "answer": "accept"}, (TEXT, [])),
     # tokens and tags
@@ -147,6 +161,11 @@ def test_one_object_is_named_with_the_way_to_rows(tmp_path, content, why):
     ("row", "why"),
     [
         ({"tokens": ["Add", "5"], "entities": [{"type": "T", "start": 0, "end": 1}]}, "its spans count `tokens`"),
+        (
+            {"audio": "a.mp3", "text": "a", "audio_spans": [{"start": 1.2, "end": 3.4, "label": "S"}], "_view_id": "x"},
+            "it marks audio, in seconds",
+        ),
+        ({"image": "a.png", "spans": [{"points": [[1, 2]], "label": "S"}], "answer": "accept"}, "it marks an image"),
         ({"document": TEXT, "documentName": "a", "tokens": [{"entityLabel": "D"}]}, "this is UBIAI's"),
         ({"entity_group": "D", "score": 0.9, "word": "5", "start": 4, "end": 5}, "this is a pipeline's output"),
     ],
@@ -189,6 +208,33 @@ def test_parquet_of_other_columns_is_named(tmp_path, names):
     message = rf"a\.parquet: its columns are {', '.join(names)}; it needs one `tokens` and one `ner_tags`"
     with pytest.raises(InputError, match=message):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"text": "Add"}, "unanswered"),
+        ({"text": "Add", "meta": {"source": "web"}, "_input_hash": 1}, "unanswered"),
+        ({"text": "Add", "spans": None}, "unanswered"),
+        ({"text": "Add <UNIT>5 mL</UNIT>"}, "tags in text"),
+        ({"text": "Add <UNIT>5 mL</UNIT>", "spans": []}, "complete"),
+        ({"text": "<P>Add", "tokens": []}, "unanswered"),
+        ({"text": "Add", "spans": []}, "complete"),
+        ({"text": "Add", "answer": "accept"}, "complete"),
+        ({"text": "Add", "_timestamp": 1}, "complete"),
+        ({"text": "Add", "_session_id": "ann"}, "complete"),
+        ({"text": "Add", "_view_id": "ner"}, "binary"),
+        ({"text": "Add", "label": []}, "complete"),
+        ({"text": "Add", "label": "NEWS", "spans": [MATCH], "answer": "accept"}, "other"),
+        ({"text": "Add", "label": "NEWS", "answer": "reject"}, "other"),
+        ({"text": "Add", "spans": [MATCH], "answer": "accept"}, "complete"),
+        ({"text": "Add", "label": "NEWS", "spans": [MATCH], "_view_id": "ner_manual"}, "complete"),
+    ],
+)
+def test_the_question_of_a_row_is_known_and_its_text_can_be_predicted(tmp_path, row, kind):
+    path = write(tmp_path / "a.jsonl", [row])
+    assert [one.kind for one in read_items(path)] == [kind]
+    assert [one.text for one in read_raw_texts([path])] == [row["text"]]
 
 
 def test_a_rejected_task_is_never_an_accepted_one():

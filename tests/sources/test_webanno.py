@@ -147,7 +147,7 @@ def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns)
 def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: Merging):
     """A document is a folder, and a file of it an annotator's; annotators of an export are compared."""
     merging.add("a", ["PER"], [], path="annotation/*/*.tsv")
-    merging.add("b", ["X"], [{"text": "x"}])
+    merging.add("b", ["X"], [{"text": "x", "spans": []}])
     for who, lines in (("ann", [*cell("PER"), "", "#Text=lost"]), ("bob", cell("_"))):
         write(merging.root / "tasks/annotation/one.txt" / f"{who}.tsv", tsv(*lines))
     ledger = merging.run()

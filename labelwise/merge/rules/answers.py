@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,12 @@ Offsets = tuple[int, int]
 Number = int  # of an answer among those about its text
 # Prodigy names an unnamed session after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
+# The outcomes of answers of some kinds, whatever the others are.
+LEFT_OUT: Mapping[str, Reason] = {
+    "other": Reason.OTHER_INTERFACE,
+    "unanswered": Reason.NOT_ANNOTATED,
+    "tags in text": Reason.OTHER_FORMAT,
+}
 
 
 class Answer(NamedTuple):
@@ -181,7 +187,7 @@ def left_out(answer: Answer) -> Reason | None:
         return Reason.IGNORED
     if task.answer not in ("accept", "reject"):
         return Reason.UNKNOWN_ANSWER
-    return Reason.OTHER_INTERFACE if answer.kind == "other" else None
+    return LEFT_OUT.get(answer.kind)
 
 
 def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:

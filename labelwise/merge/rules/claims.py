@@ -62,8 +62,7 @@ def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[Sp
     number, task = answer.number, answer.task
     lost: Outcomes = {}
     if row.reason != Reason.MERGED:
-        inside = SpanOutcome(INSIDE[row.reason])
-        return {(number, place): inside for place in range(len(task.all_spans))}, []
+        return {(number, place): SpanOutcome(INSIDE[row.reason]) for place in range(len(task.all_spans))}, []
     usable = {*(row.covered if answer.kind == "complete" else answer.dataset.labels)}
     if task.uncovered:
         usable -= {label for label, state in task.uncovered.items() if state == "none"}
