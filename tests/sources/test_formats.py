@@ -78,7 +78,7 @@ sys.addaudithook(lambda event, args: OPENED.update([str(args[0])]) if event == "
     [
         ("a.jsonl", [{"text": "Add", "spans": [{"start": 0, "end": 3, "label": "A"}]}], 1),
         ("a.jsonl", [{"text": "\U0001f600 Add", "label": [[3, 6, "A"]]}], 1),
-        ("a.jsonl.gz", gzip.compress(b'{"text": "Add"}'), 1),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "Add"}', mtime=0), 1),
         ("a.json", [{"data": {"text": "Add"}, "annotations": [{"result": []}]}], 1),
         ("a.conll", "Add B-A\n", 2),
         ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=Add\n1-1\t0-3\tAdd\t\n", 2),
