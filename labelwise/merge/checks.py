@@ -433,16 +433,6 @@ READING: tuple[Kind, ...] = (
         EXPECTED,
     ),
     stop(
-        "no annotated row",
-        lambda data: some(
-            data.figures.rows.total() == (n := data.figures.rows[Reason.NOT_ANNOTATED]) and n,
-            data.figures.sample(Reason.NOT_ANNOTATED),
-        ),
-        "none of its {n:row} is annotated",
-        "Annotate them, or delete its entry. If annotators saw them and found nothing, {add}",
-        "kind: complete",
-    ),
-    stop(
         "other offsets",
         other_offsets,
         "{n:span has|spans have} unusable offsets; with `{reading}` offsets, only {left:,} would",

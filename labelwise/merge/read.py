@@ -52,6 +52,7 @@ class ReadCounts(msgspec.Struct):
 
     lengths (Counter): its texts, by their numbers of characters.
     elsewhere (Counter): problems that have a file of their own, as brat's have, by table and file.
+    answered (int): tasks with spans, or with another sign that somebody has annotated them.
     """
 
     rows: int = 0
@@ -59,6 +60,7 @@ class ReadCounts(msgspec.Struct):
     tasks: int = 0
     lengths: Counter[int] = counter_field()
     elsewhere: Counter[tuple[str, str]] = counter_field()
+    answered: int = 0
 
 
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
@@ -86,6 +88,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 key = writer.add_task(task, number, counts["tasks"])
                 forms.add_text(key, task.text, number, counts["tasks"])
                 counts["tasks"] += 1
+                counts["answered"] += task.kind != "unanswered"
                 lengths[len(task.text)] += 1
                 counts["spans"] += len(task.all_spans)
             else:
@@ -100,7 +103,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     trim_heap()
-    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], lengths, elsewhere)
+    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], lengths, elsewhere, counts["answered"])
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:

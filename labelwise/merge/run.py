@@ -86,6 +86,7 @@ def merge_data(
             read, buckets = read_sources(sources, work, settings, map_jobs, progress)
             join_texts(buckets, map_jobs, progress)
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
+            sources = complete_unanswered(sources, read)
             plan = plan_merging(sources, read, buckets, labels, settings, work)
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             inside = find_parts(plan, compare_lengths(sources, read), work, map_jobs, progress)
@@ -132,6 +133,20 @@ def read_sources(
     written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
     jobs = [ReadJob(source, stat, bits, settings.split_by) for source, stat in zip(sources, stats, strict=True)]
     return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
+
+
+def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -> list[Source]:
+    """Take rows without spans and answers for complete ones in data sets that have no other rows.
+
+    Such a data set doesn't write what it lacks; in others, nobody has annotated these rows.
+    """
+    answered = {source.dataset.name for source, counts in zip(sources, read, strict=True) if counts.answered}
+    return [
+        msgspec.structs.replace(source, dataset=msgspec.structs.replace(source.dataset, kind="complete"))
+        if source.dataset.kind == "auto" and source.dataset.name not in answered
+        else source
+        for source in sources
+    ]
 
 
 def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> dict[bytes, list[DecisionRow]]:

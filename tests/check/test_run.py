@@ -151,7 +151,7 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
 
 
 def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds_module, "train_pipeline", None)
+    monkeypatch.setattr(folds_module, "train_once", None)
     printed = call(check_labels_cli, noisy / "corpus", "--out", tmp_path / "check")
     head, *rows = read_jsonl(tmp_path / "check" / "findings.jsonl")
     assert head == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 110, "folds": 0}
@@ -165,7 +165,7 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
 
 
 def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds_module, "train_pipeline", lambda *given, **options: pytest.fail("trained"))
+    monkeypatch.setattr(folds_module, "train_once", lambda *given, **options: pytest.fail("trained"))
     corpus = Path(shutil.copytree(noisy / "corpus", tmp_path / "corpus"))
     spans, recipe = corpus / "spans.parquet", TrainingConfig(CPU, corpus)
     with pytest.raises(InputError, match=r"folds 1: give at least 2, in the section `check` of project\.yml"):
