@@ -60,6 +60,7 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
     assert made == {
         "corpus/README.md",  # it stays
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
+        "metrics/merge.sha256",
         "plots/cpu.tsv",
         *(f"corpus/tasks/{name}" for name in ("auto.jsonl", "datasets.yml", "labelwise-brat.json")),
         *(f"corpus/{name}" for name in (*TABLES, "near_duplicates.jsonl", "import_checks.json")),
