@@ -612,7 +612,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
         ("check", {"check": {"folds": 2, "steps": 2}}),
         ("bad", {"check": {"folds": 1}}),
         ("tokens/project", {}),
-        ("tokens/configs/tokenizer", {"infixes": ["(?<=[a-z])(?=e)"]}),
+        ("tokens/configs/tokenizer", {"tokenizer": {"infixes": ["(?<=[a-z])(?=e)"]}}),
     ):
         write_yaml(root / f"{name}.yml", sections)
     steps = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
@@ -707,12 +707,12 @@ class Runner:
                 given["root"] = "root"
             elif section:
                 if "tokenizer" in section:
-                    write_yaml(here / "configs/tokenizer.yml", section["tokenizer"])
+                    write_yaml(here / "configs/tokenizer.yml", {"tokenizer": section["tokenizer"]})
                     section = {own: keys for own, keys in section.items() if own != "tokenizer"}
                 others = (here / "project.yml").read_text(encoding="utf8") if (here / "project.yml").is_file() else ""
                 for own in section:
                     others = re.sub(rf"(?m)^{own}:\n(?: .*\n)*", "", others)
-                write_text(here / "sections.yml", others + (srsly.yaml_dumps(section) if section else ""))
+                write_text(here / "sections.yml", others + srsly.yaml_dumps(section))
                 given["project"] = "sections.yml"
             forks = self.forks
             with pytest.MonkeyPatch.context() as patched:

@@ -209,7 +209,7 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
         read = key in LISTS and isinstance(value, list)
         if read or key in NO_ANNOTATION or key.startswith("_"):
             continue
-        if _has_spans(value) and key not in LISTS:
+        if _has_spans(value):
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
         if shape is None and _are_named(value):
             return f"its `{key}` aren't a list of spans: write each with start, end and label"

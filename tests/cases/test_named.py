@@ -48,7 +48,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     (
         "h.jsonl",
         jsonl([{"tokens": ["a"], "entities": [{"type": "A", "start": 0, "end": 1}]}]),
-        "its keys are entities, tokens",
+        "its spans count `tokens`",
     ),
     (
         "i.json",
@@ -71,7 +71,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("q.json", json.dumps(CAS), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
     ("r.json", json.dumps(CAS, indent=2), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
     ("m.csv", "Noa,B-PER\n", "save the sheet as .tsv"),
-    ("n.jsonl", '{"text": "Noa", "spans": [], "score": NaN}\n', "invalid character (byte 38): 'NaN}"),
+    ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
 

@@ -58,7 +58,7 @@ def test_texts_that_were_corrected_in_one_data_set_are_told_of(tmp_path, correct
     files = {"prodigy/person.jsonl": jsonl(rows), "prodigy/place.jsonl": jsonl(others)}
     done = merge_folder(tmp_path, files)
     differ = sum(one["text"] != other["text"] for one, other in zip(rows, others, strict=True))
-    told = f"{differ} texts of 'person' and of 'place' differ by one character"
+    told = f"{differ} texts of 'person' and 'place' differ by one edit"
     assert done.status == 0
     assert differ > 3
     assert (told in " ".join(done.printed.split())) == bool(shown)
