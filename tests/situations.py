@@ -186,8 +186,7 @@ MACHINE = (
     Situation("more workers than cores, train", rf"⚠ {MANY} workers", f"{TRAIN} --workers {MANY}", status=0),
     Situation("more workers than cores, predict", rf"⚠ {MANY} workers", f"{PREDICT} --workers {MANY}", status=0),
     *(
-        Situation(f"{size} MB of addresses, {name}", r"✘ .*(memory|ulimit)", f"ulimit -v {size}000; {command}")
-        for size in (700, 900)
+        Situation(f"900 MB of addresses, {name}", r"✘ .*(memory|ulimit)", f"ulimit -v 900000; {command}")
         for name, command in (("merge", f"{MERGE} --workers 1"), ("train", TRAIN))
     ),
     Situation("few open files", r"✘ .*Too many open files; raise .*ulimit -n", f"ulimit -n 8; {MERGE}"),
