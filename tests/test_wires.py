@@ -364,7 +364,12 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("export", [r"\d+ texts with \d+ spans: out"], {}, {}),
     ("export", ["Order: the most spans per word first"], {"source": "@/predicted.jsonl"}, {}),
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
-    ("merge", [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "Set near_duplicates: group", "bar merge"], {}, {}),
+    (
+        "merge",
+        [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "near_duplicates: group", "bar merge"],
+        {},
+        {},
+    ),
     (
         "package",
         [

@@ -103,7 +103,8 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     trim_heap()
-    return ReadCounts(counts["rows"] + counts["tasks"], counts["spans"], counts["tasks"], lengths, elsewhere, counts["answered"])
+    rows, tasks = counts["rows"] + counts["tasks"], counts["tasks"]
+    return ReadCounts(rows, counts["spans"], tasks, lengths, elsewhere, counts["answered"])
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
