@@ -16,7 +16,9 @@ from tests.conftest import ROOT, run_command
 from tests.situations import CONFIG, MACHINE, Situation, is_right, make_project, meet
 from tests.test_console import script
 
-MACHINES = [pytest.param(one, id=one.name) for one in MACHINE]
+# How much address space is too little depends on a machine's cores, as each thread takes some.
+NIGHTLY = {True: [pytest.mark.nightly], False: []}
+MACHINES = [pytest.param(one, id=one.name, marks=NIGHTLY["ulimit -v" in one.command]) for one in MACHINE]
 # What a config says is tested key by key in tests/train/test_config.py.
 CONFIGS = [pytest.param(one, id=one.name, marks=pytest.mark.long) for one in CONFIG]
 
