@@ -182,18 +182,17 @@ def dataset_check(
     name: str,
     query: Callable[[Data], Iterable[Found]],
     sentence: str,
-    remedy: str = "",
-    *lines: str,
+    *words: str,
     stops: bool = False,
     people: bool = False,
 ) -> Kind:
-    """Make an import check of each dataset, whose name begins its sentence; see `Kind`."""
+    """Make an import check of each dataset, whose name begins its sentence; see `check`."""
 
     def of_all(merged: Merged) -> Iterator[Found]:
         for dataset in merged.datasets:
             yield from (found._replace(dataset=dataset) for found in query(Data(dataset, merged)))
 
-    return Kind(name, of_all, f"Dataset {{dataset!r}}: {sentence}", remedy, lines, stops, people)
+    return check(name, of_all, f"Dataset {{dataset!r}}: {sentence}", *words, stops=stops, people=people)
 
 
 def some(n: int, rows: Sequence[Mapping[str, Any]] = (), quotes: Sequence[str] = (), **values: Any) -> list[Found]:
