@@ -354,8 +354,8 @@ def test_a_label_shows_its_mistakes_beside_its_row(show):
     assert "spurious, 15 times; found DRUG" in page.inner_text("#card")
     assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
     page.click(".sortable a:text-is('PLACE')")
+    playwright.expect(page.locator("#card")).to_contain_text("lost since main; missed; PLACE; new, or nearly new")
     assert page.locator("#card").count() == 1
-    assert "lost since main; missed; PLACE; new, or nearly new" in page.inner_text("#card")
     page.click(".sortable thead button:has-text('F1')")
     assert page.locator("#card").count() == 0
 
