@@ -13,7 +13,7 @@ from labelwise.corpus.import_checks import ImportCheck
 Counts = Counter[str]
 Table = dict[str, Counter[str]]
 DIGEST = ".sha256"  # suffix of the file of the corpus's digest, beside the metrics
-NOT_METRICS = ("digest", "pairs", "unmatched_people", "checks")
+NOT_METRICS = ("pairs", "checks")
 ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a data set's rows
 
 
@@ -22,9 +22,9 @@ def _table() -> Any:
 
 
 class Ledger(msgspec.Struct, kw_only=True):
-    """The counts of a merge; each is a query of its tables, see `merge.ledger`.
+    """The counts of a merge by dataset, label and outcome; each is a query of its tables, see `merge.ledger`.
 
-    rows_read, spans_read (int): the rows and spans read; `rows` and `spans`, by outcome, add up to them.
+    rows, spans (Counter): all rows and spans read, by outcome.
     texts (Counter): by split, or by the reason to leave them out: "no usable answer", "not covered" (policy `drop`).
     words (Counter): tokens, by split.
     labels (Table): for each label the accepted spans ("gold"), their outcomes, the rejected spans, and the texts that
@@ -35,28 +35,16 @@ class Ledger(msgspec.Struct, kw_only=True):
     same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
     complete (Table): texts that are complete for a label, by split and label.
-    undeclared (Table): spans whose label the data set doesn't declare, by data set and label.
     lost_spans (dict): by reason, by the label that lost, and by that of the winner; empty without one.
     agreement (Table): for each label the "texts" that were annotated twice; over all pairs of versions the spans in
         "both", and the "spans" of the two together.
     gold (Table): accepted spans, by split and label.
     near_duplicates (Table): pairs of nearly equal texts, by both splits.
-    other_split (Table): rows left out, by their data set and the one that declares another split.
-    replaced (Table): answers that the same person's answer in another data set replaces, by both data sets.
-    out_of_order (Counter): questions on whose latest answer times and the order of files disagree, by data set.
     renamed (dict): spans, by data set, old and new label.
-    unknown_annotators (list): names in the policy `annotators` that no answer has.
-    without_split_by (int): texts that have no value for `split_by`.
-    compared (bool): nearly equal texts were looked for.
-    digest (str): that of the corpus; not in the metrics, as it has a file of its own.
-    problems (int): the rows and spans that couldn't be used.
     pairs (dict): the counts of `agreement` for two annotators, over all labels; not in the metrics, as it has names.
-    unmatched_people (dict): by data set, people whom its `annotator` names and who have no answer; and those who have.
-    checks (list): findings of the import checks. Neither is in the metrics.
+    checks (list): findings of the import checks; not in the metrics.
     """
 
-    rows_read: int = 0
-    spans_read: int = 0
     rows: Counts = counter_field()
     spans: Counts = counter_field()
     texts: Counts = counter_field()
@@ -66,27 +54,24 @@ class Ledger(msgspec.Struct, kw_only=True):
     same_texts: int = 0
     partly: Counts = counter_field()
     complete: Table = _table()
-    undeclared: Table = _table()
     lost_spans: dict[str, Table] = {}
     agreement: Table = _table()
     gold: Table = _table()
     near_duplicates: Table = _table()
-    other_split: Table = _table()
-    replaced: Table = _table()
-    out_of_order: Counts = counter_field()
     renamed: dict[str, Table] = {}
-    unknown_annotators: list[str] = []
-    without_split_by: int = 0
-    compared: bool = True
-    digest: str = ""
-    problems: int = 0
     pairs: dict[tuple[str, str], Counts] = {}
-    unmatched_people: dict[str, tuple[list[str], list[str]]] = {}
     checks: list[ImportCheck] = []
+
+    @property
+    def problems(self) -> int:
+        """Count the rows and spans that couldn't be used."""
+        return count_problems(self.rows, self.spans)
 
     def metrics(self) -> dict[str, Any]:
         """Return the content of metrics/merge.json, whose keys are sorted, except labels: equal ledgers look equal."""
-        content = {name: _sorted(getattr(self, name)) for name in self.__struct_fields__ if name not in NOT_METRICS}
+        content: dict[str, Any] = {"rows_read": self.rows.total(), "spans_read": self.spans.total()}
+        content |= {name: _sorted(getattr(self, name)) for name in self.__struct_fields__ if name not in NOT_METRICS}
+        content["problems"] = self.problems
         content["labels"] = {label: _sorted(+counts) for label, counts in self.labels.items()}
         for row in content["agreement"].values():
             row["f"] = pairwise_f(row["both"], row["spans"])

@@ -21,10 +21,8 @@ REJECTED = (Reason.REJECTED, Reason.REJECTED_NO_BOUNDARY)
 # The outcomes of spans that lost to the tokenizer, to another span, or to a vote.
 LOST = (*GOLD[1:], Reason.OUTVOTED, Reason.ACCEPT_REJECT)
 
-Figures = Counter[Any]
 
-
-def count(table: pa.Table, *columns: str) -> Figures:
+def count(table: pa.Table, *columns: str) -> Counter[Any]:
     """Count the rows of a table by the values of one column, or by tuples of the values of several."""
     if not len(table):
         return Counter()

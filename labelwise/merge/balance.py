@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -19,8 +19,8 @@ class SourceCounts(NamedTuple):
     The file is that of the source, except for problems that have one of their own.
     """
 
-    rows: queries.Figures
-    spans: queries.Figures
+    rows: Counter[Any]
+    spans: Counter[Any]
 
     def add(self, group: Group) -> None:
         """Add those of a row group."""
@@ -52,7 +52,7 @@ def check_balance(
             raise RuntimeError(f"{place[1]}: {n} {table} were read, and {there} have an outcome; please report this")
 
 
-def count_spans(group: Group) -> queries.Figures:
+def count_spans(group: Group) -> Counter[Any]:
     """Count the spans of sources by the data set and the file of their rows."""
     alone = group.spans.filter(pc.is_null(group.spans["row"]))
     inside = group.spans.filter(pc.is_valid(group.spans["row"]))

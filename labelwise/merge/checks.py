@@ -31,7 +31,7 @@ from labelwise.corpus.import_checks import (
 )
 from labelwise.corpus.ledger import Ledger, pairwise_f
 from labelwise.corpus.manifest import SPLITS, Split
-from labelwise.corpus.queries import where
+from labelwise.corpus.queries import count, where
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
@@ -55,6 +55,7 @@ from labelwise.merge.check_kinds import (
 from labelwise.merge.commit import first_problem
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
 from labelwise.merge.readings import best_reading
+from labelwise.merge.rules.policies import unknown_annotators
 from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.rules.splits import hashed_split
 from labelwise.merge.tag_checks import TAG_CHECKS
@@ -296,6 +297,31 @@ def same_annotator(merged: Merged) -> Iterator[Found]:
         anonymous = {one, other} <= merged.ledger.datasets.keys()
         if anonymous and counts["both"] >= MIN_SPANS and f >= MIN_SAME_PERSON_F:
             yield from some(counts["texts"], one=one, other=other, f=f)
+
+
+def people(merged: Merged) -> set[str]:
+    """Collect the names of all who answered."""
+    return {who for figures in merged.figures.values() for who in figures.people if who is not None}
+
+
+def unmatched_people(data: Data) -> list[Found]:
+    """Find names in `annotator` of a dataset whose answers have names, and none of them."""
+    known = {who for who in data.figures.people if who is not None}
+    names = sorted({*data.dataset.annotators.values()} - known) if known else []
+    return some(len(names), names=names, known=sorted(filter(None, known)))
+
+
+def out_of_order(merged: Merged) -> list[Found]:
+    """Find datasets whose times contradict the order of their files."""
+    counts = Counter({name: figures.out_of_order for name, figures in merged.figures.items() if figures.out_of_order})
+    return some(counts.total(), datasets=largest_first(counts))
+
+
+def without_split_key(merged: Merged) -> list[Found]:
+    """Find texts that have no value for `split_by`."""
+    groups = read_groups(merged.corpus, merged=False, columns=("text", "chosen_by")) if merged.settings.split_by else ()
+    texts = sum(count(group.texts, "chosen_by")["hash"] for group in groups)
+    return some(texts, key=merged.settings.split_by)
 
 
 def outvoted_spans(merged: Merged) -> list[Found]:
@@ -573,7 +599,9 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "undeclared labels",
-        lambda merged: each_of("labels", merged.ledger.undeclared, "{}: {}"),
+        lambda merged: each_of(
+            "labels", {name: one.labels(Reason.UNDECLARED) for name, one in merged.figures.items()}, "{}: {}"
+        ),
         "Spans of undeclared labels aren't used: {labels}.",
         "If the texts were annotated for a label, add it to the labels of their dataset in datasets.yml.",
     ),
@@ -595,7 +623,7 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "not compared",
-        lambda merged: some(not merged.ledger.compared),
+        lambda merged: some(merged.settings.near_duplicates == "off"),
         "Near-duplicates between training and test were not checked.",
         "Set near_duplicates: report, or group, in project.yml.",
     ),
@@ -612,32 +640,28 @@ ADVICE: tuple[Kind, ...] = (
         "texts of other splits",
         lambda data: [
             Found(rows, {"other": other})
-            for other, rows in data.merged.ledger.other_split.get(data.dataset.name, {}).items()
-            if rows >= MIN_OTHER_SPLIT * data.merged.ledger.datasets[data.dataset.name]["rows"]
+            for other, rows in data.figures.other_split.items()
+            if rows >= MIN_OTHER_SPLIT * data.figures.rows.total()
         ],
         "{n:answer} left out; {other!r} declares another split for their texts.",
         "A text is in one split: test before dev before train. Take these texts out of one of the two datasets.",
     ),
     check(
         "replaced answers",
-        lambda merged: each_of("datasets", merged.ledger.replaced, "{} by {}"),
+        lambda merged: each_of("datasets", {name: one.replaced_by for name, one in merged.figures.items()}, "{} by {}"),
         "{n:answer was|answers were} replaced by a later answer of the same annotator in another dataset: {datasets}.",
         "If two people share a name, give an entry `annotator: {{NAME: ANOTHER}}` in datasets.yml.",
     ),
     check(
         "unknown annotators",
-        lambda merged: some(len(names := merged.ledger.unknown_annotators), names=names),
+        lambda merged: some(len(names := unknown_annotators(merged.settings.annotators, people(merged))), names=names),
         "Unknown {names:~annotator|annotators} in `annotators`: {names!r}.",
         "Correct `annotators` in project.yml.",
         people=True,
     ),
     dataset_check(
         "unmatched annotators",
-        lambda data: [
-            Found(len(names), {"names": names, "known": [*filter(None, known)]})
-            for name, (names, known) in data.merged.ledger.unmatched_people.items()
-            if name == data.dataset.name
-        ],
+        unmatched_people,
         "`annotator` names {names!r}, and no answer is theirs.",
         "Correct it in datasets.yml: it says who names in answers are, such as `{{1: ann}}`, or who answered where "
         "there is none. The names here: {known!r}.",
@@ -653,7 +677,7 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "out of order",
-        lambda merged: some((counts := merged.ledger.out_of_order).total(), datasets=largest_first(counts)),
+        out_of_order,
         "Timestamps contradict the file order for {n:answer}: {datasets}.",
         "Timestamps decide if all answers have one. In datasets.yml, list the oldest export first.",
     ),
@@ -731,7 +755,7 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "without split key",
-        lambda merged: some(merged.ledger.without_split_by, key=merged.settings.split_by),
+        without_split_key,
         "{n:text} without {key!r} in the meta.",
         "They were split by text.",
     ),

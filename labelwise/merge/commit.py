@@ -28,7 +28,6 @@ from labelwise.merge.ledger import add_group, finish_ledger, new_ledger
 from labelwise.merge.near_duplicates import NearPair
 from labelwise.merge.outputs import NEAR_DUPLICATES
 from labelwise.merge.read import Source
-from labelwise.merge.rules.policies import unknown_annotators
 from labelwise.merge.rules.settings import Settings
 
 
@@ -46,31 +45,21 @@ class Account(NamedTuple):
     figures: Mapping[str, Figures]
 
 
-def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet], settings: Settings) -> Account:
+def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet]) -> Account:
     """Write the tables of the account from its parts, in order, and count what is in them meanwhile."""
     renames = {dataset.name: dataset.rename for dataset in datasets}
     ledger = new_ledger(all_labels(datasets), [dataset.name for dataset in datasets], renames)
     sources = SourceCounts(Counter(), Counter())
     figures: defaultdict[str, Figures] = defaultdict(Figures)
-    named: queries.Figures = Counter()
     keys = {split: hashlib.sha256() for split in SPLITS}
     for group in write_tables(chain.from_iterable(map(read_batches, parts)), folder):
         add_group(ledger, group)
         sources.add(group)
         add_figures(figures, group)
-        named.update(queries.count(group.rows, "dataset", "who"))
         for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
             if split:
                 keys[split].update(bytes.fromhex(text))
     finish_ledger(ledger)
-    if not settings.split_by:
-        ledger.without_split_by = 0
-    ledger.compared = settings.near_duplicates != "off"
-    ledger.unknown_annotators = unknown_annotators(settings.annotators, {who for _, who in named if who is not None})
-    for dataset in datasets:
-        known = {who for name, who in named if name == dataset.name and who is not None}
-        if known and (unmatched_people := sorted({*dataset.annotators.values()} - known)):
-            ledger.unmatched_people[dataset.name] = unmatched_people, sorted(known)
     return Account(ledger, {split: digest.hexdigest() for split, digest in keys.items()}, sources, figures)
 
 
@@ -145,7 +134,6 @@ def write_rest(
     partitions (Mapping[str, str]): the digest of each `.spacy` file.
     """
     labels = list(ledger.labels)
-    ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
     write_checks(folder, ledger.checks)
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
@@ -162,10 +150,11 @@ def write_rest(
     write_manifest(folder, manifest)
 
 
-def write_metrics(metrics: Path, digest: Path, ledger: Ledger) -> None:
+def write_metrics(metrics: Path, digest: Path, ledger: Ledger, partitions: Mapping[str, str]) -> None:
     """Write the counts of a ledger as JSON, and the digest of the corpus beside it."""
     metrics.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
-    digest.write_text(f"{ledger.digest}\n", encoding="utf8")
+    of_all = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
+    digest.write_text(f"{of_all}\n", encoding="utf8")
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:

@@ -25,6 +25,10 @@ class Figures:
 
     rows (Counter): by outcome.
     spans (Counter): by label and outcome, which for equal spans is that of the first.
+    people (Counter): rows, by the name of the annotator; None without one.
+    other_split (Counter): rows left out, by the dataset that declares another split for their texts.
+    out_of_order (int): questions on whose latest answer times and the order of files disagree.
+    replaced_by (Counter): answers that the same person's later answer replaces, by the other dataset that has it.
     replaced (Counter): accepted spans that are superseded, by label.
     passes (Counter): superseded "rows" with accepted spans; of these, the "disjoint" ones, which share no label with
         the row that counts; and the spans that are ALONE.
@@ -37,6 +41,10 @@ class Figures:
 
     rows: Counter[str] = field(default_factory=Counter)
     spans: Counter[tuple[str, str]] = field(default_factory=Counter)
+    people: Counter[str | None] = field(default_factory=Counter)
+    other_split: Counter[str] = field(default_factory=Counter)
+    out_of_order: int = 0
+    replaced_by: Counter[str] = field(default_factory=Counter)
     replaced: Counter[str] = field(default_factory=Counter)
     passes: Counter[str] = field(default_factory=Counter)
     copies: Counter[str] = field(default_factory=Counter)
@@ -67,9 +75,15 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
     spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)
     for (dataset, label, reason), n in queries.count(spans, "dataset", "label", "reason").items():
         found[dataset].spans[label, reason] += n
-    copies = queries.where(queries.with_winner(group.rows, "row", "dataset"), "reason", [Reason.SAME_ANSWER])
-    for (dataset, by), n in queries.count(copies, "dataset", "by").items():
+    for (dataset, who), n in queries.count(rows, "dataset", "who").items():
+        found[dataset].people[who] += n
+    for dataset, n in queries.count(group.rows.filter(group.rows["out_of_order"]), "dataset").items():
+        found[dataset].out_of_order += n
+    won = queries.with_winner(group.rows, "row", "dataset")
+    for (dataset, by), n in queries.count(queries.where(won, "reason", [Reason.SAME_ANSWER]), "dataset", "by").items():
         found[dataset].copies[by] += n
+    for (dataset, by), n in queries.count(queries.where(won, "reason", [Reason.OTHER_SPLIT]), "dataset", "by").items():
+        found[dataset].other_split[by] += n
     again = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
     pairs = pa.table({"dataset": rows["dataset"][1:], "before": rows["dataset"][:-1]}).filter(again)
     for (dataset, before), n in queries.count(pairs, "dataset", "before").items():
@@ -81,6 +95,7 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
             found[dataset].overlapped[label, by] += n
     _sample(found, group, rows, ROW_PROBLEMS)
     _sample(found, group, spans, UNUSED)
+    _count_replaced(found, group)
     _compare_passes(found, group)
     _find_unnamed(found, group)
 
@@ -103,6 +118,15 @@ def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
     for (_, dataset), names in people.items():
         if None in names:
             found[dataset].unnamed.update(name for name in names if name)
+
+
+def _count_replaced(found: Mapping[str, Figures], group: Group) -> None:
+    """Count the answers for a label that the same person's later answer in another dataset replaces."""
+    rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["superseded"]), 0))
+    dataset, first = group.rows["dataset"].to_pylist(), pc.index_in(rows["text"], group.rows["text"]).to_pylist()
+    for name, start, by in zip(rows["dataset"].to_pylist(), first, rows["superseded_by"].to_pylist(), strict=True):
+        others = (dataset[start + row] for row in by if row is not None)
+        found[name].replaced_by.update(other for other in others if other != name)
 
 
 def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from labelwise.annotations import Reason
 from labelwise.corpus import queries
 from labelwise.corpus.agreement import count_agreement
-from labelwise.corpus.ledger import ANSWERS, Ledger, count_problems
+from labelwise.corpus.ledger import ANSWERS, Ledger
 from labelwise.corpus.manifest import SPLITS
-from labelwise.corpus.queries import Figures, count, where
+from labelwise.corpus.queries import count, where
 from labelwise.corpus.tables import Group
 
 SUPERSEDED = (Reason.SUPERSEDED, Reason.SAME_ANSWER)
@@ -38,7 +38,6 @@ def add_group(ledger: Ledger, group: Group) -> None:
     for name, figures in count_group(group, len(ledger.labels)).items():
         _add(getattr(ledger, name), figures)
     ledger.same_texts += len(pc.list_flatten(group.texts["same"]))
-    ledger.without_split_by += count(group.texts, "chosen_by")["hash"]
 
 
 def finish_ledger(ledger: Ledger) -> None:
@@ -46,11 +45,9 @@ def finish_ledger(ledger: Ledger) -> None:
     for counts in ledger.labels.values():
         counts["gold"] = sum(counts[reason] for reason in queries.GOLD)
         counts["none"] = ledger.texts.total() - counts["complete"] - counts["partial"]
-    ledger.rows_read, ledger.spans_read = ledger.rows.total(), ledger.spans.total()
-    ledger.problems = count_problems(ledger.rows, ledger.spans)
 
 
-def _add(table: dict[Any, Any], figures: Figures) -> None:
+def _add(table: dict[Any, Any], figures: Counter[Any]) -> None:
     """Add counts to a table that has a level for each part of their keys."""
     for key, n in figures.items():
         *outer, last = key if isinstance(key, tuple) else (key,)
@@ -60,7 +57,7 @@ def _add(table: dict[Any, Any], figures: Figures) -> None:
         level[last] += n
 
 
-def count_group(group: Group, labels: int) -> dict[str, Figures]:
+def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
     """Count the content of a row group, by the names of the ledger's tables; see `Ledger`.
 
     labels (int): how many labels there are.
@@ -77,7 +74,6 @@ def count_group(group: Group, labels: int) -> dict[str, Figures]:
     )
     gold = where(spans, "reason", queries.GOLD)
     gold = gold.append_column("split", pc.take(texts["split"], queries.texts_of(group, gold)))
-    other_split = where(queries.with_winner(rows, "row", "dataset"), "reason", [Reason.OTHER_SPLIT])
     lost = count(where(queries.with_winner(spans, "span", "label"), "reason", queries.LOST), "reason", "label", "by")
     agreement, pairs = count_agreement(group)
     return {
@@ -89,19 +85,15 @@ def count_group(group: Group, labels: int) -> dict[str, Figures]:
         "datasets": _count_datasets(group),
         "partly": count(partly, "split"),
         "complete": count(complete, "split", "label"),
-        "undeclared": count(where(spans, "reason", [Reason.UNDECLARED]), "dataset", "label"),
         "lost_spans": Counter({(reason, label, by or ""): n for (reason, label, by), n in lost.items()}),
         "agreement": agreement,
         "pairs": pairs,
         "gold": count(gold, "split", "label"),
-        "other_split": count(other_split, "dataset", "by"),
-        "replaced": _count_replaced(group),
-        "out_of_order": count(rows.filter(rows["out_of_order"]), "dataset"),
         "renamed": count(spans.filter(pc.is_valid(spans["renamed"])), "dataset", "renamed", "label"),
     }
 
 
-def _count_labels(group: Group, gold: pa.Table) -> Figures:
+def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
     """Count texts by label and state, and some spans by label.
 
     gold (pa.Table): the accepted spans.
@@ -119,7 +111,7 @@ def _count_labels(group: Group, gold: pa.Table) -> Figures:
     )
 
 
-def _count_datasets(group: Group) -> Figures:
+def _count_datasets(group: Group) -> Counter[Any]:
     """Count rows, texts and spans by data set; equal spans have the outcome of the first."""
     answers = queries.of_sources(group.rows)
     outcomes = group.spans.select(["reason", "learnt"]).take(queries.firsts(group.spans))
@@ -141,16 +133,6 @@ def _count_datasets(group: Group) -> Figures:
     return found
 
 
-def _count_each(column: str, tables: Mapping[str, pa.Table]) -> Figures:
+def _count_each(column: str, tables: Mapping[str, pa.Table]) -> Counter[Any]:
     """Count the rows of several tables by the values of one column, and the tables' names."""
     return Counter({(value, name): n for name, table in tables.items() for value, n in count(table, column).items()})
-
-
-def _count_replaced(group: Group) -> Figures:
-    """Count the answers for a label that the same person's later answer replaces, by both data sets."""
-    rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["superseded"]), 0))
-    dataset, first = group.rows["dataset"].to_pylist(), pc.index_in(rows["text"], group.rows["text"]).to_pylist()
-    found: Figures = Counter()
-    for name, start, by in zip(rows["dataset"].to_pylist(), first, rows["superseded_by"].to_pylist(), strict=True):
-        found.update((name, dataset[start + row]) for row in by if row is not None and dataset[start + row] != name)
-    return found

@@ -105,7 +105,7 @@ def merge_data(
         partitions = collect_partitions(jobs, merged, corpus)
         parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
         parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
-        account = write_account(parts, corpus, datasets, settings)
+        account = write_account(parts, corpus, datasets)
         check_balance(account.sources, corpus, sources, read, buckets)
         ledger = account.ledger
         ledger.near_duplicates = write_pairs(pairs, corpus, sources)
@@ -116,7 +116,7 @@ def merge_data(
         nlp = load_tokenizer(settings).nlp
         write_rest(corpus, datasets, nlp, settings, ledger, account.keys, partitions)
         if metrics:
-            write_metrics(counts, digest, ledger)
+            write_metrics(counts, digest, ledger, partitions)
     return ledger
 
 

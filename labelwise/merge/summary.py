@@ -18,8 +18,8 @@ def print_ledger(ledger: Ledger, more: str) -> None:
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
     rows = [[name, *(f"{counts[column]:,}" for column in used)] for name, counts in ledger.datasets.items()]
     print_table(["Data set", *used], sorted(rows), more, whole="Data set")
-    print_counts(counted(ledger.rows_read, "row read", "rows read"), ledger.rows)
-    print_counts(counted(ledger.spans_read, "span read", "spans read"), ledger.spans)
+    print_counts(counted(ledger.rows.total(), "row read", "rows read"), ledger.rows)
+    print_counts(counted(ledger.spans.total(), "span read", "spans read"), ledger.spans)
     print_counts("Texts", ledger.texts)
     print_counts("Texts that differ only in white space or Unicode composition", {"joined": ledger.same_texts})
     labels = {label: counts | Counter(split_gold(counts)) for label, counts in ledger.labels.items()}

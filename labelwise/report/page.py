@@ -30,7 +30,7 @@ from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import TrainCurve, read_train_curve
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.import_checks import ImportCheck, read_checks
-from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.ledger import DIGEST, Ledger
 from labelwise.corpus.manifest import is_corpus
 from labelwise.evaluate.ranking import CLOSE, SHIP_AT, RankedLabel, group_by_verdict
 from labelwise.evaluate.results import Curve, load_results
@@ -99,6 +99,7 @@ def write_report(
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
         pipeline=pipeline,
+        corpus=digest.read_text(encoding="utf8") if (digest := root / "metrics" / f"merge{DIGEST}").is_file() else "",
         merge=merge,
         metrics=metrics,
         advice=advice,

@@ -72,9 +72,9 @@ def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
         *("auto.jsonl", "datasets.yml", "labelwise-brat.json"),
     ]
     ledger = merging.run()
-    assert (ledger.rows, ledger.rows_read) == ({"merged": 3, "not annotated": 1}, 4)
+    assert (ledger.rows, ledger.rows.total()) == ({"merged": 3, "not annotated": 1}, 4)
     lost = {"discontinuous": 1, "mention differs": 2, "invalid": 1}
-    assert (ledger.spans, ledger.spans_read) == ({"entity": 3, "same span": 1, "nested": 1, **lost}, 9)
+    assert (ledger.spans, ledger.spans.total()) == ({"entity": 3, "same span": 1, "nested": 1, **lost}, 9)
     assert {(one["file"], one["line"]) for one in merging.table("spans")} == {
         *(("one.ann", number) for number in range(1, 6)),
         *(("sub/two.a1", number) for number in (1, 2)),

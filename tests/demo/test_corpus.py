@@ -72,7 +72,7 @@ def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_h
         "date": ("DATE",),
     }
     ledger = merge_data(declared, tmp_path / "corpus", Settings())
-    assert (ledger.rows_read, sum(ledger.texts[split] for split in ("train", "dev", "test"))) == (60, 20)
+    assert (ledger.rows.total(), sum(ledger.texts[split] for split in ("train", "dev", "test"))) == (60, 20)
     assert all(counts["complete"] == 20 and counts["gold"] > 0 for counts in ledger.labels.values())
     make_demo(tmp_path / "demo", format="both", docs=1, labels=1)
     assert (tmp_path / "demo/prodigy/datasets.yml").read_text() == "[]\n"

@@ -104,7 +104,7 @@ def test_an_export_is_no_annotation_before_a_tool_has_had_it(format, tmp_path):
     ledger, after = merge_back(tmp_path / "back", file)
     why = "not annotated" if format == "label-studio" else "prediction"
     assert (ledger.rows, after) == ({"merged": 1, why: 4}, {})
-    assert ledger.spans["in prediction task"] == ledger.spans_read == (0 if format == "label-studio" else 7)
+    assert ledger.spans["in prediction task"] == ledger.spans.total() == (0 if format == "label-studio" else 7)
     if format == "prodigy":  # which gives a time to what somebody saves
         saved = [{**row, "answer": "accept", "_timestamp": 1_790_000_000} for row in read_jsonl(file)]
         write_jsonl(tmp_path / "saved.jsonl", saved)

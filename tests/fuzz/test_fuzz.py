@@ -150,7 +150,7 @@ def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
             texts |= {item.text for item in items if isinstance(item, Task)}
             place = {"db": path.name, "path": None} if database else {"path": path.name}
             merging.add(str(number), rows=[], expect_losses=True, **place, **DATASETS[number % len(DATASETS)])
-    rows = merging.run().rows_read
+    rows = merging.run().rows.total()
     made = {doc.text for file in merging.root.glob("corpus/*/*.spacy") for doc in read_stored_docs(file)}
     assert made <= texts
     return rows - 1
@@ -213,7 +213,7 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
             converted = convert_brat(folder, tasks, brat.BratOptions(**how))
             ledger = merging.run()
             documents = converted.problems["no text"] + converted.problems["malformed"] + converted.files.total()
-            assert ledger.rows_read == documents == FILES
-            assert ledger.spans_read == converted.lines["T"] + converted.lines["stray"]
+            assert ledger.rows.total() == documents == FILES
+            assert ledger.spans.total() == converted.lines["T"] + converted.lines["stray"]
 
     search(check, 12, files=files_of(seeds["doc.ann"]), how=st.fixed_dictionaries(options))

@@ -140,7 +140,7 @@ def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, 
     accepted, *others = gold(merging)[TEXT]
     assert ([[start, end] for start, end, *_ in accepted], others) == (expected, [[], {}])
     assert ledger.rows == Counter(merged=2) + Counter(outcomes)
-    assert ledger.rows_read == 2 + len(rows)
+    assert ledger.rows.total() == 2 + len(rows)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_long_texts_make_more_partitions_and_one_that_would_take_gigabytes_is_co
     few, many = ([name for name in merging.files(out) if name.startswith("train/")] for out in ("few", "many"))
     assert len(few) == 1
     assert 4 <= len(many) <= 8, "40 KB of text, 10 KB in a partition, a power of two of them"
-    assert (ledger.rows, ledger.spans_read) == (Counter({"merged": 40, "malformed": 1}), 80)
+    assert (ledger.rows, ledger.spans.total()) == (Counter({"merged": 40, "malformed": 1}), 80)
     why = "malformed: a text of 1,600 characters; cut it into texts of 1,500 at most"
     assert [one for one in merging.problems("many") if one[0] == "b"] == [("b", "b.jsonl", 1, why)]
 
@@ -168,7 +168,7 @@ def test_many_sources_and_a_text_with_thousands_of_answers_are_merged(large, mer
     merging.add("often", ["A"], [task("the same text", (4, 8), _timestamp=n) for n in range(4000)])
     patch_merge(monkeypatch, LARGE=large)
     ledger = merging.run()
-    assert (ledger.rows_read, ledger.spans_read) == (4600, 4600)
+    assert (ledger.rows.total(), ledger.spans.total()) == (4600, 4600)
     assert ledger.rows == {"merged": 601, "superseded": 3999}
     assert len(merging.table("texts")) == 301
 

@@ -76,10 +76,10 @@ def write_results(
         "texts": {"train": 320, "dev": 40, "test": 40},
         "gold": {"train": {"PERSON": 700, "PLACE": 410}, "test": {"PERSON": 60}},
         "agreement": {"PERSON": {"texts": 12, "both": 40, "spans": 86, "f": 0.93}},
-        "digest": "0123456789abcdef",
         "labels": {label: {"complete": 400, "entity": 31, "gold": 31} for label in LABELS},
     }
     write_json(root / "metrics" / "merge.json", ledger)
+    (root / "metrics" / "merge.sha256").write_text("0123456789abcdef\n")
     write_findings(root / "training" / "check" / "findings.jsonl")
     curve = (f"{step}\t{0.87 - 0.3 * 0.5 ** (step / 100):.4f}\n" for step in range(100, 1300, 100))
     (root / "plots").mkdir(exist_ok=True)
