@@ -2,7 +2,7 @@
 PYTHON ?= python3
 UV ?= uv
 
-.PHONY: help run quick test test-all nightly mutants rounding lint docs wheel bench gpu lock clean
+.PHONY: help run quick test test-all nightly mutants rounding lint docs wheel try-wheel bench gpu lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ wheel: .venv-dev/.ready ## Build the wheels of labelwise and its recognizer, and
 	.venv-dev/bin/python -c "$(BUILD)" > build/dist.log
 	.venv-dev/bin/python -c "from labelwise.package.wheel import *; build_recognizer(Path('build/dist'))"
 	ls build/dist
+
+try-wheel: ## Install the wheels of build/dist in an empty environment, and predict with a pipeline made there.
+	rm -rf build/try && $(PYTHON) -m venv build/try && build/try/bin/python $(INSTALL) build/dist/*.whl
+	cd build/try && bin/python -c "import labelwise, labelwise.train.registry, spacy; nlp = spacy.blank('en'); \
+		nlp.add_pipe('per_label').add_label('PER'); nlp.initialize(); nlp('Marie Curie.'); print(labelwise.__version__, nlp.pipe_names)"
 
 bench: .venv-bench/.ready ## Set up .venv-bench (no torch) and measure the merge; BENCH=loaders measures training.
 	.venv-bench/bin/python -m benchmarks.$(or $(BENCH),merge) $(ARGS)
