@@ -8,12 +8,14 @@ trained here. So speed and memory are a real one's, and scores aren't. `--gpu-id
 writes nothing there.
 """
 
+import math
 import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,8 +24,6 @@ import typer
 from spacy.util import load_config
 
 from benchmarks.gpu_kit.common import free_memory
-from benchmarks.gpu_work import COLUMNS as WORK_COLUMNS
-from benchmarks.gpu_work import STEPS, measure_steps
 from benchmarks.measure import Cell, make_corpus, write_result
 from labelwise.base.device import use_gpu
 from labelwise.base.files import remove
@@ -160,6 +160,39 @@ def losses(name: str) -> str:
     return ", ".join(f"{key} {value}" for key, value in zip(header, last, strict=True) if key.startswith("loss"))
 
 
+@contextmanager
+def measure_busy(gpu_id: int) -> Iterator[list[int]]:
+    """Measure the share of a block's time during which a GPU computes, in percent.
+
+    PyTorch has the times of the kernels from CUPTI, which costs some time. What NVML calls utilization is 100 % of a
+    time during which a process merely has kernels to launch.
+
+    gpu_id (int): negative for the CPU, where nothing is measured.
+    YIELDS (list[int]): the percent, at the end of the block; nothing without kernels.
+    """
+    found: list[int] = []
+    if gpu_id < 0:
+        yield found
+        return
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        torch.cuda.synchronize(gpu_id)
+        start = time.perf_counter()
+        yield found
+        torch.cuda.synchronize(gpu_id)
+        seconds = time.perf_counter() - start
+    on_device = (one for one in profiler.events() if one.device_type == torch.autograd.DeviceType.CUDA)
+    kernels = sorted((one.time_range.start, one.time_range.end) for one in on_device)
+    busy, reached = 0.0, -math.inf
+    for first, last in kernels:  # kernels that overlap count once
+        busy += max(0.0, last - max(first, reached))
+        reached = max(reached, last)
+    if kernels:
+        found.append(min(100, round(100 * busy / 1e6 / seconds)))  # from microseconds
+
+
 def evaluate(name: str, split: Path, gpu_id: int, texts: int) -> str:
     """Evaluate a pipeline that is given so many texts at a time, and say how fast it was."""
     model = OUT / "training" / name / "model-best"
@@ -173,16 +206,11 @@ def evaluate(name: str, split: Path, gpu_id: int, texts: int) -> str:
 
 def main(
     corpus: Annotated[Path | None, typer.Option(help="Merged corpus; one of 2,000 texts is made if not given")] = None,
-    pretend: Annotated[list[Path], typer.Option(help="Count the work of a step for corpora; see `gpu_work`")] = [],  # noqa: B006
     gpu_id: Annotated[int, typer.Option(help="Number of the GPU")] = 0,
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 50,
     tiny: Annotated[bool, typer.Option("--tiny", help="A tiny transformer")] = False,
 ) -> None:
     """Take the steps in order; write the table after each."""
-    if pretend:
-        found = list(map(measure_steps, pretend))
-        write_result("gpu_work", WORK_COLUMNS, found, note=f"Of a step, of {STEPS}; ms of a processor.")
-        return
     OUT.mkdir(parents=True, exist_ok=True)
     rows: list[list[Cell]] = []
     on_gpu = gpu_id >= 0

@@ -14,7 +14,7 @@ from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest, read_split
 from labelwise.evaluate.predict import Done, predict_split
 from labelwise.train.config import read_settings, share_of
-from labelwise.train.finished import train_once
+from labelwise.train.run import train_once
 from labelwise.train.steps import count_train
 from labelwise.train.training_config import TrainingConfig
 

@@ -114,10 +114,10 @@ def fit_settings(
 ) -> dict[str, dict[str, float]]:
     """Fit the slope and the intercept of each label; below FEW texts, one slope for all of them, a temperature.
 
-    labels, odds, right (np.ndarray): of each span, its label, the logarithm of its odds, and whether it is right.
+    labels, odds, right (np.ndarray): shape (spans,): label, logarithm of the odds, and whether the span is right.
     names (Sequence[str]): the labels that need settings.
     """
-    design = np.stack([odds, np.ones_like(odds)], axis=1)
+    design = np.stack([odds, np.ones_like(odds)], axis=1)  # (spans, 2)
     if texts < FEW:
         slope = round(float(_logistic(design[:, :1], right, np.array([1.0]), 1.0)[0]), 6)
         return {"slopes": dict.fromkeys(names, slope), "intercepts": dict.fromkeys(names, 0.0)}
@@ -144,7 +144,7 @@ def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float | N
 def sum_bins(probabilities: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Sum up the bins of `calibration_error`; those of several batches of spans can be added.
 
-    RETURNS (np.ndarray): of the shape (3, BINS): the sums of the probabilities, of the right spans, and of all spans.
+    RETURNS (np.ndarray): shape (3, BINS): the sums of the probabilities, of the right spans, and of all spans.
     """
     bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
     return np.stack([np.bincount(bins, weights, BINS) for weights in (probabilities, right, np.ones(len(bins)))])
@@ -170,6 +170,7 @@ def _logistic(design: np.ndarray, right: np.ndarray, prior: np.ndarray, strength
     weights, size = prior.copy(), 1.0
     while size > 1e-9:
         p = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        # A step of Newton's: the inverse of the Hessian, (weights, weights), times the gradient.
         curvature = (design.T * (p * (1 - p))) @ design + strength * np.eye(len(prior))
         step = np.linalg.solve(curvature, design.T @ (p - right) + strength * (weights - prior))
         while (size := np.abs(step).max()) > 1e-9 and cost(weights - step) > cost(weights):

@@ -152,19 +152,19 @@ class PerLabelRecognizer(TrainablePipe):
         return found
 
     def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
-        """Compute the logarithms of the tags' probabilities, of the shape (tokens of all docs, labels, 5)."""
+        """Compute the logarithms of the tags' probabilities, shape (tokens of all docs, labels, 5)."""
         logits = self.logits(docs)
         logits[..., OUT] += self.cfg.get("outside", 0.0)  # below 0, more spans are found
         return log_softmax(logits)
 
     def logits(self, docs: Sequence[Doc]) -> np.ndarray:
-        """Compute the logits of the tags, of the shape (tokens of all docs, labels, 5), without a shift of O.
+        """Compute the logits of the tags, shape (tokens of all docs, labels, 5), without a shift of O.
 
         They are -inf where a span would begin or end with white space, which is no entity for spaCy's `ner` either.
         """
-        flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))
+        flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))  # (tokens, 5 labels)
         logits = flat.reshape(len(flat), -1, TAGS)
-        spaces = np.concatenate([doc.to_array(IS_SPACE) for doc in docs]).astype(bool)
+        spaces = np.concatenate([doc.to_array(IS_SPACE) for doc in docs]).astype(bool)  # (tokens,)
         for tag in (BEGIN, LAST, UNIT):
             logits[spaces, :, tag] = -np.inf
         return logits
@@ -182,7 +182,8 @@ class PerLabelRecognizer(TrainablePipe):
             group.attrs["scores"] = spans.probabilities.astype("float32")
             doc.spans[self.spans_key] = group
             iob, types = doc.to_array([ENT_IOB, ENT_TYPE]).T
-            preset = np.concatenate([[0], np.cumsum((iob == BEGINS) | (iob == INSIDE))])
+            # How many preset tokens come before each token: as many at both ends of a span that has none.
+            preset = np.concatenate([[0], np.cumsum((iob == BEGINS) | (iob == INSIDE))])  # (tokens + 1,)
             allowed = taught[spans.labels] & (preset[spans.starts] == preset[spans.ends])
             chosen = [made[number] for number in choose_flat(spans, allowed)]
             blocked = [doc[token : token + 1] for token in np.flatnonzero((iob == BEGINS) & (types == 0)).tolist()]
@@ -234,7 +235,8 @@ class PerLabelRecognizer(TrainablePipe):
         """
         numbers = self._numbers()
         targets = [eg.targets if isinstance(eg, PreparedText) else targets_of(eg, numbers) for eg in examples]
-        tags = np.concatenate([known.tags for known in targets])
+        tags = np.concatenate([known.tags for known in targets])  # (tokens, labels)
+        # Tokens of rejected spans are counted through the batch, as the rows of the logits are.
         starts = np.cumsum([0, *(len(known.tags) for known in targets)]).tolist()
         rejected = [
             (start + base, end + base, label)
@@ -244,7 +246,7 @@ class PerLabelRecognizer(TrainablePipe):
         untaught = numbers.keys() - self.cfg["taught"]
         self.cfg["taught"] += sorted(label for label in untaught if (tags[:, numbers[label]] == OUT).any())
         ops: Any = self.model.ops
-        flat = ops.xp.concatenate(logits)
+        flat = ops.xp.concatenate(logits)  # (tokens, 5 labels)
         loss, gradient = loss_and_gradient(flat.reshape(len(flat), -1, TAGS), tags, rejected, ops)
         gradient = ops.as_contig(gradient.reshape(flat.shape))
         return loss, ops.unflatten(gradient, np.array([len(part) for part in logits], "int32"))

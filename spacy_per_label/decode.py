@@ -55,21 +55,23 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     probability is its marginal: the total probability of the legal tag sequences that contain it, over that of all
     legal sequences (forward-backward; Rabiner, A Tutorial on Hidden Markov Models, 1989).
 
-    log_p (np.ndarray): of the shape (tokens of all docs, labels, 5).
+    log_p (np.ndarray): shape (tokens of all docs, labels, 5).
     lengths (Sequence[int]): tokens of each doc.
     """
     layout = Layout(lengths)
-    tags = _best_tags(log_p, layout)
-    # Per label, the n-th start and the n-th end belong to the same span.
-    label, start = np.nonzero(((tags == BEGIN) | (tags == UNIT)).T)
+    tags = _best_tags(log_p, layout)  # (tokens, labels)
+    # Per label, the n-th start and the n-th end belong to the same span. Tokens are counted through the batch.
+    label, start = np.nonzero(((tags == BEGIN) | (tags == UNIT)).T)  # each (spans,)
     stop = np.nonzero(((tags == LAST) | (tags == UNIT)).T)[1] + 1
     doc = np.repeat(np.arange(len(lengths)), lengths)[start]
-    sums = np.cumsum(np.take_along_axis(log_p, tags[..., None], 2)[..., 0], axis=0, dtype="float64")
+    # A span's own tags are a difference of running sums, which need double precision in a long batch.
+    sums = np.cumsum(np.take_along_axis(log_p, tags[..., None], 2)[..., 0], axis=0, dtype="float64")  # (tokens, labels)
     own = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
+    # Its probability: all tags before it, its own, and all tags behind it, over the tags of the whole doc.
     forward, backward, log_z = forward_backward(log_p, layout)
     of_all = log_z[np.argsort(layout.order)[doc], label]
     probability = np.exp(np.minimum(own + forward[start, label] + backward[stop - 1, label] - of_all, 0))
-    base = np.cumsum([0, *lengths])[doc]
+    base = np.cumsum([0, *lengths])[doc]  # the doc's first token
     by_doc = np.argsort(doc, kind="stable")
     cuts = np.searchsorted(doc[by_doc], np.arange(len(lengths) + 1)).tolist()
     columns = [column[by_doc] for column in (label, start - base, stop - base, probability)]
@@ -77,21 +79,23 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
 
 
 def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
-    """Find the most probable legal sequences of tags, of the shape (tokens of all docs, labels)."""
-    closed = np.zeros((len(layout.order), log_p.shape[1]))
+    """Find the most probable legal sequences of tags (Viterbi), shape (tokens of all docs, labels)."""
+    closed = np.zeros((len(layout.order), log_p.shape[1]))  # (docs, labels): the best sum so far, without an open span
     opened = np.full_like(closed, -np.inf)
-    stay = np.maximum(log_p[..., OUT], log_p[..., UNIT])
+    stay = np.maximum(log_p[..., OUT], log_p[..., UNIT])  # (tokens, labels)
     # How each state is best reached: closed by L, else by O or U; open by I, else by B.
     ends, continues, is_open = (np.zeros(log_p.shape[:2], bool) for _ in range(3))
+    # Forward, token by token, in all docs that are so long: docs are sorted, so these are the first n.
     for token, n in enumerate(layout.running):
         places = layout.firsts[:n] + token
-        rows = log_p[places]
+        rows = log_p[places]  # (n, labels, 5)
         by_last, stays = opened[:n] + rows[..., LAST], closed[:n] + stay[places]
         inside, begins = opened[:n] + rows[..., IN], closed[:n] + rows[..., BEGIN]
         ends[places], continues[places] = by_last > stays, inside > begins
         np.maximum(by_last, stays, out=closed[:n])
         np.maximum(inside, begins, out=opened[:n])
-    behind = np.zeros(closed.shape, bool)  # whether a span is open there, from the last token on
+    # Back from the last token, along the best ways.
+    behind = np.zeros(closed.shape, bool)  # (docs, labels): whether a span is open behind the token
     for token, n in reversed(list(enumerate(layout.running))):
         places = layout.firsts[:n] + token
         is_open[places] = behind[:n]
@@ -105,9 +109,9 @@ def forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.
 
     They give the marginal of any span, predicted or not; see `decode`.
 
-    log_p (np.ndarray): of the shape (tokens of all docs, labels, 5).
-    RETURNS (tuple): for each token and label, of the tags before it, and of those behind it, so that no span is open
-        there; for each doc, in the order of the layout, and label, of all.
+    log_p (np.ndarray): shape (tokens of all docs, labels, 5).
+    RETURNS (tuple): forward and backward log-sums in the closed state, each (tokens, labels); log-partition,
+        (docs, labels), in the order of the layout.
     """
     forward, log_z = _forward(log_p, layout.firsts, 1, layout.running)
     # Read from its end, a span begins with its last tag.
@@ -118,15 +122,20 @@ def forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.
 def _forward(
     log_p: np.ndarray, starts: np.ndarray, step: int, running: Sequence[int], begin: int = BEGIN, last: int = LAST
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Add up the probabilities of all legal tags before each token, so that no span is open; and of all tokens."""
-    closed = np.ones((len(starts), log_p.shape[1]))
-    opened, scale = np.zeros_like(closed), np.zeros_like(closed)  # which keeps their sum at 1
-    found, scales = np.zeros(log_p.shape[:2]), np.zeros(log_p.shape[:2])
+    """Add up the probabilities of all legal tags before each token, so that no span is open; and of all tokens.
+
+    RETURNS (tuple): log-sums, (tokens, labels) and (docs, labels).
+    """
+    closed = np.ones((len(starts), log_p.shape[1]))  # (docs, labels)
+    # Probabilities are scaled to the sum 1 after each token, and the logarithms of the scales kept: adding up without
+    # logarithms is faster, and doesn't underflow.
+    opened, scale = np.zeros_like(closed), np.zeros_like(closed)
+    found, scales = np.zeros(log_p.shape[:2]), np.zeros(log_p.shape[:2])  # (tokens, labels)
     for token, n in enumerate(running):
         places = starts[:n] + step * token
         was_closed, was_opened = closed[:n], opened[:n]
         found[places], scales[places] = was_closed, scale[:n]
-        p = np.exp(np.maximum(log_p[places], LEAST, dtype="float64"))
+        p = np.exp(np.maximum(log_p[places], LEAST, dtype="float64"))  # (n, labels, 5)
         closes = was_closed * (p[..., OUT] + p[..., UNIT]) + was_opened * p[..., last]
         opens = was_closed * p[..., begin] + was_opened * p[..., IN]
         sums = closes + opens
@@ -158,15 +167,15 @@ def choose_flat(found: FoundSpans, allowed: np.ndarray | None = None) -> list[in
     allowed (np.ndarray | None): whether each span may be chosen; all may, if it is None.
     RETURNS (list[int]): their numbers, in the order of the text.
     """
-    weights = -np.log1p(-np.clip(found.probabilities, TINY, 1 - TINY))
+    weights = -np.log1p(-np.clip(found.probabilities, TINY, 1 - TINY))  # (spans,)
     order = np.lexsort((found.starts, found.ends))
     order = order if allowed is None else order[allowed[order]]
     ends = found.ends[order]
-    before = np.searchsorted(ends, found.starts[order], side="right").tolist()
-    best = [0.0]
+    before = np.searchsorted(ends, found.starts[order], side="right").tolist()  # how many spans end before each begins
+    best = [0.0]  # of the first spans by their ends, the highest sum
     for place, number in enumerate(order.tolist()):
         best.append(max(best[-1], float(weights[number]) + best[before[place]]))
-    chosen, place = [], len(order)
+    chosen, place = [], len(order)  # back: a span is chosen if the sum needed it
     while place:
         number = int(order[place - 1])
         if float(weights[number]) + best[before[place - 1]] > best[place - 1]:

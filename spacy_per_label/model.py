@@ -48,29 +48,32 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
     """Put its neighbours' vectors, and the mean of the text's windows, beside each vector; all texts at a time."""
     ops: Any = model.ops
     size, context = model.attrs["window_size"], model.attrs["context"]
-    sizes = np.array([len(X) for X in Xs], "int32")  # a GPU's lists are cut by sizes on the CPU
+    sizes = np.array([len(X) for X in Xs], "int32")  # (texts,); a GPU's lists are cut by sizes on the CPU
     lengths = ops.asarray(sizes)
-    text_of_token = ops.asarray(np.repeat(np.arange(len(Xs), dtype="int32"), sizes))
+    text_of_token = ops.asarray(np.repeat(np.arange(len(Xs), dtype="int32"), sizes))  # (tokens,)
 
     def backprop(dYs: list[Any]) -> list[Any]:
         """Give each vector its own gradient, and its shares of its neighbours' and the mean's."""
-        dY = ops.flatten(dYs)
-        if context:
+        dY = ops.flatten(dYs)  # (tokens, width), or (tokens, 2 width) with context
+        if context:  # a mean's gradient goes back to each row as the mean of the rows' gradients
             width = dY.shape[1] // 2
             dY = dY[:, :width] + text_means(ops, ops.as_contig(dY[:, width:]), lengths, text_of_token)[text_of_token]
         return ops.unflatten(ops.backprop_seq2col(dY, size, lengths=lengths), sizes)
 
-    Y = ops.seq2col(ops.flatten(Xs), size, lengths=lengths)
+    Y = ops.seq2col(ops.flatten(Xs), size, lengths=lengths)  # (tokens, width): (2 size + 1) vectors side by side
     if context:
         Y = ops.xp.concatenate([Y, text_means(ops, Y, lengths, text_of_token)[text_of_token]], axis=1)
     return ops.unflatten(Y, sizes), backprop
 
 
 def text_means(ops: Any, X: Any, lengths: Any, text_of_token: Any) -> Any:
-    """Compute the mean of each text's rows; zeros for a text without rows.
+    """Compute the mean of each text's rows, shape (texts, width); zeros for a text without rows.
 
     On a GPU, a matrix of the shape (texts, tokens) is multiplied with the rows. thinc's kernel adds up each text in one
     thread, which would take longer for 1,000 tokens than the transformer does.
+
+    X (Floats2d): shape (tokens, width).
+    lengths, text_of_token (Ints1d): shapes (texts,) and (tokens,).
     """
     if ops.xp is np:
         return ops.reduce_mean(X, lengths)

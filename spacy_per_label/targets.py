@@ -20,7 +20,7 @@ UNKNOWN = -1
 class Targets(NamedTuple):
     """The training targets of a text.
 
-    tags (np.ndarray): of the shape (tokens, labels), UNKNOWN where the label wasn't annotated.
+    tags (np.ndarray): shape (tokens, labels), UNKNOWN where the label wasn't annotated.
     rejected (list): spans that aren't entities, of labels that aren't complete, as (start, end, label's number).
     """
 
@@ -54,7 +54,9 @@ def prepare_text(tokenizer: Any, get_spans: Callable, numbers: Mapping[str, int]
 def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
     """Return the training targets of an example, by the numbers of the labels."""
     reference, known = eg.reference, get_known(eg.reference)
-    tags = np.full((len(eg.predicted), len(numbers)), OUT, np.int8)
+    tags = np.full((len(eg.predicted), len(numbers)), OUT, np.int8)  # (tokens, labels)
+    # What isn't annotated is unknown: labels that the text isn't complete for, tokens without a value, and tokens that
+    # an entity without token boundaries touches.
     for label in known.coverage:
         if label in numbers:
             tags[:, numbers[label]] = UNKNOWN
@@ -65,12 +67,14 @@ def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
         if label in numbers:
             tags[_touched(eg.predicted, start, end), numbers[label]] = UNKNOWN
     gold = _aligned(eg, known.gold, same)
+    # Accepted spans of partially annotated labels are known, too.
     for start, end, label in sorted(gold, key=lambda span: (span[0] - span[1], span)):
         if label in numbers and known.coverage.get(label) != "none":
             inside = tags[start:end, numbers[label]]
             # Of spans of one label that overlap, the longest counts.
             if not (inside > OUT).any():
                 inside[:] = tags_of(end - start)
+    # Rejected spans teach labels that aren't complete; the tags of complete labels exclude them already.
     partial = {label for label in numbers if known.coverage.get(label, "partial" if from_spacy else "") == "partial"}
     rejected = [
         (start, end, numbers[label]) for start, end, label in _aligned(eg, known.rejected, same) if label in partial
@@ -85,7 +89,7 @@ def tags_of(length: int) -> np.ndarray:
 
 def _touched(doc: Doc, start: int, end: int) -> slice:
     """Find the tokens that a span of characters touches."""
-    starts = doc.to_array(IDX)
+    starts = doc.to_array(IDX)  # (tokens,)
     ends = starts + doc.to_array(LENGTH)
     return slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(starts, end)))
 

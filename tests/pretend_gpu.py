@@ -6,8 +6,6 @@ kernel that is given something not contiguous. It can't tell what a kernel compu
 """
 
 import sys
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -29,21 +27,6 @@ FROM_HERE = ("asarray", "array", "ascontiguousarray", "asfortranarray")  # these
 KERNELS = "get_dropout_mask maxout backprop_maxout seq2col backprop_seq2col hash gather_add adam"
 KERNELS += " reduce_mean backprop_reduce_mean reduce_sum backprop_reduce_sum"
 CPU = NumpyOps(use_blis=False)
-# How often the computer waited for the device, the bytes that it copied there, and its seconds of the device's work.
-COUNTS: Counter[str] = Counter()
-
-
-def on_the_clock(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Count the seconds of a function that a device would do the work of."""
-
-    def call(*given: Any, **named: Any) -> Any:
-        start = time.thread_time()
-        try:
-            return function(*given, **named)
-        finally:
-            COUNTS["seconds"] += time.thread_time() - start  # type: ignore[assignment]
-
-    return call
 
 
 def held(value: Any) -> Any:
@@ -69,25 +52,12 @@ def made(value: Any) -> Any:
 
 def on_device(function: Callable[..., Any], take: Callable[[Any], Any] = given) -> Callable[..., Any]:
     """Make a function of numpy's arrays one of the device's."""
-    return on_the_clock(
-        lambda *inputs, **named: made(function(*map(take, inputs), **{key: take(one) for key, one in named.items()}))
-    )
+    return lambda *inputs, **named: made(function(*map(take, inputs), **{key: take(one) for key, one in named.items()}))
 
 
 def from_device(name: str) -> Callable[..., Any]:
     """Make a method whose result is copied from the device."""
-
-    def waited(self: "Array", *options: Any) -> Any:
-        COUNTS["waits"] += 1
-        return getattr(self.array, name)(*options)
-
-    return waited
-
-
-def sent(value: Any) -> Any:
-    """Take the array out of one of the device's; one of numpy's is copied there."""
-    COUNTS["bytes"] += value.nbytes if isinstance(value, np.ndarray) else 0
-    return held(value)
+    return lambda self, *options: getattr(self.array, name)(*options)
 
 
 class Array(NDArrayOperatorsMixin):
@@ -97,7 +67,6 @@ class Array(NDArrayOperatorsMixin):
         self.array = array
 
     def get(self) -> np.ndarray:
-        COUNTS["waits"] += 1
         return self.array.copy()
 
     def __len__(self) -> int:
@@ -106,7 +75,6 @@ class Array(NDArrayOperatorsMixin):
     def __array__(self, *options: Any, **named: Any) -> np.ndarray:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
 
-    @on_the_clock
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **named: Any) -> Any:
         if out is not None:
             named["out"] = given(out)
@@ -116,11 +84,9 @@ class Array(NDArrayOperatorsMixin):
     def _key(self, key: Any) -> Any:
         return tuple(map(held, key if isinstance(key, tuple) else (key,)))
 
-    @on_the_clock
     def __getitem__(self, key: Any) -> Any:
         return made(self.array[self._key(key)])
 
-    @on_the_clock
     def __setitem__(self, key: Any, value: Any) -> None:
         self.array[self._key(key)] = given(value)
 
@@ -143,7 +109,6 @@ class Cupy:
     ndarray = Array
 
     @staticmethod
-    @on_the_clock
     def scatter_add(table: Array, key: Any, values: Any) -> None:
         np.add.at(given(table), table._key(key), given(values))
 
@@ -153,7 +118,7 @@ class Cupy:
             return own
         if name in ("split", "array_split"):  # where a split cuts is told by numbers of this side
             return lambda array, *places: made(own(given(array), *places))
-        return on_device(own, sent if name in FROM_HERE else given)
+        return on_device(own, held if name in FROM_HERE else given)
 
 
 CUPY = Cupy()
@@ -165,7 +130,6 @@ class DeviceOps(CupyOps):
     xp = CUPY
     _xp2 = CUPY
 
-    @on_the_clock
     def clip_gradient(self, gradient: Any, threshold: float) -> Any:
         norm = max(float(np.linalg.norm(gradient.array)), 1e-12)
         gradient.array *= min(threshold, norm) / norm
@@ -194,7 +158,7 @@ def from_torch(tensor: Any, *, ops: Any = None) -> Array:
 
 def to_torch(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     """Give PyTorch an array; one of numpy's is copied to the device."""
-    tensor = sys.modules["torch"].from_numpy(sent(array))
+    tensor = sys.modules["torch"].from_numpy(held(array))
     return tensor.requires_grad_(requires_grad) if requires_grad else tensor
 
 

@@ -50,8 +50,8 @@ def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone_and_to_who
     assert [*progress((time.sleep(0.15) or n for n in range(4)), "read", 5)] == [0, 1, 2, 3]
     said = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue())
     if shown:
-        assert re.search(r"read ━.* 4/5 \d+ seconds left", said)
-        assert terminal.getvalue().endswith("\x1b[2K"), "it is taken off"
+        assert re.search(r"read #.* 4/5, \d+ seconds left", said), "in ASCII, as a StringIO has no encoding"
+        assert re.search(r"\r +\r$", said), "it is taken off"
     else:
         assert terminal.getvalue() == ""
 

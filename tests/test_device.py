@@ -6,8 +6,7 @@ import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any
-from unittest.mock import MagicMock, Mock
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ import thinc.api
 
 from labelwise.base.device import CpuOps, use_gpu, why_not
 from labelwise.base.errors import InputError
-from labelwise.train.gpu import GpuMeter
+from labelwise.train.gpu import peak_memory
 from scripts.train import train_cli
 from tests.conftest import ROOT, call
 from tests.train.training import train_in
@@ -111,38 +110,14 @@ def test_a_gpu_is_seeded_and_multiplies_in_tf32(monkeypatch):
     seeded.assert_called_once_with(7)
 
 
-def kernel(start: float, end: float, device: str = "CUDA") -> Any:
-    """What PyTorch's profiler tells of one, in microseconds."""
-    types = pytest.importorskip("torch").autograd.DeviceType
-    return SimpleNamespace(device_type=getattr(types, device), time_range=SimpleNamespace(start=start, end=end))
-
-
-@pytest.mark.parametrize(
-    ("events", "percent"),
-    [
-        ([kernel(0, 250_000), kernel(100_000, 300_000), kernel(900_000, 1_000_000), kernel(0, 10**6, "CPU")], 40),
-        ([kernel(0, 5_000_000)], 100),
-        ([], ""),
-    ],
-)
-def test_a_gpu_is_busy_while_it_has_a_kernel(events, percent, monkeypatch):
-    """In a step of a second; kernels that overlap count once. Without events, CUPTI didn't tell."""
-    torch = pytest.importorskip("torch")
-    clock, used = iter([10.0, 11.0]), iter([3 * 2**20, 5 * 2**20])
-    profiled = Mock(**{"events.return_value": events})
-    monkeypatch.setattr("torch.profiler.profile", lambda activities: MagicMock(**{"__enter__.return_value": profiled}))
-    monkeypatch.setattr("labelwise.train.gpu.time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    for name in ("synchronize", "reset_peak_memory_stats"):
-        monkeypatch.setattr(torch.cuda, name, lambda gpu_id: None)
+def test_the_peak_of_a_gpus_memory_is_that_since_the_last_row(monkeypatch):
+    torch, used = pytest.importorskip("torch"), iter([3 * 2**20, 5 * 2**20])
+    reset = Mock()
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", reset)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda gpu_id: next(used))
-    meter = GpuMeter(0)
-    with meter.measure(False):
-        pass
-    assert meter.take() == {"gpu_percent": "", "gpu_memory_mb": 3}
-    with meter.measure(True):
-        pass
-    assert meter.take() == {"gpu_percent": percent, "gpu_memory_mb": 5}
-    assert GpuMeter(-1).take() == {}
+    assert [peak_memory(0) for _ in range(2)] == [{"gpu_memory_mb": 3}, {"gpu_memory_mb": 5}]
+    assert reset.call_count == 2
+    assert peak_memory(-1) == {}
 
 
 def test_a_machine_without_a_gpu_is_told_what_it_can_run(monkeypatch, tmp_path):

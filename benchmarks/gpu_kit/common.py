@@ -130,18 +130,27 @@ class Steps:
 
     def __init__(self, at: Callable[[int, Any], None] = lambda step, training: None) -> None:
         """Replace the training loop by one that is timed."""
+        from benchmarks.gpu import measure_busy
         from labelwise.train import ahead, run
 
         if CPU:
             ahead.LOWEST = -1  # another process prepares batches on a CPU, too
         self.times: list[float] = []
         self.words: list[int] = []
+        self.gpu_percent: list[int] = []  # of each step before an evaluation
         self.begun = time.perf_counter()
         original: Any = run.train_while_improving
 
         def timed(training: Any) -> Iterator[Any]:
             tell(seconds_to_training=round(time.perf_counter() - self.begun, 1))
-            for info in original(training):
+            steps, every = original(training), training.settings["eval_frequency"]
+            while True:
+                measured = (training.state.step + 2) % every == 0
+                with measure_busy(GPU_ID if measured else -1) as percent:
+                    info = next(steps, None)
+                if info is None:
+                    return
+                self.gpu_percent += percent
                 self.times.append(time.perf_counter())
                 self.words.append(training.state.words)
                 at(training.state.step, training)
@@ -161,8 +170,8 @@ class Steps:
         tell(**found)
 
     def tell(self) -> dict[str, Any]:
-        """Return the speed of all steps."""
-        return speed(self.times, self.words)
+        """Return the speed of all steps, and the share of time during which the GPU computed."""
+        return speed(self.times, self.words) | {"gpu_percent": self.gpu_percent}
 
 
 def clocked(owner: Any, name: str) -> None:

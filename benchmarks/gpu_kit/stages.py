@@ -42,7 +42,7 @@ from benchmarks.gpu_kit.common import (
     watched,
 )
 
-MEASURED = ("gpu_percent", "gpu_memory_mb", "waiting_percent", "memory_mb")
+MEASURED = ("gpu_memory_mb", "waiting_percent", "memory_mb")
 
 
 def check() -> None:

@@ -3,20 +3,20 @@
 import os
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Table
 from rich.text import Text
+from tqdm import tqdm
 
 from labelwise.base.errors import InputError
 from labelwise.base.refusals import describe_refusal
@@ -24,7 +24,6 @@ from labelwise.base.text import describe_seconds
 
 FEW = 4  # counts that are printed in one line
 PATIENCE = 5.0  # seconds before a bar is shown
-REFRESH = 0.2  # seconds between two pictures of it
 WRAPPED: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 MOST = 8  # rows of a table that is printed in part
 
@@ -80,41 +79,28 @@ def run(command: Callable[..., None]) -> None:
     app()
 
 
-class Bar:
-    """A bar with the time left, once its work takes more than PATIENCE seconds; nothing without a terminal.
+class Bar(tqdm):
+    """A bar with the time left, on a terminal, once its work takes more than PATIENCE seconds."""
 
-    No thread draws it, as processes are forked meanwhile.
-    """
+    monitor_interval = 0  # no thread draws it, as processes are forked meanwhile
 
     def __init__(self, name: str, total: float | None) -> None:
-        """Take a name for the work, and how much it is, if that is known."""
-        console = Console(stderr=True)
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _TimeLeft()
-        options: dict[str, Any] = {"auto_refresh": False, "transient": True, "disable": not console.is_interactive}
-        self._progress = Progress(*columns, console=console, **options)
-        self._task = self._progress.add_task(name, total=total)
-        self._next = time.monotonic() + PATIENCE
+        """Name the work; `total` is how much it is, if that is known."""
+        shown = sys.stderr is not None and sys.stderr.isatty()
+        form = "{desc} {bar} {n_fmt}/{total_fmt}, {left} left" if total else None
+        super().__init__(
+            desc=name, total=total, bar_format=form, delay=PATIENCE, miniters=1, leave=False, disable=not shown
+        )
 
-    def advance(self, n: float = 1) -> None:
-        """Count what is done."""
-        self._progress.advance(self._task, n)
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + REFRESH
-            self._progress.start()
-            self._progress.refresh()
-
-    def hide(self) -> None:
-        """Take it off the terminal, until more is done."""
-        if self._progress.live.is_started:
-            self._progress.stop()
+    @property
+    def format_dict(self) -> dict[str, Any]:
+        """The values for the bar's format: tqdm's, and the time left in words."""
+        known = super().format_dict
+        seconds = (self.total - self.n) / known["rate"] if self.total and known["rate"] else None
+        return known | {"left": "?" if seconds is None else describe_seconds(seconds)}
 
 
-class _TimeLeft(ProgressColumn):
-    """The time left, in words."""
-
-    def render(self, task: Task) -> Text:
-        """Write it, if it is known."""
-        return Text("" if task.time_remaining is None else f"{describe_seconds(task.time_remaining)} left")
+Bar.set_lock(RLock())  # tqdm's own is a semaphore, too, which a read-only /dev/shm refuses
 
 
 def progress(
@@ -125,13 +111,10 @@ def progress(
     total (int | None): the number of items, if they have no len.
     size (Callable): counts what an item stands for, such as the texts of a part.
     """
-    bar = Bar(name, len(items) if total is None and isinstance(items, Sized) else total)
-    try:
+    with Bar(name, len(items) if total is None and isinstance(items, Sized) else total) as bar:
         for item in items:
             yield item
-            bar.advance(size(item))
-    finally:
-        bar.hide()
+            bar.update(size(item))
 
 
 @contextmanager

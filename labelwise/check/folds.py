@@ -24,8 +24,8 @@ from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline, predict_batches
-from labelwise.train.finished import train_once
 from labelwise.train.reader import fold_of
+from labelwise.train.run import train_once
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.decode import decode
 

@@ -16,7 +16,7 @@ from spacy.util import load_config
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
-from labelwise.corpus.tokenizer import MAX_LENGTH, make_nlp, read_tokenizer, tokenize
+from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, make_nlp, read_tokenizer, tokenize
 
 Item = TypeVar("Item")
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time
@@ -73,12 +73,13 @@ def predict_batches(
 
     without (Sequence[str]): the components that don't predict.
     """
+    make_doc = LearningTokenizer(nlp)
     while True:
         with bounded_vocab(nlp), nlp.select_pipes(disable=[*without]):
             batch = take_batch(items, nlp.batch_size, words)
             if not batch:
                 return
-            made = [tokenize(nlp, item.text) for item in batch]  # type: ignore[attr-defined]
+            made = [make_doc(item.text) for item in batch]  # type: ignore[attr-defined]
             yield batch, nlp.pipe(made, batch_size=nlp.batch_size)
 
 

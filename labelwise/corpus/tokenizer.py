@@ -193,8 +193,9 @@ class LearningTokenizer:
 
     def __call__(self, text: str) -> Doc:
         """Tokenize a text; see `tokenize`."""
-        tokenizer = self.nlp.tokenizer
-        if isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
+        tokenizer, vocab = self.nlp.tokenizer, cast(Any, self.nlp.vocab)
+        may_cache = not vocab.in_memory_zone
+        if may_cache and isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:
             new = set(WORDS_AND_SPACES.findall(text)) - self.known
             for word in new:
                 tokenizer(word)

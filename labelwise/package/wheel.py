@@ -7,17 +7,13 @@ faster than with thinc's own (docs/scale.md).
 """
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
+import tomllib
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib.metadata import version as installed
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -26,7 +22,7 @@ from spacy.language import Language
 
 import spacy_per_label
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic, check_replaceable, digest_folder
+from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.sections import SHIP_AT, PackageName
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
@@ -58,8 +54,6 @@ def load(**overrides):
     with use_ops("numpy", use_blis=False):
         return load_model_from_init_py(__file__, **overrides)
 '''
-# By setuptools, which spaCy requires, as pip would build it.
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 
 def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, ship_at: float = SHIP_AT) -> Path:
@@ -89,7 +83,9 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
         files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}
-        wheel = write_wheel(made, meta | {"name": name}, files, card)
+        required = [f"Requires-Dist: {one}" for one in (f"spacy{meta['spacy_version']}", *meta["requirements"])]
+        about = {**meta, "name": name, "requires-python": ">=3.11", "readme": card}
+        wheel = write_wheel(made, about, required, files, {"spacy_models": {name: name}})
         if any(one.startswith("spacy-per-label") for one in meta["requirements"]):
             build_recognizer(made)
         (made / CARD).write_text(card, encoding="utf8")
@@ -170,39 +166,50 @@ def shorten_paths(value: Any) -> Any:
 
 
 def build_recognizer(folder: Path) -> None:
-    """Build the wheel of `spacy_per_label`, whose folder has all that this needs, wherever it is installed.
+    """Write the wheel of `spacy_per_label`, by its pyproject.toml, which it has wherever it is installed.
 
     Its version has a digest of the code as its local label; see `identify`.
     """
-    with TemporaryDirectory() as temporary:
-        source = Path(temporary) / "spacy_per_label"
-        left_out = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
-        shutil.copytree(Path(spacy_per_label.__file__).parent, source, ignore=left_out)
-        (source / "setup.cfg").write_text(
-            f"[egg_info]\ntag_build = +c{digest_folder(source)[:LABEL]}\n", encoding="utf8"
-        )
-        command = [sys.executable, "-c", BUILD, str(folder.resolve())]
-        dated = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}  # 1980, so that equal files give equal bytes
-        subprocess.run(command, cwd=source, env=dated, check=True, capture_output=True)  # noqa: S603
+    source = Path(spacy_per_label.__file__).parent
+    content = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf8"))
+    project, data = content["project"], content["tool"]["setuptools"]["package-data"]["spacy_per_label"]
+    files = {f"spacy_per_label/{path.name}": path for path in (*source.glob("*.py"), *(source / name for name in data))}
+    digests = sorted(sha256(name.encode() + path.read_bytes()).digest() for name, path in files.items())
+    required = [f"Requires-Dist: {one}" for one in project["dependencies"]]
+    for extra, packages in project["optional-dependencies"].items():
+        required += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {one}; extra == "{extra}"' for one in packages)]
+    version = f"{spacy_per_label.__version__}+c{sha256(b''.join(digests)).hexdigest()[:LABEL]}"
+    about = project | {"version": version, "readme": (source / project["readme"]).read_text(encoding="utf8")}
+    write_wheel(folder, about, required, files, project["entry-points"])
 
 
-def write_wheel(folder: Path, meta: Mapping[str, Any], files: Mapping[str, str | Path], card: str) -> str:
-    """Write the wheel of a pipeline; equal files give equal bytes (packaging.python.org, Binary distribution format).
+def write_wheel(
+    folder: Path,
+    about: Mapping[str, Any],
+    required: Iterable[str],
+    files: Mapping[str, str | Path],
+    entry_points: Mapping[str, Mapping[str, str]],
+) -> str:
+    """Write a wheel; equal files give equal bytes (packaging.python.org, Binary distribution format).
 
-    meta (Mapping): name, version, license, description, spacy_version, requirements.
+    about (Mapping): name, version, license, description, requires-python, and the text of the readme.
+    required (Iterable[str]): lines of METADATA about what it requires.
     files (Mapping): their content by path.
+    entry_points (Mapping): objects by name, by group.
     RETURNS (str): its name.
     """
-    stem = f"{meta['name']}-{meta['version']}"
-    lines = ["Metadata-Version: 2.1", f"Name: {meta['name']}", f"Version: {meta['version']}"]
-    lines += [f"Summary: {' '.join(meta['description'].split())}", f"License: {meta['license']}"]
-    lines += ["Requires-Python: >=3.11", "Description-Content-Type: text/markdown"]
-    lines += [f"Requires-Dist: {one}" for one in (f"spacy{meta['spacy_version']}", *meta["requirements"])]
+    stem = f"{about['name'].replace('-', '_')}-{about['version']}"
+    lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {about['version']}"]
+    lines += [f"Summary: {' '.join(about['description'].split())}", f"License: {about['license']}"]
+    lines += [f"Requires-Python: {about['requires-python']}", "Description-Content-Type: text/markdown", *required]
+    groups = (
+        "".join([f"[{group}]\n", *(f"{n} = {to}\n" for n, to in own.items())]) for group, own in entry_points.items()
+    )
     contents: dict[str, str | Path] = {
         **files,
-        f"{stem}.dist-info/METADATA": "\n".join([*lines, "", card]),
+        f"{stem}.dist-info/METADATA": "\n".join([*lines, "", about["readme"]]),
         f"{stem}.dist-info/WHEEL": WHEEL,
-        f"{stem}.dist-info/entry_points.txt": f"[spacy_models]\n{meta['name']} = {meta['name']}\n",
+        f"{stem}.dist-info/entry_points.txt": "".join(groups),
     }
     record: list[str] = []
     with ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as archive:

@@ -55,18 +55,19 @@ def open_batches(training: Training) -> Iterator[Batch]:
     RAISES (InputError): that process was killed; what reading raises.
     """
     corpus, settings, state, ranks = training.corpus, training.settings, training.state, training.ranks
+    background = training.background
     place = (settings["max_epochs"], state.epoch, state.batches, ranks.rank, ranks.count)
     read = partial(read_batches, corpus, settings["batcher"], *place)
     prepare = getattr(training.nlp.get_pipe("ner"), "preparer", lambda: None)()
-    if not ranks.background or not prepare:
+    if not background or not prepare:
         yield from read()
         return
     tokenizer = training.nlp.config.interpolate()["nlp"]["tokenizer"]
     try:
-        ranks.background.submit(_begin, partial(_prepare, corpus, read, tokenizer, prepare)).result()
-        waiting = deque(ranks.background.submit(_take) for _ in range(AHEAD))
+        background.submit(_begin, partial(_prepare, corpus, read, tokenizer, prepare)).result()
+        waiting = deque(background.submit(_take) for _ in range(AHEAD))
         while ready := waiting.popleft().result():
-            waiting.append(ranks.background.submit(_take))
+            waiting.append(background.submit(_take))
             batch, corpus.counts = ready
             yield batch
     except BrokenExecutor as error:

@@ -22,7 +22,7 @@ from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.train.config_file import PATHS, ConfigFile, check_supported, flatten, read_config_file
 from labelwise.train.dev_scores import SCORES
-from labelwise.train.steps import count_train, fit_batches
+from labelwise.train.steps import count_train, fit_steps
 from labelwise.train.training_config import TrainingConfig
 
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
@@ -37,17 +37,10 @@ NEEDS = {
 def read_settings(wanted: TrainingConfig) -> Config:
     """Read a spaCy config, and fit it to the corpus; see FITTED.
 
-    RAISES (InputError): what `read_config_file` and `fit_settings` raise.
+    RAISES (InputError): if there is no valid config, it has a key that training doesn't use, a seed, or another kind of
+        tokenizer than the corpus, or needs a package that isn't installed.
     """
-    return fit_settings(wanted, read_config_file(wanted.config))
-
-
-def fit_settings(wanted: TrainingConfig, file: ConfigFile) -> Config:
-    """Fit a config to the corpus; see FITTED.
-
-    RAISES (InputError): if the config has a key that training doesn't use, a seed, or another kind of tokenizer than
-        the corpus, or needs a package that isn't installed.
-    """
+    file = read_config_file(wanted.config)
     if file.raw.interpolate().get("system", {}).get("seed"):
         raise file.error("system.seed", "the seed is `seed` in project.yml, or --seed; write seed = 0")
     settings = file.override(wanted.all_overrides())
@@ -72,7 +65,7 @@ def fit_settings(wanted: TrainingConfig, file: ConfigFile) -> Config:
         if language.has_factory(factory := block.get("factory", "")):
             scores = language.get_factory_meta(factory).default_score_weights or {}
             weights |= {name: None for name in scores if name not in (*SCORES, *weights)}
-    fit_batches(wanted, file, settings)
+    fit_steps(wanted, file, settings)
     if wanted.gpu_id < 0 and "grad_scaler_config" not in str(wanted.overrides.keys()):  # the CPU computes in fp32
         models = [block.get("model", {}) for block in settings["components"].values()]
         for model in (*models, *(one.get("tok2vec", {}) for one in models)):

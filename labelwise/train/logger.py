@@ -42,7 +42,9 @@ def make_logger(
             nonlocal steps
             if not info:
                 return
-            bar.advance(1 if steps else info["step"] + 1)  # a training that resumes doesn't begin at 0
+            if not steps:  # a training that resumes doesn't begin at 0
+                bar.initial = bar.n = info["step"]
+            bar.update()
             steps += 1
             if info["score"] is None:
                 return
@@ -57,10 +59,10 @@ def make_logger(
                 append_row(Path(resources), used)
             seconds = (time.monotonic() - began) / steps * (last - info["step"])
             speed, left = f"{used.get('words_per_second', 0):,.0f}", describe_seconds(seconds) if seconds > 0 else ""
-            bar.hide()
+            bar.clear()
             print(ROW.format(info["step"], f"{info['score']:.3f}", speed, left).rstrip(), file=stdout)
 
-        return log, bar.hide
+        return log, bar.close
 
     return setup
 

@@ -40,25 +40,30 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
     dropouts = islice(constant(drop) if isinstance(drop, float) else drop, state.step + 1, None)
     batches = open_batches(training)
     while not is_over(training):
-        before_evaluation = (state.step + 2) % settings["eval_frequency"] == 0
-        with training.meter.measure(before_evaluation), training.timed("seconds"):
+        with training.timed("seconds"):
+            # Read this rank's texts of the next batch.
             with training.timed("waiting"):
                 batch = next(batches, None)
-            if batch is None:
+            if batch is None:  # the last epoch has ended
                 break
+            # Forward and backward; no losses if a rank's isn't finite, and all ranks skip the update.
             losses = update_within_memory(training, batch.texts, next(dropouts))
             if losses is not None:
                 training.losses.update(losses)
+                # Sum the gradients of all ranks: all of them take the same step.
                 with training.timed("waiting"):
                     sum_gradients(training.parameters, ranks)
+                # Update the parameters and their averages; clear the gradients.
                 for _, component in nlp.pipeline:
                     if getattr(component, "is_trainable", False):
                         component.finish_update(optimizer)  # type: ignore[attr-defined]
+            # Count the step, even if it was skipped: schedules and what is random follow from its number.
             optimizer.step_schedules()
             state.step, state.epoch, state.batches = state.step + 1, batch.epoch, batch.number
             state.words, spent["words"] = state.words + batch.words, spent["words"] + batch.words
             if state.step % TRIM == 0:
                 trim_heap()
+        # Score dev; whoever consumes this logs, and saves the best pipeline and a checkpoint.
         if state.step and state.step % settings["eval_frequency"] == 0:
             evaluated = state.step
             yield evaluate(training)

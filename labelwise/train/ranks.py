@@ -27,7 +27,6 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -47,11 +46,9 @@ class SingleProcess:
 
     rank (int): its own number.
     count (int): how many there are.
-    background (Executor | None): another process, which prepares this one's batches; see `ahead`.
     """
 
     rank, count = 0, 1
-    background: Executor | None = None
 
     def all_gather_object(self, value: Any) -> list[Any]:
         """Wait for all, and give each the values of all, in the order of their ranks.

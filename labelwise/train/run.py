@@ -5,14 +5,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import srsly
 from spacy.language import Language
 from spacy.training.loop import update_meta
@@ -21,7 +19,7 @@ from thinc.api import Config, Model
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, remove, sibling
-from labelwise.base.parallel import frozen, start_method, tree_memory
+from labelwise.base.parallel import frozen, tree_memory
 from labelwise.corpus.import_checks import describe_empty
 from labelwise.corpus.manifest import Split, read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
@@ -29,29 +27,27 @@ from labelwise.corpus.record import digest_corpus, write_record
 from labelwise.corpus.seen_texts import collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.ahead import open_background
-from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, State, copy, digest_training, read_state, restore
-from labelwise.train.config import changed_keys, fit_settings, is_per_label, make_pipeline, read_settings
+from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, copy, digest_training, read_state, restore
+from labelwise.train.config import changed_keys, is_per_label, make_pipeline, read_settings
 from labelwise.train.config_file import read_config_file
+from labelwise.train.gpu import peak_memory
 from labelwise.train.held_out import fit
 from labelwise.train.loop import describe_end, score_counts, train_while_improving
-from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
 from labelwise.train.steps import is_small
-from labelwise.train.training import Training
+from labelwise.train.training import Log, State, Training, remake
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE, Fitted
 from spacy_per_label.small_transformer import halve
 
-Log = Callable[[str], Any]
-
 
 class TrainResult(NamedTuple):
-    """What a training took.
+    """The end of a training.
 
-    state (State): where it ended: words, seconds.
-    texts (dict[str, int]): what became of the texts in the last whole epoch, or in the first so far.
+    state (State): words, seconds, steps, scores.
+    texts (dict[str, int]): counts of the texts of the last whole epoch, or of the first so far.
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
-    fitted (Fitted | None): what was fitted on dev in the end, of a per-label recognizer.
+    fitted (Fitted | None): calibration on dev of a per-label recognizer.
     ended (str): setting that ended training before max_steps, and when; "" if none did.
     """
 
@@ -60,27 +56,6 @@ class TrainResult(NamedTuple):
     resumed: int | None
     fitted: Fitted | None
     ended: str
-
-
-class Prepared(NamedTuple):
-    """A pipeline that can be trained.
-
-    state (State): where training begins.
-    checkpoint (Path): the folder of its checkpoints.
-    folder, curve (Path): where the best pipeline and its curve are being written.
-    final_curve (Path): where the curve will be.
-    seen (np.ndarray): the texts of the corpus; see `seen_texts`.
-    corpus (str): digest of the splits that it learns from.
-    """
-
-    nlp: Language
-    state: State
-    checkpoint: Path
-    folder: Path
-    curve: Path
-    final_curve: Path
-    seen: np.ndarray
-    corpus: str
 
 
 def train_pipeline(
@@ -97,7 +72,7 @@ def train_pipeline(
 
     out (Path | str): the folder for the pipeline.
     curve (Path | str): a TSV file for the scores over time.
-    resources (Path | str | None): a TSV file for memory, speed and the GPU's load over time.
+    resources (Path | str | None): a TSV file for memory and speed over time.
     log (Callable): is told which labels are left out, which step training resumes from, or why it starts over, when
         memory ran out, and which steps were skipped.
     RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
@@ -109,27 +84,40 @@ def train_pipeline(
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
     with frozen(), open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
         if launched and launched.rank:
-            launched.background = background
-            checkpoint, state = launched.all_gather_object(None)[0]
-            follow(wanted, None, checkpoint, state, launched)
+            training = remake(wanted, *launched.all_gather_object(None)[0])
+            training.background = background
+            follow(training, launched)
             return None
-        file = read_config_file(wanted.config)
-        settings = fit_settings(wanted, file)
+        settings = read_settings(wanted)
         check_splits(wanted.corpus)
-        changed = changed_keys(file, settings)
-        if changed:
-            listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
-            log(f"{wanted.config}, changed for this training: {listed}")
         with atomic(*outputs, folders=outputs[:1]) as written:
-            prepared = prepare(wanted, settings, outputs, written, log)
-            resumed = prepared.state.step if prepared.state.step >= 0 else None
-            training = train(wanted, prepared, launched, log, background)
-            fitted = finish(wanted, prepared, training, changed)
-        remove(prepared.checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
-        saving = (sibling(prepared.checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
-        for left in (prepared.checkpoint, *saving):
+            training = prepare(wanted, settings, outputs, written, log)
+            training.background = background
+            resumed = training.state.step if training.state.step >= 0 else None
+            train(training, launched)
+            fitted = finish(training)
+        checkpoint = training.checkpoint
+        remove(checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
+        saving = (sibling(checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
+        for left in (checkpoint, *saving):
             remove(left)
         return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted, describe_end(training))
+
+
+def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: None) -> None:
+    """Train a step of a longer work, unless training may resume and the same training has ended there before.
+
+    A file beside the pipeline has the digest of the training; see `digest_training`. The curve is beside it, too.
+
+    out (Path): the pipeline's folder.
+    RAISES (InputError): what `train_pipeline` raises.
+    """
+    ended, digest = out.with_suffix(".ended"), digest_training(wanted, read_settings(wanted))
+    if wanted.resume and ended.is_file() and ended.read_text(encoding="utf8") == digest:
+        return
+    ended.unlink(missing_ok=True)
+    train_pipeline(wanted, out, out.with_suffix(".tsv"), log=log)
+    ended.write_text(digest, encoding="utf8")
 
 
 def check_splits(corpus: Path) -> None:
@@ -157,18 +145,21 @@ def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
 
 
 def prepare(
-    wanted: TrainingConfig, settings: Config, outputs: tuple[Path, Path, Path | None], written: list[Any], log: Log
-) -> Prepared:
+    wanted: TrainingConfig, settings: Config, outputs: tuple[Path, Path, Path | None], written: Sequence[Any], log: Log
+) -> Training:
     """Make the pipeline, and find the state that training begins with: a checkpoint's, or that of step 0.
 
     outputs, written (Sequence): the pipeline's folder, the curve and the resources, and where they are being written.
     """
-    checkpoint = outputs[0].with_name(f"{outputs[0].name}.checkpoint")
-    digest = digest_training(settings, wanted.corpus, wanted.gpu_id)
-    folder, curve, resources = written
+    (out, final_curve, _), (folder, curve, resources) = outputs, written
+    changed = changed_keys(read_config_file(wanted.config), settings)
+    if changed:
+        listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
+        log(f"{wanted.config}, changed for this training: {listed}")
+    checkpoint, digest = out.with_name(f"{out.name}.checkpoint"), digest_training(wanted, settings)
     settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
     with unchanged(wanted.corpus):
-        seen, corpus = collect_seen(wanted.corpus), digest_corpus(wanted.corpus)
+        seen, learned = collect_seen(wanted.corpus), digest_corpus(wanted.corpus)
         nlp = make_pipeline(wanted, settings)
         check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_untaught(untaught_labels(nlp)):
@@ -183,29 +174,29 @@ def prepare(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
             "checkpoint was saved. It is kept until this training saves its first one"
         )
-    return Prepared(nlp, state or State(digest), checkpoint, folder, curve, outputs[1], seen, corpus)
+    training = Training(wanted, nlp, state or State(digest), checkpoint, log)
+    training.folder, training.curve = folder, curve
+    training.changed, training.seen, training.learned = changed, seen, learned
+    nlp.config["paths"] |= {"curve": str(final_curve), "resources": None}  # as saved: equal trainings give equal bytes
+    return training
 
 
-def train(
-    wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | None, log: Log, background: Executor | None
-) -> Training:
-    """Be the first rank: train, and save the best pipeline, its scores, checkpoints, and what the machine did.
+def train(training: Training, launched: TorchRanks | None) -> None:
+    """Train as rank 0; save the best pipeline, its scores, checkpoints, and the resource log.
 
     launched (TorchRanks | None): the ranks that torchrun has started, if it has.
-    background (Executor | None): see `open_background`.
     """
-    nlp, state, checkpoint = prepared.nlp, prepared.state, prepared.checkpoint
-    with all_ranks(wanted, prepared, launched) as ranks:
-        ranks.background = background
-        training = begin(Training(nlp, wanted.gpu_id, state, ranks, log), checkpoint)
-        strings = strings_of(wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
+    nlp, state = training.nlp, training.state
+    with all_ranks(training, launched) as ranks:
+        begin(training, ranks)
+        strings = strings_of(training.wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         tell, close = training.settings["logger"](nlp, sys.stdout, sys.stderr)
-        saver = CheckpointSaver(checkpoint)
+        saver = CheckpointSaver(training)
         try:
             for info in train_while_improving(training):
                 if info["score"] is not None:
                     saver.wait()  # it copies the curve, and the best pipeline so far
-                    info["resources"] = describe_resources(state, info["spent"]) | training.meter.take()
+                    info["resources"] = describe_resources(training, info["spent"])
                 tell(info)
                 if info["score"] is None:
                     continue
@@ -213,99 +204,84 @@ def train(
                 if state.scores[-1] == max(state.scores):
                     update_meta(training.settings, nlp, info)
                     with nlp.use_params(training.optimizer.averages):
-                        models = save_pipeline(nlp, prepared.folder, prepared.final_curve, strings)
-                kept = {BEST: prepared.folder, CURVE: prepared.curve}
-                saver.save(state, nlp, training.optimizer, kept, models)
+                        models = save_pipeline(nlp, training.folder, strings)
+                saver.save(models)
                 del models  # once it is written, its memory is free
         finally:
             close()
             saver.wait()
-    return training
 
 
-def finish(
-    wanted: TrainingConfig, prepared: Prepared, training: Training, changed: Mapping[str, tuple[Any, Any]]
-) -> Fitted | None:
-    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder.
-
-    changed (Mapping): what training changed of the config; see `changed_keys`.
-    """
-    nlp, folder, fitted = prepared.nlp, prepared.folder, None
+def finish(training: Training) -> Fitted | None:
+    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder."""
+    nlp, folder, fitted = training.nlp, training.folder, None
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
     if nlp.config.get("labelwise", {}).get("half_weights"):
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if is_per_label(nlp.config):
-        shifts = OUTSIDE if is_small(wanted.corpus, nlp.config.interpolate()) else OUTSIDE[:1]
+        shifts = OUTSIDE if is_small(training.wanted.corpus, nlp.config.interpolate()) else OUTSIDE[:1]
         fitted = fit(nlp, training.dev.texts(), shifts, lambda counts: score_counts(training, counts)[0])
         # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
         path.unlink()
         srsly.write_json(path, settings)
-    write_seen(folder, prepared.seen)
-    write_record(folder, changed, prepared.corpus)
+    write_seen(folder, training.seen)
+    write_record(folder, training.changed, training.learned)
     return fitted
 
 
-def all_ranks(
-    wanted: TrainingConfig, prepared: Prepared, launched: TorchRanks | None
-) -> AbstractContextManager[SingleProcess]:
+def all_ranks(training: Training, launched: TorchRanks | None) -> AbstractContextManager[SingleProcess]:
     """Let the other ranks follow: those that torchrun has started, or processes of this machine."""
     if launched:
-        launched.all_gather_object((prepared.checkpoint, prepared.state))
+        launched.all_gather_object((training.state, training.checkpoint))
         return nullcontext(launched)
     gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
-    floats = sum(parameter.array.size for parameter in find_parameters(prepared.nlp))
-    shared = prepared.nlp if start_method() == "fork" else None
-    return start_ranks(wanted.workers, floats, partial(follow, wanted, shared, prepared.checkpoint, prepared.state))
+    floats = sum(parameter.array.size for parameter in training.parameters)
+    return start_ranks(training.wanted.workers, floats, partial(follow, training))
 
 
-def begin(training: Training, checkpoint: Path) -> Training:
-    """Set all to where the checkpoint was, if a training resumes from one, and check that all ranks begin equally."""
+def begin(training: Training, ranks: SingleProcess) -> None:
+    """Restore the checkpoint that a training resumes from, if any, and check that all ranks begin equally."""
+    training.ranks = ranks
     if training.state.step >= 0:
-        restore(checkpoint, training.state, training.nlp, training.optimizer)
-    check_ranks(training.parameters, training.ranks)
-    return training
+        restore(training)
+    check_ranks(training.parameters, ranks)
 
 
-def follow(wanted: TrainingConfig, nlp: Language | None, checkpoint: Path, state: State, ranks: SingleProcess) -> None:
-    """Be a rank of a training after the first: take the same steps, and write nothing.
-
-    nlp (Language | None): the first rank's, of which this process is a copy; None makes it anew.
-    """
-    if nlp is None:
-        use_gpu(wanted.gpu_id)
-        nlp = make_pipeline(wanted, read_settings(wanted))
-    for _ in train_while_improving(begin(Training(nlp, wanted.gpu_id, state, ranks), checkpoint)):
+def follow(training: Training, ranks: SingleProcess) -> None:
+    """Train as a rank after the first: take the same steps, and write and say nothing."""
+    training.log = lambda message: None
+    begin(training, ranks)
+    for _ in train_while_improving(training):
         pass
 
 
-def describe_resources(state: State, spent: Mapping[str, float]) -> dict[str, Any]:
+def describe_resources(training: Training, spent: Mapping[str, float]) -> dict[str, Any]:
     """Describe what the computer did since the last evaluation, for the file of resources."""
     seconds, (memory, measure) = max(spent["seconds"], 1e-9), tree_memory(os.getpid())
     return {
-        "seconds": f"{state.seconds:.1f}",
-        "step": state.step,
+        "seconds": f"{training.state.seconds:.1f}",
+        "step": training.state.step,
         "words_per_second": round(spent["words"] / seconds),
         "memory_mb": round(memory / 2**20),
         "memory_measure": measure,
         "waiting_percent": round(100 * spent["waiting"] / seconds),
-    }
+    } | peak_memory(training.wanted.gpu_id)
 
 
-def save_pipeline(nlp: Language, folder: Path, curve: Path, strings: list[str]) -> dict[Path, bytes]:
+def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path, bytes]:
     """Save a pipeline in a new folder, whose files a checkpoint may share, so that it holds nothing of its training.
 
     Models are only serialized: writing a transformer takes seconds, and a thread does it while training goes on.
 
-    Equal trainings give equal bytes: spaCy saves scores in a set's order, and where the curve was being written. And it
-    would save the words of the texts with the vocabulary, which may be nobody else's business; the model knows hashes.
+    Equal trainings give equal bytes: spaCy saves scores in a set's order. And it would save the words of the texts with
+    the vocabulary, which may be nobody else's business; the model knows hashes.
 
     strings (list[str]): those that the pipeline needs.
     RETURNS (dict[Path, bytes]): the models' files, which are to be written.
     """
     shutil.rmtree(folder, ignore_errors=True)
     nlp.meta["performance"] = json.loads(json.dumps(nlp.meta["performance"], sort_keys=True))
-    nlp.config["paths"] |= {"curve": str(curve), "resources": None}
     pipes: dict[str, Any] = {name: pipe for name, pipe in nlp.components if has_model(pipe)}
     nlp.to_disk(folder, exclude=[*pipes])
     for name, pipe in pipes.items():

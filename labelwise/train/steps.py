@@ -32,31 +32,22 @@ def read_block(settings: Mapping[str, Any], file: ConfigFile) -> LabelwiseBlock:
         raise file.error(f"labelwise.{key}", f"{told}; correct it") from error
 
 
-def fit_batches(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> None:
-    """Set the size of batches where train has few texts, and then the number of steps; see `fit_steps`.
+def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> None:
+    """Set the size of batches where train has few texts; the number of steps, and with it the end of the rate and how
+    often dev is evaluated.
+
+    The steps are those that are asked for, or those of the epochs of [labelwise], or training.max_steps.
 
     settings (Config): the config's values, changed in place; variables aren't interpolated.
-    """
-    block = read_block(settings.interpolate(), file)
-    batcher, given = settings["training"]["batcher"], "training.batcher.size" in wanted.overrides
-    if block.small_batch and "size" in batcher and is_small(wanted.corpus, settings) and not given:
-        batcher["size"] = block.small_batch
-    fit_steps(wanted, file, block, settings["training"], settings.interpolate())
-
-
-def fit_steps(
-    wanted: TrainingConfig, file: ConfigFile, block: LabelwiseBlock, training: dict[str, Any], settings: Config
-) -> None:
-    """Set the number of steps, in place, and what follows from it: the last step of the rate, and evaluations.
-
-    It is the one that is asked for, or that of the epochs of [labelwise], or training.max_steps.
-
-    training (dict): the block that is changed.
-    settings (Config): the values of the whole config.
     RAISES (InputError): more steps than training.max_steps are asked for; an epoch's can't be counted; dev would be
         evaluated fewer than four times; or the learning rate rises for longer than training lasts.
     """
-    now, given = settings["training"], "training.max_steps" in wanted.overrides
+    block, training = read_block(settings.interpolate(), file), settings["training"]
+    batcher, sized = training["batcher"], "training.batcher.size" in wanted.overrides
+    if block.small_batch and "size" in batcher and is_small(wanted.corpus, settings) and not sized:
+        batcher["size"] = block.small_batch
+    whole, given = settings.interpolate(), "training.max_steps" in wanted.overrides
+    now = whole["training"]
     limit, rate = file.raw.interpolate()["training"]["max_steps"], now["optimizer"].get("learn_rate")
     falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step, whichever that is
     if wanted.max_steps > limit > 0 and not given:
@@ -69,7 +60,10 @@ def fit_steps(
     if wanted.max_steps and not given:
         steps = wanted.max_steps
     elif block.epochs and limit and not given:
-        steps = max(min(block.least_steps, limit), min(round(block.epochs * batches_of(wanted, file, settings)), limit))
+        steps = max(
+            min(block.least_steps, limit),
+            min(round(block.epochs * batches_of(wanted, file, whole)), limit),
+        )
     training["max_steps"] = steps
     if falls:
         training["optimizer"]["learn_rate"]["total_steps"] = steps

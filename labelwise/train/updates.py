@@ -31,9 +31,11 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
     state, ranks, step = training.state, training.ranks, training.state.step + 1
     last = False
     while True:
+        # What is random in a step follows from seed, step and rank: a resumed training draws the same.
         fix_random_seed(zlib.crc32(f"{training.settings['seed']}/{step}/{ranks.rank}".encode()))
         losses: dict[str, float] = {}
         words = accumulate(training, step, texts, drop, losses, last)
+        # All ranks must agree: one that went on alone would wait for the others forever.
         told = ranks.all_gather_object((words, all(map(math.isfinite, losses.values()))))
         too_many = [words for words, _ in told if words]
         if not too_many and all(finite for _, finite in told):
@@ -43,7 +45,7 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
         if not too_many:
             count_skipped(training, step)
             return None
-        if not last:
+        if not last:  # once more, with the pools freed by clear_gradients
             last = True
             continue
         state.sub_batch = min(too_many) // 2
@@ -94,6 +96,7 @@ def accumulate(
                 if isinstance(part[0], PreparedText):
                     nlp.get_pipe("ner").update(part, drop=drop, losses=losses)
                     continue
+                # Tokenize only now, so that no more than a part's Docs are in memory.
                 with training.timed("waiting"):
                     examples = list(map(training.make_example, part))
                 nlp.update(examples, sgd=False, drop=drop, losses=losses)

@@ -1,11 +1,13 @@
 """A pipeline that makes other tokens than its corpus has is refused, where they first differ."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from spacy.tokens import Doc
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.pipeline import bounded_vocab, check_tokens
+from labelwise.corpus.pipeline import bounded_vocab, check_tokens, predict_each
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.package.wheel import load_recognizer
@@ -71,3 +73,20 @@ def test_a_large_vocabulary_forgets_what_later_texts_add_and_a_merge_gives_the_s
         with bounded_vocab(tokenizer.nlp):
             assert tokenizer(f"unheard-of{number} words{number}")[-1].text == f"words{number}"
     assert len(tokenizer.nlp.vocab.strings) == before
+
+
+@pytest.mark.parametrize(("strings", "times"), [(20_000, 1), (0, 6)])
+def test_predicted_texts_have_the_pipelines_tokens_and_words_are_tokenized_once(strings, times, monkeypatch):
+    """Where a text begins with a special case, spaCy's tokenizer caches none of its words; nor in a memory zone."""
+    monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
+    nlp, tokenized = make_nlp("en", TokenizerRules()), []
+    texts = [SimpleNamespace(text=f"Don't split (re-use) 5mg of it, e.g. in May{end}") for end in ("", "?", "") * 2]
+    expected = [[(token.text, token.whitespace_) for token in nlp.make_doc(one.text)] for one in texts]
+    find = nlp.tokenizer.infix_finditer
+    nlp.tokenizer.infix_finditer = lambda word: (tokenized.append(word), find(word))[1]
+    made = [
+        [(token.text, token.whitespace_) for token in doc]
+        for _, doc in predict_each(nlp, iter(texts), lambda one: len(one.text))
+    ]
+    assert made == expected
+    assert tokenized.count("re-use") == times

@@ -2,6 +2,8 @@
 
 import json
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -55,3 +57,32 @@ def test_a_result_is_written_where_there_is_no_git(tmp_path, monkeypatch, capsys
     assert json.loads((tmp_path / "gpu.json").read_text())["commit"] is None
     monkeypatch.setenv("PATH", str(tmp_path))  # no git either
     assert measure.find_commit() is None
+
+
+def kernel(start: float, end: float, device: str = "CUDA") -> Any:
+    """What PyTorch's profiler tells of one, in microseconds."""
+    types = pytest.importorskip("torch").autograd.DeviceType
+    return SimpleNamespace(device_type=getattr(types, device), time_range=SimpleNamespace(start=start, end=end))
+
+
+@pytest.mark.parametrize(
+    ("events", "percent"),
+    [
+        ([kernel(0, 250_000), kernel(100_000, 300_000), kernel(900_000, 1_000_000), kernel(0, 10**6, "CPU")], [40]),
+        ([kernel(0, 5_000_000)], [100]),
+        ([], []),
+    ],
+)
+def test_a_gpu_is_busy_while_it_has_a_kernel(events, percent, monkeypatch):
+    """In a block of a second; kernels that overlap count once. Without events, CUPTI didn't tell."""
+    torch, clock = pytest.importorskip("torch"), iter([10.0, 11.0])
+    profiled = Mock(**{"events.return_value": events})
+    monkeypatch.setattr("torch.profiler.profile", lambda activities: MagicMock(**{"__enter__.return_value": profiled}))
+    monkeypatch.setattr("benchmarks.gpu.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda gpu_id: None)
+    with gpu.measure_busy(0) as found:
+        pass
+    assert found == percent
+    with gpu.measure_busy(-1) as found:
+        pass
+    assert found == []

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from spacy.training.batchers import configure_minibatch_by_words
 from thinc.api import fix_random_seed
 
-from labelwise.train.checkpoint import State
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.loop import train_while_improving
 from labelwise.train.parameters import find_parameters
-from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import PartitionedCorpus, read_batches, sub_batches
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
@@ -106,7 +104,7 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(config, overrides, demo_c
             spacy_loop.train(nlp, out, stdout=StringIO(), stderr=StringIO())
         else:
             log, _ = spacy.registry.resolve(nlp.config["training"])["logger"](nlp, None, None)
-            for info in train_while_improving(Training(nlp, -1, State(""), SingleProcess())):
+            for info in train_while_improving(Training(recipe, nlp)):
                 log(info)
         parameters.append([slot.get() for slot in find_parameters(nlp)])
         scores.append(found)

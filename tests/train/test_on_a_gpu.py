@@ -8,12 +8,11 @@ import pytest
 from thinc.backends import context_pools
 
 from labelwise.base.parallel import open_pool
-from labelwise.train.checkpoint import State, restore, take_arrays
+from labelwise.train.checkpoint import restore, take_arrays
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.held_out import fit
 from labelwise.train.loop import score_counts, train_while_improving
 from labelwise.train.parameters import clear_gradients, find_parameters
-from labelwise.train.ranks import SingleProcess
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE
@@ -53,21 +52,21 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
     with open_pool(1) if kind == "prepared" else nullcontext() as background, pretended():
         nlp = make_pipeline(recipe, read_settings(recipe))
         ner: Any = nlp.get_pipe("ner")
-        ranks = SingleProcess()
-        ranks.background = background
-        training = Training(nlp, -1, State(""), ranks)
+        training = Training(recipe, nlp, checkpoint=tmp_path)
+        training.background = background
         first, *_, last = [
             info["losses"]["ner"] for info in train_while_improving(training) if info["score"] is not None
         ]
         fit(nlp, training.dev.texts(), OUTSIDE, lambda counts: score_counts(training, counts)[0])
-        np.savez(tmp_path / "arrays.npz", **take_arrays(nlp, training.optimizer))
+        np.savez(tmp_path / "arrays.npz", **take_arrays(training))
         training.state.updates = [training.optimizer.nr_update[slot.key] for slot in find_parameters(nlp)]
         for slot in find_parameters(nlp):
             slot.gradient()[...] = slot.gradient() * 0
         clear_gradients(nlp)
         nlp.config["training"]["max_steps"] += 2
-        resumed = Training(nlp, -1, training.state, ranks)
-        restore(tmp_path, resumed.state, nlp, resumed.optimizer)
+        resumed = Training(recipe, nlp, training.state, tmp_path)
+        resumed.background = background
+        restore(resumed)
         assert len(list(train_while_improving(resumed))) == 2
         again = make_pipeline(recipe, read_settings(recipe))
         again.get_pipe("ner").from_bytes(ner.to_bytes())  # type: ignore[attr-defined]

@@ -68,7 +68,7 @@ def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_p
         match=r"Step 4: the loss wasn't a finite number in 3 steps in a row. Remedy: a lower learn_rate in",
     ):
         train_in(tmp_path, demo_corpus)
-    assert bar.mock_calls[-1] == call.hide()
+    assert bar.mock_calls[-1] == call.close()
 
 
 def test_a_precision_is_a_remedy_where_the_config_has_a_lower_one():

@@ -18,13 +18,13 @@ from spacy.util import load_config
 
 from labelwise.base.errors import InputError
 from labelwise.train import loop
-from labelwise.train.checkpoint import State
 from labelwise.train.loop import score_dev
 from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import LocalRanks, SingleProcess, check_ranks, start_ranks, sum_gradients
 from labelwise.train.training import Training
+from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
-from tests.train.training import GPU, STEPS, curve, files, losses, train_in, with_bert
+from tests.train.training import CPU, GPU, STEPS, curve, files, losses, train_in, with_bert
 
 # Evaluated, and so logged and saved, after every step; no dropout, so that ranks compute what one process does.
 EXACT = STEPS | {"training.eval_frequency": 1, "training.dropout": 0.0}
@@ -219,7 +219,9 @@ def test_shares_of_dev_are_counted_as_the_whole(alone, demo_corpus):
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": [{"IS_TITLE": True}]}])
 
     def scores(ranks):
-        return score_dev(Training(nlp, -1, State(""), ranks))
+        training = Training(TrainingConfig(CPU, demo_corpus), nlp)
+        training.ranks = ranks
+        return score_dev(training)
 
     with start_ranks(3, 1, scores) as ranks:
         shared = scores(ranks)

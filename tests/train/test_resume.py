@@ -22,9 +22,8 @@ from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.train import loop, run
-from labelwise.train.checkpoint import CheckpointSaver, State, read_state, restore, take_arrays
+from labelwise.train.checkpoint import CheckpointSaver, read_state, restore, take_arrays
 from labelwise.train.config import make_pipeline, read_settings
-from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
@@ -132,9 +131,9 @@ def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(r
 def test_the_best_pipeline_is_serialized_once_and_written_while_training_goes_on(demo_corpus, tmp_path, monkeypatch):
     write, to_bytes, serialized, seen = CheckpointSaver._write, Model.to_bytes, [], []
 
-    def late(self, state, arrays, kept, files):
+    def late(self, state, arrays, files):
         missing = [path for path in files if not path.exists()]
-        write(self, state, arrays, kept, files)
+        write(self, state, arrays, files)
         here = threading.current_thread() is threading.main_thread()
         seen.append((here, missing == [*files], [path.parts[-2:] for path in files]))
         assert all(path.read_bytes() == content for path, content in files.items())
@@ -154,14 +153,18 @@ def test_all_that_is_saved_is_restored(demo_corpus, tiny_bert, tmp_path, monkeyp
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True, "init_scale": 64.0}}
     wanted = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert) | scaled)
     one, other = (
-        Training(make_pipeline(wanted, read_settings(wanted)), -1, State(""), SingleProcess()) for _ in range(2)
+        Training(wanted, make_pipeline(wanted, read_settings(wanted)), checkpoint=tmp_path / "saved") for _ in range(2)
     )
     list(islice(loop.train_while_improving(one), 3))
-    saver = CheckpointSaver(tmp_path / "saved")
-    saver.save(one.state, one.nlp, one.optimizer, {})
+    one.folder, one.curve = tmp_path / "best", tmp_path / "curve.tsv"
+    one.folder.mkdir()
+    one.curve.touch()
+    saver = CheckpointSaver(one)
+    saver.save()
     saver.wait()
-    restore(tmp_path / "saved", read_state(tmp_path / "saved", ""), other.nlp, other.optimizer)
-    arrays, restored = (take_arrays(training.nlp, training.optimizer) for training in (one, other))
+    other.state = read_state(other.checkpoint, "")
+    restore(other)
+    arrays, restored = map(take_arrays, (one, other))
     assert {"mom1-0", "mom2-0", "scale-0"} <= arrays.keys() == restored.keys()
     assert all(np.array_equal(array, restored[name]) for name, array in arrays.items())
     assert (arrays["growth-0"], other.optimizer.learn_rate) == (3, one.optimizer.learn_rate)

@@ -1,7 +1,7 @@
 """Take the picture of the report that the README shows, from results that are stored in benchmarks/results/report.
 
-    .venv-dev/bin/python -m benchmarks.screenshot                  # after a change of the report
-    .venv-dev/bin/python -m benchmarks.screenshot --root FOLDER    # store the results of a project after `make run`
+    .venv-dev/bin/python -m docs.screenshot                  # after a change of the report
+    .venv-dev/bin/python -m docs.screenshot --root FOLDER    # store the results of a project after `make run`
 
 It needs Chromium. What the first screen doesn't show isn't stored.
 """
