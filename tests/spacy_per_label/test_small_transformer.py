@@ -1,7 +1,6 @@
 """The transformer in numpy, against PyTorch's of the same weights."""
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
 from spacy_per_label.bert_weights import read_encoder
 from spacy_per_label.hub_files import NoModelError
 from spacy_per_label.layer_rates import layer_rates
-from spacy_per_label.small_transformer import make_small_transformer
-from spacy_per_label.windows import find_windows, read_tokenizer
+from spacy_per_label.transformer import make_small_transformer
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
@@ -166,23 +164,6 @@ def test_a_text_has_the_vectors_that_it_has_alone(folders):
     assert model.predict([NLP.make_doc("")])[0].shape == (0, 32)
 
 
-@pytest.mark.parametrize("count", [5, 40, 200])
-def test_windows_have_each_token_once_and_its_neighbours(folders, count):
-    tokenizer = read_tokenizer(read_encoder(str(folders["bert"])).tokenizer)
-    doc = Doc(NLP.vocab, [WORDS[n % 9] for n in range(count)])
-    whole = [piece for window in find_windows(doc, tokenizer, 5000, 5) for piece in window.ids[1:-1]]
-    windows, own = find_windows(doc, tokenizer, 30, 5), []
-    for window in windows:
-        pieces = window.ids[window.first : window.first + window.counts.sum()]
-        own += pieces.tolist()
-        assert len(window.ids) <= 30 + 6  # a word is never cut
-    assert own == whole
-    assert sum(len(window.counts) for window in windows) == count
-    for before, after in pairwise(windows):
-        assert len(before.ids) - before.first - before.counts.sum() - 1 == 5  # wordpieces of context behind
-        assert after.first - 1 == 5
-
-
 def test_layers_learn_at_their_own_rates_and_embeddings_not_at_all(folders):
     model = make(folders["bert"], rate=0.1, decay=0.5)
     before = {name: model.get_param(name).copy() for name in model.param_names}
@@ -234,16 +215,6 @@ def test_another_family_is_named(folders, tmp_path, change, message):
     (tmp_path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(NoModelError, match=message):
         read_encoder(str(tmp_path))
-
-
-@pytest.mark.parametrize(("window", "context"), [(32, 15), (5000, 16)])
-def test_a_window_without_room_or_beyond_the_positions_is_refused(folders, window, context):
-    config = json.loads((folders["bert"] / "config.json").read_text())
-    most = config["max_position_embeddings"] - 24  # wordpieces of the longest token, which is never cut
-    with pytest.raises(
-        NoModelError, match=f"window = {window}: with context = {context}, .* {2 * context + 3} to {most}"
-    ):
-        make_small_transformer(str(folders["bert"]), window, context).initialize()
 
 
 def test_weights_that_are_missing_are_named(folders, tmp_path):
