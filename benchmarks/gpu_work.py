@@ -26,7 +26,6 @@ from labelwise.train.ranks import SingleProcess
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from labelwise.train.updates import update_within_memory
-from spacy_per_label import transformer
 
 WARM_UP, STEPS = 3, 20
 NUMBERS = ("words", "ms alone", "ms prepared", "ms of the other process", "padding %", "KB copied", "waits")
@@ -73,10 +72,11 @@ def take_steps(wanted: TrainingConfig, background: Executor | None = None) -> di
     """Take steps on a pretended GPU; return what each of them took."""
     import torch
 
+    from spacy_per_label import shim
     from spacy_per_label.shim import TransformerShim
     from tests.pretend_gpu import COUNTS, on_the_clock, pretended
 
-    compute, tables_of = on_the_clock(TransformerShim.begin_update), transformer.make_tables
+    compute, tables_of = on_the_clock(TransformerShim.begin_update), shim.make_tables
 
     def begin_update(*given: Any) -> tuple[Any, Callable[[Any], Any]]:
         """Compute as a device would, forward and backward."""
@@ -85,15 +85,15 @@ def take_steps(wanted: TrainingConfig, background: Executor | None = None) -> di
 
     def make_tables(*given: Any) -> Any:
         """Count the cells of the tables."""
-        batches, cells = tables_of(*given)
-        COUNTS["cells"] += sum(batch.input_ids.size for batch in batches)
+        tables, cells = tables_of(*given)
+        COUNTS["cells"] += sum(ids.size for ids, _ in tables)
         COUNTS["pieces"] += len(cells)
-        return batches, cells
+        return tables, cells
 
     finish_update = on_the_clock(TransformerShim.finish_update)
     of_shim = patch.multiple(TransformerShim, begin_update=begin_update, finish_update=finish_update)
     torch.set_num_threads(1)
-    with pretended(), of_shim, patch.object(transformer, "make_tables", make_tables):
+    with pretended(), of_shim, patch.object(shim, "make_tables", make_tables):
         nlp = make_pipeline(wanted, read_settings(wanted))
         training = Training(nlp, -1, State(""), SingleProcess())
         training.ranks.background = background

@@ -85,7 +85,7 @@ def read_encoder(name: str) -> Encoder:
 
 
 def first_position(config: dict[str, Any]) -> int:
-    """Return the position of a text's first wordpiece, by a transformer's config: RoBERTa's come after the padding's."""
+    """Return the position of a text's first wordpiece; RoBERTa's come after the number of the padding."""
     kind = config["model_type"]
     return config["pad_token_id"] + 1 if "roberta" in kind or kind == "camembert" else 0
 

@@ -98,7 +98,7 @@ class TransformerShim(HFShim):
 
         return X[cells], backprop
 
-    def _copied(self, ids: np.ndarray, mask: np.ndarray) -> ArgsKwargs:
+    def _copied(self, ids: Any, mask: Any) -> ArgsKwargs:
         """Copy a table to the device."""
         device = self._model.device
         given = {"input_ids": xp2torch(ids, device=device), "attention_mask": xp2torch(mask, device=device)}

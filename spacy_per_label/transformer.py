@@ -119,8 +119,8 @@ def halve(model: Model, file: Path) -> None:
 
     In memory, they are in single precision whenever they are computed with, but have lost what was rounded.
     """
-    if found := [node for node in model.walk() if node.name in (NUMPY, TORCH)]:
-        for node in found:
-            node.shims[0].halve()
+    if shims := [node.shims[0] for node in model.walk() if node.name in (NUMPY, TORCH)]:
+        for shim in shims:  # type: Any
+            shim.halve()
         file.unlink()  # a checkpoint may share it
         model.to_disk(file)

@@ -45,7 +45,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
 
     if is_train:
         _refuse(model)
-    pooled = chain(model.layers[0], split_trf_batch(), trfs2arrays(reduce_mean(), 1.0))
+    pooled: Model = chain(model.layers[0], split_trf_batch(), trfs2arrays(reduce_mean(), 1.0))
     return pooled.predict(docs), lambda gradients: []
 
 

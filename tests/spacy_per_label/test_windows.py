@@ -2,7 +2,6 @@
 
 import json
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
