@@ -119,8 +119,9 @@ def halve(model: Model, file: Path) -> None:
 
     In memory, they are in single precision whenever they are computed with, but have lost what was rounded.
     """
-    if shims := [node.shims[0] for node in model.walk() if node.name in (NUMPY, TORCH)]:
-        for shim in shims:  # type: Any
-            shim.halve()
+    shims: list[Any] = [node.shims[0] for node in model.walk() if node.name in (NUMPY, TORCH)]
+    for shim in shims:
+        shim.halve()
+    if shims:
         file.unlink()  # a checkpoint may share it
         model.to_disk(file)
