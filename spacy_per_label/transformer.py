@@ -38,7 +38,7 @@ def make_small_transformer(
     decay (float): learning rate of each layer, as a share of the rate of the layer above it.
     """
     model = _make_layer(NUMPY, name, window, context)
-    model.attrs["dropout_rate"] = 0.0
+    model.attrs.update(layers=0, heads=0, eps=0.0, first_position=0, dropout_rate=0.0)
     model.shims.append(NumpyShim(model, rate, decay))
     return model
 
