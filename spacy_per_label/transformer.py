@@ -18,8 +18,9 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from spacy_per_label.bert_weights import adapt_tokenizer
+from spacy_per_label.hub_files import NoModelError
 from spacy_per_label.numpy_shim import NumpyShim
-from spacy_per_label.windows import Window, check_window, find_own_pieces, find_windows
+from spacy_per_label.windows import MAX_TOKEN_PIECES, Window, find_own_pieces, find_windows
 
 NUMPY, TORCH = "small_transformer", "torch_transformer"  # names of the layer, by its backend
 Vectors = Model[list[Doc], list[Floats2d]]
@@ -77,9 +78,15 @@ def _make_layer(backend: str, name: str, window: int, context: int) -> Vectors:
 
 
 def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
-    """Read the transformer; what was learnt is forgotten."""
+    """Read the transformer; what was learnt is forgotten.
+
+    RAISES (NoModelError): if there is none, or windows have no room for tokens, or are longer than its positions.
+    """
     tokenizer, width, positions = model.shims[0].read(name)
-    check_window(name, model.attrs["window"], model.attrs["context"], positions)
+    window, context = model.attrs["window"], model.attrs["context"]
+    least, most = 2 * context + 3, positions - MAX_TOKEN_PIECES
+    if not least <= window <= most:
+        raise NoModelError(f"window = {window}: with context = {context}, {name} needs {least} to {most}")
     model.attrs["tokenizer"] = adapt_tokenizer(tokenizer)
     model.set_dim("nO", width, force=True)
 

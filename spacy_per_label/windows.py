@@ -20,8 +20,6 @@ import numpy as np
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
 
-from spacy_per_label.hub_files import NoModelError
-
 MAX_TOKEN_PIECES = 24  # wordpieces of a token; the others are cut off
 MAX_BATCH_PIECES = 1_500  # wordpieces that numpy predicts at a time, about
 MAX_TABLES = 4  # of a batch; each launches all kernels of the transformer
@@ -65,16 +63,6 @@ class Window(NamedTuple):
     ids: np.ndarray
     first: int
     counts: np.ndarray
-
-
-def check_window(name: str, window: int, context: int, positions: int) -> None:
-    """Check that windows have room for tokens, and that a transformer has positions for them.
-
-    RAISES (NoModelError): if `window` is too short or too long.
-    """
-    least, most = 2 * context + 3, positions - MAX_TOKEN_PIECES
-    if not least <= window <= most:
-        raise NoModelError(f"window = {window}: with context = {context}, {name} needs {least} to {most}")
 
 
 def find_windows(doc: Doc, tokenizer: str, window: int, context: int) -> list[Window]:

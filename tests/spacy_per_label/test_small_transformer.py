@@ -13,13 +13,12 @@ from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
 from spacy_per_label.bert_weights import read_encoder
 from spacy_per_label.hub_files import NoModelError
 from spacy_per_label.layer_rates import layer_rates
-from spacy_per_label.transformer import make_small_transformer
+from spacy_per_label.transformer import make_small_transformer, make_transformer
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
 NLP = spacy.blank("en")
 WORDS = ["Ann", "met", "Bob", "in", "Mülheim", ",", "paid", "30", "EUR", "😀", "and", "left", "."]
-TEXTS = ["Ann met Bob.", "", "  \n ", "a", "word " * 200, "Zoë paid 30 EUR 😀.", "a" * 300]
 FAMILIES = {
     "bert": (transformers.BertConfig, transformers.BertModel, {}),
     "roberta": (transformers.RobertaConfig, transformers.RobertaModel, {"type_vocab_size": 1}),
@@ -139,10 +138,17 @@ def test_vectors_and_gradients_are_pytorchs(folders, kind):
     np.testing.assert_allclose(ours["0.qkv_W"][:, :32], query.T, atol=1e-4)
 
 
-def test_the_exact_gelu_gives_nearly_the_same(folders):
-    doc = Doc(NLP.vocab, WORDS)
-    [exact], _ = torch_vectors(folders["bert"], [doc], "gelu")
-    np.testing.assert_allclose(make(folders["bert"]).predict([doc])[0], exact.detach(), atol=5e-3)
+@pytest.mark.parametrize(
+    "kind", sorted(FAMILIES.keys() - {"xlm-roberta"})
+)  # which spacy-transformers reads with sentencepiece
+def test_the_backend_of_pytorch_has_the_same_vectors(folders, kind):
+    """In several windows, and but for gelu, which numpy approximates."""
+    pytest.importorskip("spacy_transformers")
+    docs, windows = [Doc(NLP.vocab, WORDS * 5), Doc(NLP.vocab)], {"window": 40, "context": 6}
+    other = make_transformer(str(folders[kind]), **windows)
+    other.initialize()
+    for mine, theirs in zip(make(folders[kind], **windows).predict(docs), other.predict(docs), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=5e-3)
 
 
 @pytest.mark.parametrize("name", ["gelu_new", TANH])
@@ -150,18 +156,6 @@ def test_a_transformer_that_names_the_approximation_has_pytorchs_vectors(tmp_pat
     folder, doc = save_transformer(tmp_path, "bert", hidden_act=name), Doc(NLP.vocab, WORDS)
     [expected], _ = torch_vectors(folder, [doc], name)
     np.testing.assert_allclose(make(folder).predict([doc])[0], expected.detach(), atol=1e-5)
-
-
-def test_a_text_has_the_vectors_that_it_has_alone(folders):
-    model, docs = make(folders["bert"]), [NLP.make_doc(text) for text in TEXTS]
-    together = model.predict(docs)
-    learnt, _ = model.begin_update(docs)
-    for doc, one, other in zip(docs, together, learnt, strict=True):
-        assert one.shape == (len(doc), 32)
-        np.testing.assert_allclose(one, model.predict([doc])[0], atol=1e-5)
-        np.testing.assert_allclose(one, other, atol=1e-5)
-    assert not together[2].any()  # white space has no wordpiece
-    assert model.predict([NLP.make_doc("")])[0].shape == (0, 32)
 
 
 def test_layers_learn_at_their_own_rates_and_embeddings_not_at_all(folders):
@@ -191,13 +185,6 @@ def test_dropout_is_drawn_in_training_alone(folders):
     assert np.array_equal(model.predict(docs)[0], model.predict(docs)[0])
     fix_random_seed(0)
     assert np.array_equal(first, model.begin_update(docs)[0][0])
-
-
-def test_it_is_loaded_without_its_folder(folders, tmp_path):
-    model, docs = make(folders["roberta"]), [Doc(NLP.vocab, WORDS)]
-    loaded = make_small_transformer("gone").from_bytes(model.to_bytes())
-    assert np.array_equal(loaded.predict(docs)[0], model.predict(docs)[0])
-    assert str(folders["roberta"]).encode() not in model.to_bytes()
 
 
 @pytest.mark.parametrize(
