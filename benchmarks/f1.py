@@ -29,7 +29,6 @@ from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.scores import score_table
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
-from spacy_per_label.hub_files import find_root
 
 METHODS = {
     "per-label": "per-label",
@@ -121,8 +120,7 @@ def trainer_of(method: str, recipe: TrainingConfig, transformer: str) -> Callabl
     if method == "crf":
         return partial(train_baseline, recipe)
     if method in TRANSFORMERS:
-        config = next(find_root(transformer).rglob("config.json"), None)  # of a package, or a folder
-        named = {"components.ner.model.tok2vec.name": str(config.parent) if config else transformer}
+        named = {"components.ner.model.tok2vec.name": transformer}
         return partial(train_recognizer, replace(recipe, config=TRANSFORMERS[method], overrides=named))
     if method == "ner":
         return partial(train_recognizer, replace(recipe, config=default_config("ner")))

@@ -6,8 +6,8 @@ It needs spaCy, Hugging Face's `tokenizers` for a small transformer, and spacy-t
 
 from spacy_per_label.component import PerLabelRecognizer
 from spacy_per_label.known import Known, get_known, set_known
-from spacy_per_label.small_transformer import make_small_transformer
-from spacy_per_label.transformer import make_transformer
+from spacy_per_label.transformer import make_small_transformer, make_transformer
+from spacy_per_label.transformer_v1 import make_transformer_v1
 from spacy_per_label.words import make_word_embed
 
 __version__ = "0.4.0.dev0"
@@ -17,6 +17,7 @@ __all__ = [
     "get_known",
     "make_small_transformer",
     "make_transformer",
+    "make_transformer_v1",
     "make_word_embed",
     "set_known",
 ]

@@ -1,6 +1,6 @@
 """The encoder of BERT and its relatives in numpy, with its gradients, so that neither training nor use needs PyTorch.
 
-Texts lie one behind another in a table of wordpieces, and nothing is padded: only attention knows where a text ends.
+Windows lie one behind another in a table of wordpieces, and nothing is padded: only attention knows where one ends.
 The layers are those of Devlin et al., BERT, NAACL 2019; gelu is the approximation by tanh (Hendrycks and Gimpel,
 Gaussian Error Linear Units, 2016), which differs from the exact one by less than 0.001. Attention has no dropout.
 
@@ -14,15 +14,53 @@ A layer has weights with these names, each matrix of the shape (inputs, outputs)
     norm2_g, norm2_b  of the second normalization
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from thinc.api import NumpyOps
+
+from spacy_per_label.windows import Window
 
 ROOT = 0.7978845608  # of 2 / pi
 CUBE = 0.044715
+CPU = NumpyOps()
 Drop = Callable[[np.ndarray], "np.ndarray | None"]  # draws a mask of the shape of an array
 Gradients = dict[str, np.ndarray]
 Backprop = Callable[[np.ndarray], tuple[np.ndarray, Gradients]]
+
+
+def encode(
+    W: Mapping[str, np.ndarray], attrs: Mapping[str, Any], windows: Sequence[Window], is_train: bool
+) -> tuple[np.ndarray, Callable[[np.ndarray], Iterator[tuple[str, np.ndarray]]]]:
+    """Compute the vectors of all wordpieces of windows.
+
+    W (Mapping): weights by their names; see `Encoder`.
+    attrs (Mapping): `layers`, `heads`, `eps` and `first_position` of the Encoder, and `dropout_rate`.
+    RETURNS (tuple): the vectors, shape (wordpieces, width); and a function of their gradient that yields the gradients
+        of the layers' weights. Embeddings have none.
+    """
+    rate, lengths = attrs["dropout_rate"], np.array([len(window.ids) for window in windows])
+    drop: Any = (lambda X: CPU.get_dropout_mask(X.shape, rate) if rate else None) if is_train else None
+    ends = np.cumsum(lengths)
+    places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths) + attrs["first_position"]  # (wordpieces,)
+    X = W["word"][np.concatenate([window.ids for window in windows])] + W["position"][places]  # (wordpieces, width)
+    X, _ = normalize(X, W["norm_g"], W["norm_b"], attrs["eps"], False)
+    drop_inplace(X, drop)
+    backprops: list[Any] = []
+    for number in range(attrs["layers"]):
+        prefix = f"{number}."
+        layer = {name.removeprefix(prefix): array for name, array in W.items() if name.startswith(prefix)}
+        X, backprop_layer = encode_layer(layer, X, ends.tolist(), attrs["heads"], attrs["eps"], drop)
+        backprops.append(backprop_layer)
+
+    def backprop(dX: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the gradients of weights, of the highest layer first."""
+        for number, backprop_layer in reversed([*enumerate(backprops)]):
+            dX, gradients = backprop_layer(dX)
+            yield from ((f"{number}.{name}", gradient) for name, gradient in gradients.items())
+
+    return X, backprop
 
 
 def encode_layer(
@@ -30,48 +68,49 @@ def encode_layer(
 ) -> tuple[np.ndarray, Backprop | None]:
     """Compute a layer's output.
 
-    W (Mapping): the layer's weights.
-    X (np.ndarray): the vectors of all wordpieces, of the shape (wordpieces, width).
-    ends (Sequence[int]): where each text ends.
-    heads (int): of the attention.
+    W (Mapping): weights of the layer.
+    X (np.ndarray): shape (wordpieces, width).
+    ends (Sequence[int]): where each window ends.
+    heads (int): number of heads of the attention.
     eps (float): is added to variances before they divide.
     drop (Callable | None): draws masks of dropout in training; None predicts, in less memory.
-    RETURNS (tuple): the output, of the shape of X; and in training, what returns the gradient of X and of the weights.
+    RETURNS (tuple): the output, of the shape of X; and in training, a function of its gradient that returns the
+        gradients of X and of the weights.
     """
     train = drop is not None
-    mixed = X @ W["qkv_W"]
+    mixed = X @ W["qkv_W"]  # (wordpieces, 3 * width)
     mixed += W["qkv_b"]
-    joined, shares = attend(mixed, ends, heads, train)
-    attended = joined @ W["out_W"]
+    joined, shares = attend(mixed, ends, heads, train)  # (wordpieces, width), for each window (heads, pieces, pieces)
+    attended = joined @ W["out_W"]  # (wordpieces, width)
     attended += W["out_b"]
     mask1 = drop_inplace(attended, drop)
     attended += X
-    middle, back1 = normalize(attended, W["norm1_g"], W["norm1_b"], eps, train)
-    wide = middle @ W["up_W"]
+    middle, back1 = normalize(attended, W["norm1_g"], W["norm1_b"], eps, train)  # (wordpieces, width)
+    wide = middle @ W["up_W"]  # (wordpieces, wide)
     wide += W["up_b"]
-    active, slope = gelu(wide, train)
-    out = active @ W["down_W"]
+    active, slope = gelu(wide, train)  # both (wordpieces, wide)
+    out = active @ W["down_W"]  # (wordpieces, width)
     out += W["down_b"]
     mask2 = drop_inplace(out, drop)
     out += middle
-    Y, back2 = normalize(out, W["norm2_g"], W["norm2_b"], eps, train)
+    Y, back2 = normalize(out, W["norm2_g"], W["norm2_b"], eps, train)  # (wordpieces, width)
     if not train:
         return Y, None
 
     def backprop(dY: np.ndarray) -> tuple[np.ndarray, Gradients]:
-        """Compute the gradients of the input and of the weights."""
+        """Compute the gradients of the input and of the weights; each has the shape of its array."""
         dW: Gradients = {}
-        dout, dW["norm2_g"], dW["norm2_b"] = back2(dY)
+        dout, dW["norm2_g"], dW["norm2_b"] = back2(dY)  # (wordpieces, width), (width,), (width,)
         dmiddle, ddown = dout, dout if mask2 is None else dout * mask2
         dW["down_W"], dW["down_b"] = active.T @ ddown, ddown.sum(axis=0)
-        dwide = ddown @ W["down_W"].T
+        dwide = ddown @ W["down_W"].T  # (wordpieces, wide)
         dwide *= slope
         dW["up_W"], dW["up_b"] = middle.T @ dwide, dwide.sum(axis=0)
-        dmiddle = dmiddle + dwide @ W["up_W"].T
+        dmiddle = dmiddle + dwide @ W["up_W"].T  # (wordpieces, width)
         dX, dW["norm1_g"], dW["norm1_b"] = back1(dmiddle)
         dattended = dX if mask1 is None else dX * mask1
         dW["out_W"], dW["out_b"] = joined.T @ dattended, dattended.sum(axis=0)
-        dmixed = unattend(dattended @ W["out_W"].T, mixed, shares, ends, heads)
+        dmixed = unattend(dattended @ W["out_W"].T, mixed, shares, ends, heads)  # (wordpieces, 3 * width)
         dW["qkv_W"], dW["qkv_b"] = X.T @ dmixed, dmixed.sum(axis=0)
         return dX + dmixed @ W["qkv_W"].T, dW
 
@@ -87,19 +126,19 @@ def drop_inplace(X: np.ndarray, drop: Drop | None) -> np.ndarray | None:
 
 
 def attend(mixed: np.ndarray, ends: Sequence[int], heads: int, train: bool) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Let the wordpieces of each text look at one another.
+    """Compute the attention within each window.
 
-    mixed (np.ndarray): queries, keys and values, of the shape (wordpieces, 3 * width).
-    RETURNS (tuple): the sums of values, of the shape (wordpieces, width); and in training, each text's shares, of the
-        shape (heads, wordpieces, wordpieces).
+    mixed (np.ndarray): shape (wordpieces, 3 * width); queries, keys and values.
+    RETURNS (tuple): the sums of values, shape (wordpieces, width); and in training, each window's shares, shape (heads,
+        wordpieces, wordpieces).
     """
     width, kept, start = mixed.shape[1] // 3, [], 0
     out = np.empty((len(mixed), width), mixed.dtype)
     for end in ends:
-        query, key, value = split_heads(mixed[start:end], heads)
-        shares = query @ key.transpose(0, 2, 1)
+        query, key, value = split_heads(mixed[start:end], heads)  # (heads, pieces, width / heads)
+        shares = query @ key.transpose(0, 2, 1)  # (heads, pieces, pieces)
         shares *= (width // heads) ** -0.5
-        shares -= shares.max(axis=-1, keepdims=True)
+        shares -= shares.max(axis=-1, keepdims=True)  # or exp would overflow
         np.exp(shares, out=shares)
         shares /= shares.sum(axis=-1, keepdims=True)
         split_heads(out[start:end], heads, 1)[0][...] = shares @ value
@@ -113,15 +152,15 @@ def unattend(
     dout: np.ndarray, mixed: np.ndarray, kept: Sequence[np.ndarray], ends: Sequence[int], heads: int
 ) -> np.ndarray:
     """Compute the gradient of queries, keys and values; see `attend`."""
-    dmixed, start = np.empty_like(mixed), 0
+    dmixed, start = np.empty_like(mixed), 0  # (wordpieces, 3 * width)
     scale = (dout.shape[1] // heads) ** -0.5
     for end, shares in zip(ends, kept, strict=True):
-        query, key, value = split_heads(mixed[start:end], heads)
-        dquery, dkey, dvalue = split_heads(dmixed[start:end], heads)
+        query, key, value = split_heads(mixed[start:end], heads)  # (heads, pieces, width / heads)
+        dquery, dkey, dvalue = split_heads(dmixed[start:end], heads)  # views, which are written to
         (dsums,) = split_heads(dout[start:end], heads, 1)
         dvalue[...] = shares.transpose(0, 2, 1) @ dsums
-        dshares = dsums @ value.transpose(0, 2, 1)
-        dshares -= np.einsum("hpq,hpq->hp", dshares, shares)[..., None]
+        dshares = dsums @ value.transpose(0, 2, 1)  # (heads, pieces, pieces)
+        dshares -= np.einsum("hpq,hpq->hp", dshares, shares)[..., None]  # of the softmax
         dshares *= shares
         dshares *= scale
         dquery[...] = dshares @ key
@@ -131,19 +170,22 @@ def unattend(
 
 
 def split_heads(X: np.ndarray, heads: int, parts: int = 3) -> list[np.ndarray]:
-    """View each part of a table, of the shape (wordpieces, parts * width), as (heads, wordpieces, width / heads)."""
+    """View each part of a table, shape (wordpieces, parts * width), as (heads, wordpieces, width / heads)."""
     return list(X.reshape(len(X), parts, heads, -1).transpose(1, 2, 0, 3))
 
 
 def normalize(
     X: np.ndarray, scales: np.ndarray, shifts: np.ndarray, eps: float, train: bool
 ) -> tuple[np.ndarray, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-    """Give each row a mean of 0 and a variance of 1, then scales and shifts; X is overwritten.
+    """Normalize each row to a mean of 0 and a variance of 1, then scale and shift; X is overwritten.
 
-    RETURNS (tuple): the rows; and in training, what returns the gradients of X, of scales and of shifts.
+    X (np.ndarray): shape (rows, width).
+    scales, shifts (np.ndarray): shape (width).
+    RETURNS (tuple): the rows; and in training, a function of their gradient that returns the gradients of X, scales and
+        shifts.
     """
     X -= X.mean(axis=1, keepdims=True)
-    deviations = np.sqrt(np.einsum("ij,ij->i", X, X)[:, None] / X.shape[1] + eps)
+    deviations = np.sqrt(np.einsum("ij,ij->i", X, X)[:, None] / X.shape[1] + eps)  # (rows, 1)
     X /= deviations
     Y = X * scales if train else np.multiply(X, scales, out=X)
     Y += shifts
@@ -153,13 +195,13 @@ def normalize(
         dX = dY * scales
         dX -= dX.mean(axis=1, keepdims=True) + X * (np.einsum("ij,ij->i", dX, X)[:, None] / X.shape[1])
         dX /= deviations
-        return dX, np.einsum("ij,ij->j", dY, X), dY.sum(axis=0)
+        return dX, np.einsum("ij,ij->j", dY, X), dY.sum(axis=0)  # (rows, width), (width,), (width,)
 
     return Y, backprop
 
 
 def gelu(X: np.ndarray, train: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """Compute gelu, and in training its slope at each number; otherwise X is overwritten."""
+    """Compute gelu of each number, and in training its slope there; X is overwritten in prediction."""
     square = X * X
     tanh = square * CUBE
     tanh += 1

@@ -41,7 +41,7 @@ class Encoder(NamedTuple):
     layers, heads (int): how many there are.
     eps (float): of its normalizations.
     first_position (int): of a text's first wordpiece.
-    tokenizer (str): for Hugging Face's `tokenizers`: it cuts nothing off, and gives single words their wordpieces.
+    tokenizer (str): content of tokenizer.json.
     """
 
     weights: dict[str, np.ndarray]
@@ -79,9 +79,15 @@ def read_encoder(name: str) -> Encoder:
         layers=config.get("num_hidden_layers") or config["n_layers"],
         heads=config.get("num_attention_heads") or config["n_heads"],
         eps=config.get("layer_norm_eps", 1e-12),
-        first_position=config["pad_token_id"] + 1 if "roberta" in kind or kind == "camembert" else 0,
-        tokenizer=adapt_tokenizer((folder / "tokenizer.json").read_text(encoding="utf8")),
+        first_position=first_position(config),
+        tokenizer=(folder / "tokenizer.json").read_text(encoding="utf8"),
     )
+
+
+def first_position(config: dict[str, Any]) -> int:
+    """Return the position of a text's first wordpiece; RoBERTa's come after the number of the padding."""
+    kind = config["model_type"]
+    return config["pad_token_id"] + 1 if "roberta" in kind or kind == "camembert" else 0
 
 
 def find_encoder(name: str) -> Path:

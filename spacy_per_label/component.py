@@ -40,6 +40,7 @@ from spacy_per_label.known import BEGINS, get_known
 from spacy_per_label.loss import log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
 from spacy_per_label.targets import BEGIN, LAST, OUT, TAGS, UNIT, Learnable, PreparedText, prepare_text, targets_of
+from spacy_per_label.transformer import window_finder
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
@@ -205,7 +206,7 @@ class PerLabelRecognizer(TrainablePipe):
         losses = {} if losses is None else losses
         examples = list(examples)
         validate_examples([eg for eg in examples if not isinstance(eg, PreparedText)], "PerLabelRecognizer.update")
-        texts: Any = [eg.pieces if isinstance(eg, PreparedText) else eg.predicted for eg in examples]
+        texts: Any = [eg.windows if isinstance(eg, PreparedText) else eg.predicted for eg in examples]
         losses.setdefault(self.name, 0.0)
         if any(map(len, texts)):
             set_dropout_rate(self.model, drop)
@@ -219,11 +220,8 @@ class PerLabelRecognizer(TrainablePipe):
 
     def preparer(self) -> Callable[[Example], PreparedText] | None:
         """Return what prepares Examples for `update`, in any process; None if the first layer isn't a transformer."""
-        layer = self.model.get_ref("tok2vec")
-        if layer.name != "transformer_vectors":
-            return None
-        transformer: Any = layer.layers[0]
-        return partial(prepare_text, transformer.tokenizer, transformer.attrs["get_spans"], self._numbers())
+        find = window_finder(self.model.get_ref("tok2vec"))
+        return find and partial(prepare_text, find, self._numbers())
 
     def _numbers(self) -> dict[str, int]:
         return {label: number for number, label in enumerate(self.labels)}

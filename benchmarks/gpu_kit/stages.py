@@ -92,16 +92,16 @@ def clock_all() -> None:
 def train(kind: str, precision: str, tables: str = "") -> None:
     """Train, and measure the speed; score MiniLM on test.
 
-    tables (str): "t1" puts all spans of a batch into one table, "t2" into two at most.
+    tables (str): "t1" puts all windows of a batch into one table, "t2" into two at most.
     """
     begun = time.perf_counter()
-    import spacy_per_label.transformer as layer
+    import spacy_per_label.windows as layer
     from labelwise.train.parameters import find_scalers
     from labelwise.train.run import train_pipeline
 
     tell(imports_s=round(time.perf_counter() - begun, 1))
     if tables:
-        layer.TABLES = int(tables[1:])
+        layer.MAX_TABLES = int(tables[1:])
     learns, scales = kind == "minilm" and not CPU, []
     clock_all()
     steps = Steps(lambda step, training: scales.append(training))

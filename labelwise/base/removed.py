@@ -42,6 +42,10 @@ CONFIG = {
     "system.most_steps": "write max_steps in [training]",
     "system.small_batch": "write small_batch in [labelwise]",
     "system.half_weights": "write half_weights in [labelwise]",
+    "components.ner.model.tok2vec.@architectures: spacy-per-label.Transformer.v1": (
+        'write @architectures = "spacy-per-label.Transformer.v2", and context = 16 in the place of stride; delete '
+        "half_weights and the block tokenizer_config"
+    ),
     "system.portable": "delete it; OPENBLAS_CORETYPE and NPY_DISABLE_CPU_FEATURES do the same: docs/training.md",
     "system.keep_untaught": "delete it; a label that no text of train is complete for stays out",
     "corpora.train.coverage": "delete it; it follows the merge's coverage",

@@ -126,7 +126,7 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
     # What the tokenizer needs is the version whose words the pipeline has learnt.
     requirements = [f"{name}=={installed(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])]
     architectures, extra = str(nlp.config["components"]), ""
-    if "spacy-per-label.Transformer.v1" in architectures:
+    if "spacy-per-label.Transformer." in architectures:
         requirements.append(f"spacy-transformers>={installed('spacy-transformers')}")
     if "spacy-per-label.SmallTransformer.v1" in architectures:
         extra = "[small]"  # Hugging Face's tokenizers

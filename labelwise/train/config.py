@@ -28,7 +28,7 @@ from labelwise.train.training_config import TrainingConfig
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
 DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 NEEDS = {
-    "spacy-per-label.Transformer.v1": ("spacy_transformers", f"use {GPU_ENVIRONMENT}"),
+    "spacy-per-label.Transformer.v2": ("spacy_transformers", f"use {GPU_ENVIRONMENT}"),
     "spacy-transformers.TransformerModel.v3": ("spacy_transformers", f"use {GPU_ENVIRONMENT}"),
     "spacy-per-label.SmallTransformer.v1": ("tokenizers", "pip install tokenizers"),
 }

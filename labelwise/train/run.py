@@ -38,7 +38,7 @@ from labelwise.train.steps import is_small
 from labelwise.train.training import Log, State, Training, remake
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import OUTSIDE, Fitted
-from spacy_per_label.small_transformer import halve
+from spacy_per_label.transformer import halve
 
 
 class TrainResult(NamedTuple):

@@ -1,149 +1,132 @@
-"""The layer that a transformer is, against spacy-transformers' own, which aligns text by text."""
+"""The layer that a transformer is, by both backends: the same windows, the same vectors."""
 
+import json
 import pickle
+import shutil
 from collections import Counter
-from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from spacy.util import registry
 from thinc.api import Model, fix_random_seed
 
 from spacy_per_label import set_known
-from spacy_per_label.transformer import (
-    PADDING,
-    TABLES,
-    Wordpieces,
-    find_wordpieces,
-    join_wordpieces,
-    make_tables,
-    make_transformer,
-    split_rows,
-)
+from spacy_per_label.hub_files import NoModelError
+from spacy_per_label.transformer import make_small_transformer, make_transformer, window_finder
+from spacy_per_label.transformer_v1 import make_transformer_v1
 from tests.spacy_per_label.bert import NO_DROPOUT
 
 pytest.importorskip("spacy_transformers")
+torch = pytest.importorskip("torch")
 NLP = spacy.blank("en")
 TEXTS = ["Ann met Bob.", "", "  \n ", "a", "word " * 200, "\u200b", "Zoë paid 30 EUR 😀.", "a" * 300, "e\u0301 " * 3]
-TOKENIZER = {"model_max_length": 140, "use_fast": True}
+SAVED = Path(__file__).parent / "saved"
 
 
 def make_docs() -> list[Doc]:
     return [NLP.make_doc(text) for text in TEXTS]
 
 
-def ours(bert: Path, **options: Any) -> Model:
-    model = make_transformer(str(bert), tokenizer_config=TOKENIZER, transformer_config=NO_DROPOUT, **options)
-    model.initialize(X=[NLP.make_doc("Ann met Bob.")])
+def ours(bert: Path | str, **options: Any) -> Model:
+    """By PyTorch."""
+    model = make_transformer(str(bert), **{"transformer_config": NO_DROPOUT, "rate": 1.0, "decay": 1.0} | options)
+    model.initialize()
     return model
 
 
-def stock(bert: Path) -> Model:
-    make: Any = registry.architectures.get("spacy-transformers.Tok2VecTransformer.v3")
-    get_spans = registry.span_getters.get("spacy-transformers.strided_spans.v1")(window=128, stride=96)
-    pooling = registry.layers.get("reduce_mean.v1")()
-    model = make(str(bert), get_spans, TOKENIZER, pooling, transformer_config=dict(NO_DROPOUT))
-    model.initialize(X=[NLP.make_doc("Ann met Bob.")])
+def numpys(bert: Path | str, **options: Any) -> Model:
+    model = make_small_transformer(str(bert), **options)
+    model.initialize()
     return model
 
 
-def gradients(model: Model) -> dict[str, np.ndarray]:
-    """Those of a step, of each parameter of the transformer."""
+BACKENDS = pytest.mark.parametrize("make", [numpys, ours])
+
+
+def gradients(model: Model) -> list[np.ndarray]:
+    """Compute those of a step, of the highest layer's biases, which no backend stores in another shape."""
     vectors, backprop = model.begin_update(make_docs())
     rng = np.random.default_rng(0)
     backprop([rng.normal(size=one.shape).astype("float32") for one in vectors])
-    [shim] = [shim for node in model.walk() for shim in node.shims]
-    tensors = shim._model.named_parameters()
-    return {name: tensor.grad.numpy() for name, tensor in tensors if tensor.grad is not None}
+    if model.param_names:
+        return [model.get_grad(f"1.{name}") for name in ("up_b", "down_b", "norm2_b")]
+    tensors = dict(model.shims[0]._model.named_parameters())  # type: ignore[attr-defined]
+    names = ("intermediate.dense", "output.dense", "output.LayerNorm")
+    return [tensors[f"encoder.layer.1.{name}.bias"].grad.numpy() for name in names]
 
 
-def test_vectors_and_gradients_are_spacys(tiny_bert):
-    own, theirs = ours(tiny_bert), stock(tiny_bert)
-    for doc, one, other in zip(make_docs(), own.predict(make_docs()), theirs.predict(make_docs()), strict=True):
-        assert len(one) == len(other)
-        np.testing.assert_allclose(one.ravel(), other.ravel(), atol=1e-5)
-        np.testing.assert_allclose(one, own.predict([doc])[0], atol=1e-5)  # white space alone, too
-    one, other = gradients(own), gradients(theirs)
-    assert one.keys() == other.keys()
-    for name, value in other.items():
-        np.testing.assert_allclose(one[name], value, rtol=1e-4, atol=1e-5 * np.abs(value).max() + 1e-6, err_msg=name)
+def test_both_backends_have_the_same_vectors_and_gradients(tiny_bert):
+    """But for gelu, which numpy approximates."""
+    one, other = numpys(tiny_bert), ours(tiny_bert)
+    assert len(window_finder(one)(make_docs()[4])) > 1  # type: ignore[misc]
+    for mine, theirs in zip(one.predict(make_docs()), other.predict(make_docs()), strict=True):
+        assert mine.shape == theirs.shape
+        np.testing.assert_allclose(mine, theirs, atol=0.005)
+    for mine, theirs in zip(gradients(one), gradients(other), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=0.005 * np.abs(theirs).max())
 
 
-def find(model: Model, docs: list[Doc]) -> Wordpieces:
-    transformer: Any = model.layers[0]
-    return find_wordpieces(transformer.tokenizer, transformer.attrs["get_spans"], docs)
+@BACKENDS
+def test_a_text_has_the_vectors_that_it_has_alone_and_white_space_has_none(make, tiny_bert):
+    model = make(tiny_bert)
+    together, (learnt, _) = model.predict(make_docs()), model.begin_update(make_docs())
+    for doc, one, other in zip(make_docs(), together, learnt, strict=True):
+        assert one.shape == (len(doc), 32)
+        np.testing.assert_allclose(one, model.predict([doc])[0], atol=1e-5)
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    assert not together[2].any()
 
 
-def test_wordpieces_that_were_found_text_by_text_are_those_of_the_batch(tiny_bert):
-    model = ours(tiny_bert)
-    joined, whole = join_wordpieces([find(model, [doc]) for doc in make_docs()]), find(model, make_docs())
-    for name in Wordpieces.__slots__:
-        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name), err_msg=name)
-    assert len(whole) == sum(map(len, make_docs()))
+@BACKENDS
+def test_it_is_loaded_without_its_folder_and_saved_again_to_the_same_bytes(make, tiny_bert):
+    model = make(tiny_bert)
+    saved = model.to_bytes()
+    make_again = make_small_transformer if make is numpys else make_transformer
+    loaded = make_again("gone").from_bytes(saved)
+    assert np.array_equal(np.concatenate(loaded.predict(make_docs())), np.concatenate(model.predict(make_docs())))
+    again = loaded.to_bytes()  # spacy-transformers reads an eps of 1e-12 as 0
+    assert make_again("gone").from_bytes(again).to_bytes() == again
+    assert str(tiny_bert).encode() not in saved
 
 
-def test_a_tokenizer_that_does_not_know_where_its_wordpieces_are_is_refused(tiny_bert):
-    model = make_transformer(str(tiny_bert), tokenizer_config={"use_fast": False})
-    model.initialize(X=make_docs()[:1])
-    with pytest.raises(ValueError, match="has no fast tokenizer, which knows where its wordpieces are"):
-        model.predict(make_docs())
+@BACKENDS
+def test_it_is_found_in_a_package(make, tiny_bert, tmp_path, monkeypatch):
+    shutil.copytree(tiny_bert, tmp_path / "tiny_bert_package/model")
+    (tmp_path / "tiny_bert_package/__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    one, other = (np.concatenate(make(name).predict(make_docs())) for name in (tiny_bert, "tiny-bert-package"))
+    assert np.array_equal(one, other)
 
 
-def cells_of(lengths: list[int], cuts: tuple[int, ...]) -> int:
-    """Count the cells of tables of rows that are sorted, and cut before some numbers."""
-    places = [0, *cuts, len(lengths)]
-    return sum((end - start) * lengths[end - 1] for start, end in pairwise(places))
+@BACKENDS
+@pytest.mark.parametrize(("window", "context"), [(32, 15), (5000, 16)])
+def test_a_window_without_room_or_beyond_the_positions_is_refused(make, tiny_bert, window, context):
+    most = 512 - 24  # wordpieces of the longest token, which is never cut
+    with pytest.raises(
+        NoModelError, match=f"window = {window}: with context = {context}, .* needs {2 * context + 3} to {most}"
+    ):
+        make(tiny_bert, window=window, context=context)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_rows_are_split_into_the_tables_that_have_the_fewest_cells(seed):
-    """Found by trying all cuts; there are as few tables as keep the padding small."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 200, 9) if seed % 3 else rng.integers(1, 4, 9) * 50
-    found = split_rows(lengths)
-    assert sorted(np.concatenate(found).tolist()) == list(range(9))
-    assert all(rows.tolist() == sorted(rows.tolist()) for rows in found)
-    cells = [len(rows) * int(lengths[rows].max()) for rows in found]
-    row_lengths = sorted(lengths.tolist())
-    best = [min(cells_of(row_lengths, cuts) for cuts in combinations(range(1, 9), more)) for more in range(TABLES)]
-    enough = [number for number, fewest in enumerate(best, 1) if lengths.sum() >= (1 - PADDING) * fewest]
-    assert len(found) == (enough[0] if enough else TABLES)
-    assert sum(cells) == best[len(found) - 1]
+def test_a_transformer_without_a_fast_tokenizer_is_refused(tiny_bert, tmp_path):
+    for file in tiny_bert.glob("*[!r].*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "CanineTokenizer"}')
+    with pytest.raises(NoModelError, match=r"has no fast tokenizer \(tokenizer\.json\); take another transformer"):
+        ours(tmp_path)
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_texts_of_many_lengths_are_hardly_padded_and_each_vector_stays_its_texts(side, tiny_bert):
-    model = ours(tiny_bert)
-    model.layers[0].tokenizer.padding_side = side
-    docs = [NLP.make_doc("abcde " * words) for words in (1, 2, 24, 3, 20, 1, 1, 25, 2)]
-    pieces = find(model, docs)
-    batches, cells = make_tables(pieces, model.layers[0].tokenizer)
-    ids = np.concatenate([batch.input_ids.ravel() for batch in batches])
-    padding = 1 - sum(batch.attention_mask.sum() for batch in batches) / len(ids)
-    assert len(batches) > 1
-    assert padding < 0.22
-    assert pieces.lengths.tolist() == [5] * sum(map(len, docs))
-    assert set(model.layers[0].tokenizer.convert_ids_to_tokens(ids[cells[pieces.of_tokens]])) == {
-        "a",
-        "##b",
-        "##c",
-        "##d",
-        "##e",
-    }
-    if side == "right":  # BERT numbers the padding, too
-        for doc, vectors in zip(docs, model.predict(docs), strict=True):
-            np.testing.assert_allclose(vectors, model.predict([doc])[0], atol=1e-5)
-
-
-def test_prepared_texts_teach_what_their_examples_do_to_the_bit(tiny_bert):
+@BACKENDS
+def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert):
     """Prepared ones may come from another process, and so are pickled."""
-    transformer = {"@architectures": "spacy-per-label.Transformer.v1", "name": str(tiny_bert)}
-    transformer |= {"tokenizer_config": TOKENIZER, "transformer_config": NO_DROPOUT}
+    version = "SmallTransformer.v1" if make is numpys else "Transformer.v2"
+    transformer: dict[str, Any] = {"@architectures": f"spacy-per-label.{version}", "name": str(tiny_bert)}
+    transformer |= {} if make is numpys else {"transformer_config": NO_DROPOUT}
     nlp = spacy.blank("en")
     config = {"model": {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": transformer}}
     ner: Any = nlp.add_pipe("per_label", config=config)
@@ -158,14 +141,16 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(tiny_bert):
     for given in (examples, pickle.loads(pickle.dumps([*map(pickle.loads(pickle.dumps(ner.preparer())), examples)]))):
         fix_random_seed(0)
         loss = ner.update(given, drop=0.2)["per_label"]
-        heads = ner.model.get_ref("output")
         [shim] = [shim for node in ner.model.walk() for shim in node.shims]
-        of_bert = [one.grad.numpy().copy() for one in shim._model.parameters() if one.grad is not None]
-        learnt.append([np.array(loss), heads.get_grad("W").copy(), *of_bert])
+        tensors = () if make is numpys else shim._model.parameters()
+        of_bert = [one.grad.numpy().copy() for one in tensors if one.grad is not None]
+        own = [node.get_grad(name).copy() for node in ner.model.walk() for name in node.grad_names]
+        learnt.append([np.array(loss), *own, *of_bert])
         for node in ner.model.walk():
             for name in node.grad_names:
                 node.get_grad(name)[...] = 0
-        shim._model.zero_grad()
+        if make is ours:
+            shim._model.zero_grad()
     assert learnt[0][0] > 0
     assert all(np.array_equal(one, other) for one, other in zip(*learnt, strict=True))
     assert [len(text) for text in given] == [len(eg.reference) for eg in examples]
@@ -174,18 +159,15 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(tiny_bert):
 
 def test_tables_are_copied_before_they_are_computed_and_weights_are_cast_once(tiny_bert, monkeypatch):
     """A copy to a GPU would wait for the table before it; as if the CPU were one."""
-    torch = pytest.importorskip("torch")
     from torch.utils._python_dispatch import TorchDispatchMode
 
     model = ours(tiny_bert, mixed_precision=True)
-    wrapper = model.layers[0].layers[0]
-    weights = {one.data_ptr() for one in wrapper.shims[0]._model.parameters()}
+    shim: Any = model.shims[0]
+    weights = {one.data_ptr() for one in shim._model.parameters()}
     order: list[str] = []
-    convert, compute = wrapper.attrs["convert_inputs"], type(wrapper.shims[0]).begin_update
-    wrapper.attrs["convert_inputs"] = lambda *given: (order.append("copy"), convert(*given))[1]
-    monkeypatch.setattr(
-        type(wrapper.shims[0]), "begin_update", lambda *given: (order.append("compute"), compute(*given))[1]
-    )
+    copied, compute = type(shim)._copied, type(shim).begin_update
+    monkeypatch.setattr(type(shim), "_copied", lambda *given: (order.append("copy"), copied(*given))[1])
+    monkeypatch.setattr(type(shim), "begin_update", lambda *given: (order.append("compute"), compute(*given))[1])
     monkeypatch.setattr("spacy_per_label.shim.HALF", ("cpu",))
     cast: Counter[int] = Counter()
 
@@ -201,3 +183,29 @@ def test_tables_are_copied_before_they_are_computed_and_weights_are_cast_once(ti
     assert tables > 1
     assert order == ["copy"] * tables + ["compute"] * tables
     assert set(cast.values()) == {1}
+
+
+@pytest.mark.parametrize("name", ["transformer_v1", "small_transformer_v1"])
+def test_a_pipeline_that_an_earlier_version_saved_predicts_the_same_spans(name, tmp_path):
+    """Each was trained, saved, and run on the texts by the last commit before version 2 of the layer."""
+    with ZipFile(SAVED / f"{name}.zip") as file:
+        file.extractall(tmp_path)
+    expected, nlp = json.loads((tmp_path / "expected.json").read_text(encoding="utf8")), spacy.load(tmp_path)
+    alone = [nlp(text) for text in expected["texts"]]
+    for doc, other, spans in zip(nlp.pipe(expected["texts"]), alone, expected["spans"], strict=True):
+        found, again = (one.spans["labels"] for one in (doc, other))
+        places = [(span.start, span.end, span.label_) for span in found]
+        assert places == [(start, end, label) for start, end, label, _ in spans]
+        assert places == [(span.start, span.end, span.label_) for span in again]
+        np.testing.assert_allclose(found.attrs["scores"], [probability for *_, probability in spans], atol=1e-4)
+    nlp.to_disk(tmp_path / "again")
+    size, before = ((folder / "ner/model").stat().st_size for folder in (tmp_path / "again", tmp_path))
+    assert size == pytest.approx(before, rel=0.05)  # in half precision again
+    assert [ent.text for ent in spacy.load(tmp_path / "again")(expected["texts"][0]).ents]
+
+
+def test_version_1_of_a_transformer_is_not_trained(tiny_bert):
+    with pytest.raises(ValueError, match=r"Transformer\.v1 only predicts; train with spacy-per-label\.Transformer\.v2"):
+        make_transformer_v1(str(tiny_bert)).initialize()
+    with pytest.raises(ValueError, match="only predicts"):
+        make_transformer_v1(str(tiny_bert)).begin_update([NLP.make_doc("a")])

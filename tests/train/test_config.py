@@ -155,6 +155,13 @@ def test_keys_of_an_older_config_are_named_in_one_message(demo_corpus, tmp_path)
     assert all(CONFIG.values())
 
 
+def test_a_training_by_version_1_of_a_transformer_is_refused_with_the_lines_of_version_2(demo_corpus, tmp_path):
+    (tmp_path / "own.cfg").write_text(GPU.read_text(encoding="utf8").replace("Transformer.v2", "Transformer.v1"))
+    lines = r'Transformer\.v1: write @architectures = "spacy-per-label\.Transformer\.v2", and context = 16'
+    with pytest.raises(InputError, match=rf"own\.cfg: labelwise no longer reads this key:\n  .*{lines}"):
+        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+
+
 def test_keys_of_an_older_project_are_named_in_one_message(tmp_path):
     old = "vars:\n  brat_dir: assets/brat\n  cpu_steps: 100\n  transformer_name: roberta-base\n  recognizer: ner\n"
     (tmp_path / "project.yml").write_text(old + "dvc:\n  stages: [cpu]\ntokenizer:\n  units: true\n")

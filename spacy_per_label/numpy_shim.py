@@ -1,0 +1,87 @@
+"""What computes and updates a transformer in numpy. Its weights are parameters of the layer; see `transformer`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from thinc.api import Optimizer
+from thinc.shims import Shim
+
+from spacy_per_label.bert import encode
+from spacy_per_label.bert_weights import read_encoder
+from spacy_per_label.layer_rates import layer_rates
+from spacy_per_label.windows import Window, batch_windows
+
+
+class NumpyShim(Shim):
+    """Computes a transformer on the CPU, wherever the layer's weights are; embeddings don't learn."""
+
+    def __init__(self, model: Any, rate: float, decay: float) -> None:
+        """Hold the layer; for `rate` and `decay`, see `make_small_transformer`."""
+        super().__init__(model)
+        self.rate, self.decay = rate, decay
+
+    def read(self, name: str) -> tuple[str, int, int]:
+        """Read a transformer; return its tokenizer.json, its width, and how many positions it has.
+
+        RAISES (NoModelError): what `read_encoder` raises.
+        """
+        encoder, model = read_encoder(name), self._model
+        for key, array in encoder.weights.items():
+            model.set_param(key, model.ops.asarray(array))
+        for key in ("layers", "heads", "eps", "first_position"):
+            model.attrs[key] = getattr(encoder, key)
+        positions, width = encoder.weights["position"].shape
+        return encoder.tokenizer, width, positions - encoder.first_position
+
+    def encode(
+        self, ops: Any, windows: Sequence[Window], own: np.ndarray, is_train: bool
+    ) -> tuple[Any, Callable[[Any], None]]:
+        """Compute the vectors of the windows' own wordpieces.
+
+        own (np.ndarray): shape (own wordpieces); see `find_own_pieces`.
+        RETURNS (tuple): the vectors, shape (own wordpieces, width); and a function of their gradient that adds up the
+            gradients of the weights.
+        """
+        model = self._model
+        if model.get_param("word").dtype == np.float16:  # as it was saved
+            for name in model.param_names:
+                model.set_param(name, model.get_param(name).astype("float32"))
+        W = {name: ops.to_numpy(model.get_param(name)) for name in model.param_names}
+        batches = [windows] if is_train else list(batch_windows(windows))
+        outputs, backprops = zip(*(encode(W, model.attrs, batch, is_train) for batch in batches), strict=True)
+        X = np.concatenate(outputs)  # (wordpieces, width)
+        shape = X.shape
+
+        def backprop(gradient: Any) -> None:
+            """Add up the gradients of the layers' weights."""
+            dX = np.zeros(shape, "float32")
+            dX[own] = ops.to_numpy(gradient)
+            [backprop_batch] = backprops
+            for name, dW in backprop_batch(dX):
+                model.inc_grad(name, ops.asarray(dW))
+
+        return ops.asarray(X[own]), backprop
+
+    def halve(self) -> None:
+        """Round the weights to half precision."""
+        for name in self._model.param_names:
+            self._model.set_param(name, self._model.get_param(name).astype("float16"))
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Update the parameters that have gradients, and forget these, or thinc would update with them, too."""
+        model = self._model
+        for name, rate in layer_rates(model.param_names, self.rate, self.decay).items():
+            if model.has_grad(name):
+                given = (model.id, name), model.get_param(name), model.get_grad(name)
+                array, _ = optimizer(*given, lr_scale=rate)
+                model.set_param(name, array)
+                del model._params._grads[model.id, name]
+
+    def to_bytes(self) -> bytes:
+        """Save nothing: the layer has the weights, and the config the rates."""
+        return b""
+
+    def from_bytes(self, bytes_data: bytes) -> "NumpyShim":
+        """Load nothing."""
+        return self
