@@ -792,8 +792,7 @@ def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[Impor
         patterns = patterns_in(file) if file.is_dir() else []
         path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
         entry = write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)])
-        nothing_to_read = any(f"{reason}: " in one.problem for reason in (Reason.OTHER_FORMAT, Reason.NOT_ANNOTATED))
-        other = "unreadable file" if nothing_to_read else "undeclared file"
+        other = "undeclared file" if one.readable else "unreadable file"
         kind = other if patterns or file.name.endswith(SUFFIXES) else "no data"
         values = {"file": str(file), "problem": one.problem, "declarations": str(folder / DATASETS), "entry": entry}
         yield ImportCheck(kind=kind, dataset=one.entry.name, values=values)

@@ -28,6 +28,15 @@ CAS = {
 }
 
 
+BIOC = "<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'><collection><source>x</source></collection>"
+
+
+def label_studios(separator: str) -> str:
+    """Write the columns of Label Studio's tables."""
+    rows = [["text", "id", "label", "annotator", "annotation_id"], [ONE.text, "0", '"[{""start"": 0}]"', "1", "0"]]
+    return "".join(separator.join(row) + "\n" for row in rows)
+
+
 def tags(*rows: tuple[str, ...]) -> str:
     return table([rows] * 60)
 
@@ -68,9 +77,18 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("k.tsv", tags(("Noa", "B-PER", "B-X"), ("ran", "O", "O")), "columns 2 and 3 have tags"),
     ("l.zip", zipped(), "unpack it"),
     ("p.xmi", '<xmi:XMI xmlns:xmi="http://www.omg.org/XMI"/>', "export WebAnno TSV 3 instead"),
-    ("q.json", json.dumps(CAS), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
-    ("r.json", json.dumps(CAS, indent=2), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
-    ("m.csv", "Noa,B-PER\n", "save the sheet as .tsv"),
+    ("q.json", json.dumps(CAS), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
+    ("r.json", json.dumps(CAS, indent=2), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
+    ("m.csv", "Noa,B-PER\n", "this is a sheet; save it as .tsv"),
+    ("s.csv", label_studios(","), "this is Label Studio's table, whose spans are JSON in a cell; export JSON instead"),
+    ("t.tsv", label_studios("\t"), "this is Label Studio's table"),
+    ("u.xml", BIOC, "this is BioC; convert it to brat with the Python library bconv"),
+    ("v.xml", "<?xml version='1.0'?>\n<!-- x -->\n<GateDocument version='3'>", "this is GATE's"),
+    ("w.xml", "<?xml version='1.0'?>\n<TEI/>", "this is XML; write each text"),
+    ("x.txt", "123|t|Noa ran.\n123|a|\n123\t0\t3\tNoa\tPER\n", "this is PubTator; convert it to brat"),
+    ("y.conll", "Noa B-PER\n".encode("utf-16"), "this is UTF-16; save it as UTF-8"),
+    ("z.json", json.dumps({"version": 1, "data": [{"text": "Noa"}]}), "write its list `data` alone"),
+    ("z.jsonl", jsonl([[{"entity": "I-PER", "score": 0.9, "word": "Noa"}]]), "this is a pipeline's output"),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
@@ -82,6 +100,7 @@ def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | byte
     made = merge_folder(tmp_path, {f"prodigy/{name}": content})
     assert (made.status, made.ledger) == (1, None)
     assert said in " ".join(made.printed.split())
+    assert "To merge it" not in made.printed, "an entry would read nothing"
     entry = f"- {{name: a, path: {name}, labels: [A, PER]}}\n"
     assert merge_folder(tmp_path, {f"prodigy/{name}": content, "prodigy/datasets.yml": entry}).status == 1
 

@@ -103,7 +103,7 @@ def database(script: str) -> bytes:
     [
         ("a.jsonl", b"\x1f\x8b\x08\0", r"suffix \.gz"),
         ("a.jsonl", "{}".encode("utf-16"), "save it as UTF-8"),
-        ("a.jsonl", b"PK\3\4", r"a\.jsonl: this is a ZIP file; unpack it"),
+        ("a.jsonl", b"PK\3\4", r"a\.jsonl: this is an archive; unpack it"),
         ("a.jsonl", b"SQLite format 3\0", "this is a database; declare it as `db:`"),
         ("a.jsonl.gz", gzip.compress(b"{}", mtime=0)[:-9], r"a\.jsonl\.gz: it can't be read to the end.*make it again"),
         (
