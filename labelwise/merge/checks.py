@@ -54,6 +54,7 @@ from labelwise.merge.check_kinds import (
 )
 from labelwise.merge.commit import first_problem
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
+from labelwise.merge.file_checks import FILE_CHECKS
 from labelwise.merge.readings import best_reading
 from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.rules.splits import hashed_split
@@ -555,6 +556,7 @@ READING: tuple[Kind, ...] = (
     ),
     *TAG_CHECKS,
     *TEXT_CHECKS,
+    *FILE_CHECKS,
 )
 
 ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
