@@ -13,7 +13,7 @@ import msgspec
 from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS
-from labelwise.base.text import counted
+from labelwise.base.text import counted, place
 from labelwise.datasets.declarations import find_sources
 from labelwise.datasets.entries import Entry
 from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
@@ -161,17 +161,14 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
     labels: set[str] = set()
     texts, problem, readable = 0, "", True
     for found in read_items(file, entry.database):
-        if isinstance(found, Problem):
-            problem = problem or f" ({file.name}, line {found.line}: {found})"
-            continue
-        if found.kind in UNREAD:
-            problem = problem or f" ({file.name}, line {found.line}: {UNREAD[found.kind]})"
-            continue
-        texts += 1
-        labels.update(span.label for span in found.all_spans if span.fits or not span.problem)
-        if found.unusable:
-            readable = False
-            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].problem})"
+        task = None if isinstance(found, Problem) or found.kind in UNREAD else found
+        why = str(found) if isinstance(found, Problem) else UNREAD.get(found.kind, "")
+        if task:
+            texts += 1
+            labels.update(span.label for span in task.all_spans if span.fits or not span.problem)
+            readable = readable and not task.unusable
+            why = f"{Reason.INVALID}: {task.unusable[0].problem}" if task.unusable else ""
+        problem = problem or (f" ({place(file.name, found.line)}: {why})" if why else "")
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)

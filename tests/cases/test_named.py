@@ -134,6 +134,39 @@ def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
     assert printed.count("isn't declared") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "annotation", "said"),
+    [
+        (
+            "ann/{}.txt",
+            "b/{}.ann",
+            "ann/0.txt: not annotated: no annotation file; b/0.ann is in another folder; put both",
+        ),
+        ("text/{}.txt", "b/{}.ann", "b/0.txt: no text: no .txt beside it, or an empty one; text/0.txt is in another"),
+        ("{}.txt", "{}.ann", "0.txt: malformed: not utf-8; declare the files' `encoding` in the section brat"),
+    ],
+)
+def test_brat_files_that_cannot_be_read_are_named(tmp_path: Any, text: str, annotation: str, said: str) -> None:
+    """In two folders, or in another encoding: Noä."""
+    files: dict[str, str | bytes] = {}
+    for number in range(3):
+        files |= {
+            f"brat/{text.format(number)}": b"No\xe4",
+            f"brat/{annotation.format(number)}": "T1\tPER 0 3\tNo\xe4\n",
+        }
+    assert said in " ".join(merge_folder(tmp_path, files).printed.split())
+
+
+def test_a_label_of_brats_with_a_blank_is_named(tmp_path: Any) -> None:
+    files: dict[str, str | bytes] = {}
+    for number, one in enumerate(sentences(3)):
+        marks = [f"T{n}\t{label} {start} {end}\tx\n" for n, (start, end, label) in enumerate(one.spans)]
+        files[f"brat/{number}.txt"] = one.text
+        files[f"brat/{number}.ann"] = "".join(marks).replace("PER", "Full Name").replace("\tx\n", "\n")
+    printed = " ".join(merge_folder(tmp_path, files).printed.split())
+    assert "0.ann, line 1: invalid: a blank in a label; write Full_Name: 'T0\\tFull Name 0" in printed
+
+
 def test_spans_that_quote_other_words_cannot_be_used(tmp_path: Any) -> None:
     rows = [
         {"text": one.text, "spans": [{"start": 0, "end": end, "label": "PER", "text": one.text[:5]}]}
