@@ -296,7 +296,9 @@ def same_annotator(merged: Merged) -> Iterator[Found]:
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
         if anonymous and counts["both"] >= MIN_SPANS and f >= MIN_SAME_PERSON_F:
-            yield from some(counts["texts"], one=one, other=other, f=f)
+            part = min(one, other, key=lambda name: merged.ledger.datasets[name]["texts"])
+            whole = f == 1 and counts["texts"] == merged.ledger.datasets[part]["texts"]
+            yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
 
 
 def outvoted_spans(merged: Merged) -> list[Found]:
@@ -650,8 +652,8 @@ ADVICE: tuple[Kind, ...] = (
         same_annotator,
         "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
         "Same person?",
-        "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest first: "
-        "`path: [OLD, NEW]`.",
+        "{part:?'%s' is a part of the other; to leave it out, add `skip: true` to its entry. }If one is a later export of "
+        "the other, list both files in one entry of datasets.yml, the oldest first: `path: [OLD, NEW]`.",
     ),
     check(
         "out of order",
