@@ -652,8 +652,9 @@ ADVICE: tuple[Kind, ...] = (
         same_annotator,
         "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
         "Same person?",
-        "{part:?'%s' is a part of the other; to leave it out, add `skip: true` to its entry. }If one is a later export of "
-        "the other, list both files in one entry of datasets.yml, the oldest first: `path: [OLD, NEW]`.",
+        "{part:?'%s' is a part of the other; to leave it out, add `skip: true` to its entry. }"
+        "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest first: "
+        "`path: [OLD, NEW]`.",
     ),
     check(
         "out of order",
