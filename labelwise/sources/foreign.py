@@ -34,7 +34,7 @@ FOREIGN = (
     Foreign("this is spaCy 2's training JSON; convert it to .spacy with `python -m spacy convert`", ("paragraphs",)),
     Foreign("this is UIMA's CAS; export WebAnno TSV 3 instead", ("%FEATURE_STRUCTURES",), XML + b"<xmi:XMI", (".xmi",)),
     Foreign(f"this is BioC; {BCONV}", ("passages", "infons"), XML + b"<collection>"),
-    Foreign(f"this is PubTator; {BCONV}", begins=rb"[0-9]+\|t\|"),
+    Foreign(f"this is PubTator; {BCONV}", begins=rb"\s*[0-9]+\|t\|"),
     Foreign(f"this is GATE's; {ROWS}", begins=XML + rb"(?:<!--.*?-->\s*)?<GateDocument"),
     Foreign(f"these are Azure's labels, without texts; {ROWS}", ("projectFileVersion", "assets")),
     Foreign(
