@@ -60,8 +60,8 @@ FoldersAre = Literal["ask", "annotators", "labels", "versions"]
 
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
 T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
-BLANK_IN_LABEL = re.compile(r"T\S*\t([^\W\d]\S*(?: [^\W\d]\S*)+) \d+ \d+\b")
 LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")
+BLANK_IN_LABEL = re.compile(r"T\S*\t([^\W\d]\S*(?: [^\W\d]\S*)+) \d+ \d+\b")
 
 
 class BratOptions(msgspec.Struct, frozen=True):
