@@ -29,17 +29,17 @@ def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
     for one in merged.datasets:
         used = {label for label, _ in merged.figures[one.name].spans}
         if [one.path] == [file.name for file in one.files] and used == {*one.labels}:
-            path, folder = Path(one.paths[0]), Path(one.declared).parent
-            others = write_entries([_entry(one, "", "", ())])
-            alike[folder, NUMBER.sub("*", str(path)), str(path.with_name("*" + path.suffix)), others].append(one)
-    for folder, pattern, any_name, others in [key for key, beside in alike.items() if len(beside) < MIN_FILES]:
-        alike[folder, any_name, any_name, others] += alike.pop((folder, pattern, any_name, others))
-    for (folder, pattern, any_name, _), beside in alike.items():
+            path, others = Path(one.paths[0]), repr(_entry(one, "", "", ()))
+            any_name = str(path.with_name("*" + path.suffix))
+            alike[Path(one.declared).parent, any_name, others, NUMBER.sub("*", str(path))].append(one)
+    for folder, any_name, others, numbered in [key for key, beside in alike.items() if len(beside) < MIN_FILES]:
+        alike[folder, any_name, others, ""] += alike.pop((folder, any_name, others, numbered))
+    for (folder, any_name, _, numbered), beside in alike.items():
         if _may_be_one(merged, beside) and not read_conversion(folder):
             documents, texts = _count(merged, beside)
-            datasets = [one for one in beside if pattern != any_name or documents[one.name] == 1]
+            datasets = [one for one in beside if numbered or documents[one.name] == 1]
             if _may_be_one(merged, datasets):
-                yield from _describe(merged, datasets, folder, pattern, texts)
+                yield from _describe(merged, datasets, folder, numbered or any_name, texts)
 
 
 def _entry(one: DataSet, name: str, path: str | list[str], labels: tuple[str, ...]) -> Entry:

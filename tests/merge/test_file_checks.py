@@ -63,6 +63,11 @@ def test_files_of_one_document_each_may_be_one_corpus(tmp_path: Path) -> None:
     ]
 
 
+def test_names_may_be_numbers_alone(tmp_path: Path) -> None:
+    _, entry = merge(tmp_path, in_six(conll, "{}.conll"))
+    assert yaml.safe_load(entry) == [{"name": "all", "path": "*.conll", "labels": ["DATE", "LOC", "PER"]}]
+
+
 def label_by_label(n: int, rows: list[Sentence]) -> str:
     """Half of the files are for one label, the others for another."""
     return jsonl({"text": one.text, "spans": one.objects()[n % 2 : n % 2 + 1]} for one in rows)
