@@ -123,7 +123,7 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
         if file.name.endswith(SUFFIXES) and printable(file) == file.as_posix():
             return _look_into(entry, file)
         with open_file(file) as content:
-            problem = name_file(file.name, content.read(HEAD))
+            problem = name_file(content.read(HEAD), file.name)
     except (InputError, OSError) as error:
         problem = str(error).removeprefix(f"{printable(file)}: ")
     other = f"no format has such a name; they end with {', '.join(SUFFIXES)}"

@@ -7,7 +7,8 @@ from typing import NamedTuple
 HEAD = 2000  # bytes that show the format of a file
 BOM = rb"(?:\xef\xbb\xbf)?"
 XML = rb"(?:<\?xml[^>]*>)?\s*(?:<!DOCTYPE[^>]*>)?\s*"
-ROWS = "write each text with its `entities`"
+ROWS = "write each text with its `entities` as a row of JSONL"
+ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".7z", ".rar")
 BCONV = "convert it to brat with the Python library bconv"
 
 
@@ -37,9 +38,7 @@ FOREIGN = (
     Foreign(f"this is PubTator; {BCONV}", begins=rb"\s*[0-9]+\|t\|"),
     Foreign(f"this is GATE's; {ROWS}", begins=XML + rb"(?:<!--.*?-->\s*)?<GateDocument"),
     Foreign(f"these are Azure's labels, without texts; {ROWS}", ("projectFileVersion", "assets")),
-    Foreign(
-        "this is tagtog's ann.json, without a text; write the text with its `entities`", ("annotatable", "anncomplete")
-    ),
+    Foreign(f"this is tagtog's ann.json, without a text; {ROWS}", ("annotatable", "anncomplete")),
     Foreign(
         "this is Rasa's; write its examples alone to a file: jq .rasa_nlu_data.common_examples", ("rasa_nlu_data",)
     ),
@@ -75,18 +74,15 @@ FOREIGN = (
     Foreign(
         "this is a database; declare it as `db:`, with the data set's name as `name:`", begins=b"SQLite format 3\0"
     ),
+    Foreign("this is an archive; unpack it, and delete it", begins=b"PK\3\4", ends=ARCHIVES),
     Foreign(
-        "this is an archive; unpack it (unzip, tar -x), and delete it",
-        (),
-        b"PK\3\4",
-        (".zip", ".tar", ".tgz", ".tar.gz"),
+        "this is compressed; decompress it, or write JSONL and compress that as .jsonl.gz",
+        begins=rb"\x1f\x8b|\x28\xb5\x2f\xfd",  # gzip, zstd
+        ends=(".gz", ".bz2", ".xz", ".zst"),
     ),
-    Foreign("this is an archive; unpack it, and delete it", ends=(".7z", ".rar", ".bz2", ".xz", ".zst")),
-    Foreign("this is compressed with gzip; give its name the suffix .gz", begins=rb"\x1f\x8b"),
-    Foreign("this is compressed with zstd; decompress it, or use gzip", begins=rb"\x28\xb5\x2f\xfd"),
     Foreign("this is UTF-16; save it as UTF-8", begins=b"\xff\xfe|\xfe\xff"),
     Foreign(f"this is XML; {ROWS}", begins=rb"<\?xml"),
-    Foreign("if its lines are tokens with tags, rename it to .conll", ends=(".txt",)),
+    Foreign("no format has this suffix; if its lines are tokens with tags, rename it to .conll", ends=(".txt",)),
 )
 
 
@@ -96,13 +92,14 @@ def name_keys(keys: Iterable[str]) -> str:
     return next((one.sentence for one in FOREIGN if one.keys and there.issuperset(one.keys)), "")
 
 
-def name_content(begin: bytes) -> str:
-    """Name the format of files that begin so, and the remedy; empty if none is known."""
-    patterns = ((one.sentence, BOM + b"(?:" + one.begins + b")") for one in FOREIGN if one.begins)
-    return next((sentence for sentence, pattern in patterns if re.match(pattern, begin, re.DOTALL)), "")
+def name_file(begin: bytes, name: str = "") -> str:
+    """Name the format of a file, and the remedy; empty if none is known.
 
-
-def name_file(name: str, begin: bytes) -> str:
-    """Name the format of a file, by its first bytes or else its name, and the remedy; empty if none is known."""
-    ending = (one.sentence for one in FOREIGN if one.ends and name.lower().endswith(one.ends))
-    return name_content(begin) or next(ending, "")
+    begin (bytes): its first bytes.
+    name (str): its name, if no format that is read has such names.
+    """
+    for one in FOREIGN:
+        begins = one.begins and re.match(BOM + b"(?:" + one.begins + b")", begin, re.DOTALL)
+        if begins or (one.ends and name.lower().endswith(one.ends)):
+            return one.sentence
+    return ""

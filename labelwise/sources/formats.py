@@ -13,7 +13,7 @@ from typing import NamedTuple
 from labelwise.annotations import Found
 from labelwise.base.errors import InputError
 from labelwise.sources.conll import read_conll
-from labelwise.sources.foreign import HEAD, name_content
+from labelwise.sources.foreign import HEAD, name_file
 from labelwise.sources.json_rows import read_rows
 from labelwise.sources.json_text import BOM
 from labelwise.sources.prodigy import read_database
@@ -74,7 +74,7 @@ def format_of(path: Path) -> Format:
         return named[0] if named else JSON
     with path.open("rb") as file:
         begin = file.read(HEAD)
-    if why := name_content(begin):
+    if why := name_file(begin):
         raise InputError(f"{path}: {why}")
     return next(one for one in named if begin.removeprefix(BOM).startswith(one.begins))
 

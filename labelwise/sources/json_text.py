@@ -12,7 +12,7 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.sources.files import open_file
-from labelwise.sources.foreign import HEAD, name_content
+from labelwise.sources.foreign import HEAD, name_file
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
@@ -33,7 +33,7 @@ def open_json(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
     file = open_file(path, CHUNK)
-    if why := name_content(file.read(HEAD)):
+    if why := name_file(file.read(HEAD)):
         file.close()
         raise InputError(f"{path}: {why}")
     file.seek(0)

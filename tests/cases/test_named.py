@@ -1,5 +1,6 @@
 """Files that can't be read: each is named, with what to do, and nothing is merged."""
 
+import gzip
 import io
 import json
 import zipfile
@@ -79,6 +80,9 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("p.xmi", '<xmi:XMI xmlns:xmi="http://www.omg.org/XMI"/>', "export WebAnno TSV 3 instead"),
     ("q.json", json.dumps(CAS), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
     ("r.json", json.dumps(CAS, indent=2), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
+    ("l.xlsx", zipped(), "this is a sheet; save it as .tsv"),
+    ("l.tar.gz", gzip.compress(b""), "this is an archive; unpack it"),
+    ("l.conll.gz", gzip.compress(b""), "this is compressed; decompress it"),
     ("m.csv", "Noa,B-PER\n", "this is a sheet; save it as .tsv"),
     ("s.csv", label_studios(","), "this is Label Studio's table, whose spans are JSON in a cell; export JSON instead"),
     ("t.tsv", label_studios("\t"), "this is Label Studio's table"),

@@ -140,7 +140,7 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
         "export.zip": "this is an archive",
         "link": "this is a broken link",
         "prodigy.db": "it can't be read as a Prodigy database",
-        "train.conll.gz": "no format has such a name",
+        "train.conll.gz": "this is compressed",
     }
     assert {one.name for one in load_datasets([tmp_path])} == {"person[1]", "person[1].jsonl"}
     assert {one.entry.name for one in declare_folder(tmp_path)} == said.keys(), "they are declared once"
