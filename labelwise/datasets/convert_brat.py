@@ -27,6 +27,7 @@ from labelwise.datasets.entries import AnySplit, Entry, check_renaming, write_en
 from labelwise.sources.brat import (
     DEFAULTS,
     READ_SUFFIXES,
+    SUFFIXES,
     BratOptions,
     Document,
     find_documents,
@@ -173,10 +174,9 @@ def choose_labels(
 
 def _other_folder(brat_dir: Path, bad: Problem) -> Iterator[str]:
     """Yield a remedy if the other file of a document, which lacks one, is in another folder."""
+    wanted = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: SUFFIXES}.get(bad.reason, ())
     file = brat_dir / (bad.file or "")
-    beside = (
-        sorted(brat_dir.rglob(f"{escape(file.stem)}.*")) if bad.reason in (Reason.NO_TEXT, Reason.NOT_ANNOTATED) else []
-    )
+    beside = (one for suffix in wanted for one in sorted(brat_dir.rglob(escape(file.stem) + suffix)))
     for one in [one for one in beside if one.parent != file.parent][:1]:
         yield f"{printable(one.relative_to(brat_dir))} is in another folder; put both into one"
 
