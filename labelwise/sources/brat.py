@@ -329,8 +329,8 @@ def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str
         return kind, None
     match = T_LINE.fullmatch(row)
     if not match:
-        named = BLANK_IN_LABEL.match(row)
-        why = f"a blank in a label; write {named[1].replace(' ', '_')}" if named else MALFORMED
+        blank = BLANK_IN_LABEL.match(row)
+        why = f"a blank in a label; write {blank[1].replace(' ', '_')}" if blank else MALFORMED
         return "T", line.problem(Reason.INVALID, why)
     written, offsets, quoted = match.groups()
     found[written] += 1
