@@ -136,6 +136,15 @@ def name_counts(counts: Counter[Any], most: int | None = None) -> str:
     return ", ".join(f"{name} ({n:,})" for name, n in counts.most_common(most))
 
 
+def place(file: str, line: int) -> str:
+    """Write the place of a line; 0 is the whole file.
+
+    >>> place("a.ann", 3), place("a.txt", 0)
+    ('a.ann, line 3', 'a.txt')
+    """
+    return f"{file}, line {line}" if line else file
+
+
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Write a number with what it counts.
 

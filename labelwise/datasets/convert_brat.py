@@ -8,16 +8,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from glob import escape
 from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import Problem
+from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.settings import CONVERSION, DATASETS
-from labelwise.base.text import DECODE_ERRORS, counted
+from labelwise.base.text import DECODE_ERRORS, counted, place
 from labelwise.datasets.brat_folders import Folders
 from labelwise.datasets.brat_splits import Log, split_folders, split_others
 from labelwise.datasets.brat_tasks import Converted, TaskFile, write_tasks
@@ -26,13 +27,14 @@ from labelwise.datasets.entries import AnySplit, Entry, check_renaming, write_en
 from labelwise.sources.brat import (
     DEFAULTS,
     READ_SUFFIXES,
+    SUFFIXES,
     BratOptions,
     Document,
     find_documents,
     find_predicted,
     read_document,
 )
-from labelwise.sources.files import stat_of
+from labelwise.sources.files import printable, stat_of
 
 OLD_MARKS = ("report.json", "problems.jsonl", DATASETS)  # of releases up to 0.2
 
@@ -160,14 +162,23 @@ def choose_labels(
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
     found = {how.rename.get(label, label) for label in written}
     if not found:
-        first = f"; {bad.file}, line {bad.line}: {bad}" if bad else ""
+        why = "; " + "; ".join([f"{place(bad.file, bad.line)}: {bad}", *_other_folder(brat_dir, bad)]) if bad else ""
         raise InputError(
-            f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn{first}"
+            f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn{why}"
         )
     unknown = [label for label in how.labels if label not in found]
     if unknown:
         raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; the labels are {', '.join(sorted(found))}")
     return list(dict.fromkeys(how.labels or sorted(found)))
+
+
+def _other_folder(brat_dir: Path, bad: Problem) -> Iterator[str]:
+    """Yield a remedy if the other file of a document, which lacks one, is in another folder."""
+    wanted = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: SUFFIXES}.get(bad.reason, ())
+    file = brat_dir / (bad.file or "")
+    beside = (one for suffix in wanted for one in sorted(brat_dir.rglob(escape(file.stem) + suffix)))
+    for one in [one for one in beside if one.parent != file.parent][:1]:
+        yield f"{printable(one.relative_to(brat_dir))} is in another folder; put both into one"
 
 
 def declare_tasks(

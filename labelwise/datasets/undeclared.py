@@ -13,23 +13,16 @@ import msgspec
 from labelwise.annotations import Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS
-from labelwise.base.text import counted
+from labelwise.base.text import counted, place
 from labelwise.datasets.declarations import find_sources
 from labelwise.datasets.entries import Entry
 from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
-from labelwise.sources.files import NOT_DATA, SourceFile, data_in, find_files, printable
+from labelwise.sources.files import NOT_DATA, SourceFile, data_in, find_files, open_file, printable
+from labelwise.sources.foreign import HEAD, name_file
 from labelwise.sources.formats import DATABASE, SUFFIXES, read_items
 from labelwise.sources.prodigy import find_names
 from labelwise.sources.tags import NO_LABEL
 
-ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".7z", ".rar", ".bz2", ".xz", ".zst")
-# Remedies for files that can't be read, by the ends of their names.
-REMEDIES = {
-    ARCHIVES: "unpack it (unzip, tar -x), and delete it",
-    (".csv", ".xlsx", ".xls", ".ods"): "save the sheet as .tsv, a token and its tag in a line, or as .jsonl",
-    (".xmi",): "export WebAnno TSV 3 instead of UIMA's CAS",
-    (".txt",): "if its lines are tokens with tags, rename it to .conll",
-}
 # Why tasks of some kinds have no labels.
 UNREAD = {
     "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
@@ -45,11 +38,13 @@ class Undeclared(NamedTuple):
     entry (Entry): the one that it should have.
     texts (int): the number of annotated texts.
     problem (str): why it can't be declared; empty if it can be.
+    readable (bool): whether it can be merged once somebody declares it.
     """
 
     entry: Entry
     texts: int = 0
     problem: str = ""
+    readable: bool = True
 
 
 def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
@@ -124,16 +119,16 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
         return Undeclared(entry, problem="a folder isn't looked into; declare a pattern or a folder")
     if entry.name in names:
         return Undeclared(entry, problem="another data set has this name; change that one's")
-    if not file.name.endswith(SUFFIXES):
-        remedies = (remedy for ends, remedy in REMEDIES.items() if file.name.lower().endswith(ends))
-        remedy = next(remedies, f"they end with {', '.join(SUFFIXES)}")
-        return Undeclared(entry, problem=f"no format has such a name; {remedy}")
-    if printable(file) != file.as_posix():
-        return Undeclared(entry, problem="its name isn't UTF-8; rename it")
     try:
-        return _look_into(entry, file)
+        if file.name.endswith(SUFFIXES) and printable(file) == file.as_posix():
+            return _look_into(entry, file)
+        with open_file(file) as content:
+            problem = name_file(content.read(HEAD), file.name)
     except (InputError, OSError) as error:
-        return Undeclared(entry, problem=str(error).removeprefix(f"{printable(file)}: "))
+        problem = str(error).removeprefix(f"{printable(file)}: ")
+    other = f"no format has such a name; they end with {', '.join(SUFFIXES)}"
+    problem = problem or ("its name isn't UTF-8; rename it" if file.name.endswith(SUFFIXES) else other)
+    return Undeclared(entry, problem=problem, readable=False)
 
 
 def patterns_in(folder: Path) -> list[str]:
@@ -164,21 +159,20 @@ def labels_in(folder: Path) -> tuple[str, ...]:
 def _look_into(entry: Entry, file: Path) -> Undeclared:
     """Add the labels that are used in a file to its entry; without any, explain why by the first bad row."""
     labels: set[str] = set()
-    texts, problem = 0, ""
+    texts, problem, readable = 0, "", True
     for found in read_items(file, entry.database):
-        if isinstance(found, Problem):
-            problem = problem or f" ({file.name}, line {found.line}: {found})"
-            continue
-        if found.kind in UNREAD:
-            problem = problem or f" ({file.name}, line {found.line}: {UNREAD[found.kind]})"
-            continue
-        texts += 1
-        labels.update(span.label for span in found.all_spans if span.fits or not span.problem)
-        if found.unusable:
-            problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].problem})"
+        task = None if isinstance(found, Problem) or found.kind in UNREAD else found
+        why = str(found) if isinstance(found, Problem) else UNREAD.get(found.kind, "")
+        if task:
+            texts += 1
+            labels.update(span.label for span in task.all_spans if span.fits or not span.problem)
+            readable = readable and not task.unusable
+            why = f"{Reason.INVALID}: {task.unusable[0].problem}" if task.unusable else ""
+        problem = problem or (f" ({place(file.name, found.line)}: {why})" if why else "")
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)
     labels = {label for label in labels if label.strip()}
     why = "" if labels else f"it has no span with a label{problem}"
-    return Undeclared(msgspec.structs.replace(entry, labels=tuple(sorted(labels))), texts, why)
+    readable = bool(labels) or (readable and texts > 0)
+    return Undeclared(msgspec.structs.replace(entry, labels=tuple(sorted(labels))), texts, why, readable)

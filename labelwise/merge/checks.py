@@ -54,6 +54,7 @@ from labelwise.merge.check_kinds import (
 )
 from labelwise.merge.commit import first_problem
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
+from labelwise.merge.file_checks import FILE_CHECKS
 from labelwise.merge.readings import best_reading
 from labelwise.merge.rules.policies import unknown_annotators
 from labelwise.merge.rules.settings import load_tokenizer
@@ -296,7 +297,9 @@ def same_annotator(merged: Merged) -> Iterator[Found]:
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
         if anonymous and counts["both"] >= MIN_SPANS and f >= MIN_SAME_PERSON_F:
-            yield from some(counts["texts"], one=one, other=other, f=f)
+            part = min(one, other, key=lambda name: merged.ledger.datasets[name]["texts"])
+            whole = f == 1 and counts["texts"] == merged.ledger.datasets[part]["texts"]
+            yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
 
 
 def people(merged: Merged) -> set[str]:
@@ -581,6 +584,7 @@ READING: tuple[Kind, ...] = (
     ),
     *TAG_CHECKS,
     *TEXT_CHECKS,
+    *FILE_CHECKS,
 )
 
 ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
@@ -672,6 +676,7 @@ ADVICE: tuple[Kind, ...] = (
         same_annotator,
         "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
         "Same person?",
+        "{part:?'%s' is a part of the other; to leave it out, add `skip: true` to its entry. }"
         "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest first: "
         "`path: [OLD, NEW]`.",
     ),
@@ -816,8 +821,7 @@ def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[Impor
         patterns = patterns_in(file) if file.is_dir() else []
         path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
         entry = write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)])
-        nothing_to_read = any(f"{reason}: " in one.problem for reason in (Reason.OTHER_FORMAT, Reason.NOT_ANNOTATED))
-        other = "unreadable file" if nothing_to_read else "undeclared file"
+        other = "undeclared file" if one.readable else "unreadable file"
         kind = other if patterns or file.name.endswith(SUFFIXES) else "no data"
         values = {"file": str(file), "problem": one.problem, "declarations": str(folder / DATASETS), "entry": entry}
         yield ImportCheck(kind=kind, dataset=one.entry.name, values=values)

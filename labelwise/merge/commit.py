@@ -13,7 +13,7 @@ from spacy.language import Language
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.errors import InputError
-from labelwise.base.text import counted
+from labelwise.base.text import counted, place
 from labelwise.corpus import queries
 from labelwise.corpus.import_checks import write_checks
 from labelwise.corpus.ledger import Ledger
@@ -115,7 +115,7 @@ def first_problem(corpus: Path) -> str:
         )
         if first := min(places, default=None):
             dataset, file, line, why = first
-            return f"data set {dataset!r}, {file}, line {line}: {why}"
+            return f"data set {dataset!r}, {place(file, line)}: {why}"
     return ""
 
 

@@ -61,6 +61,7 @@ FoldersAre = Literal["ask", "annotators", "labels", "versions"]
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
 T_LINE = re.compile(r"T\S*\t(\S+)\s+(\d{1,9}\s+\d{1,9}(?:\s*;\s*\d{1,9}\s+\d{1,9})*)\s*(?:\t(.*))?", re.DOTALL)
 LINE_END, CR = re.compile(rb"\n|\r(?=[TERAMN#*]\S*\t)"), re.compile(rb"\r")
+BLANK_IN_LABEL = re.compile(r"T\S*\t([^\W\d]\S*(?: [^\W\d]\S*)+) \d+ \d+\b")
 
 
 class BratOptions(msgspec.Struct, frozen=True):
@@ -328,7 +329,9 @@ def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str
         return kind, None
     match = T_LINE.fullmatch(row)
     if not match:
-        return "T", line.problem(Reason.INVALID, MALFORMED)
+        blank = BLANK_IN_LABEL.match(row)
+        why = f"a blank in a label; write {blank[1].replace(' ', '_')}" if blank else MALFORMED
+        return "T", line.problem(Reason.INVALID, why)
     written, offsets, quoted = match.groups()
     found[written] += 1
     label = how.rename.get(written, written)

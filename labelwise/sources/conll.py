@@ -115,7 +115,7 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
     Of `token|tag token|tag`, or a sentence and its tags, each token with its tag is a line, and a blank line follows; a
     single `token|tag` is a line.
     """
-    lines = (line.removesuffix("\n") for line in file)
+    lines = (line.removesuffix("\n").lstrip(" ") for line in file)  # WebAnno TSV 2 begins with " # "
     head = list(islice(lines, HEAD))
     rows = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     marked = [line.split() for line in rows]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from labelwise.annotations import Found
 from labelwise.base.errors import InputError
 from labelwise.sources.conll import read_conll
+from labelwise.sources.foreign import HEAD, name_file
 from labelwise.sources.json_rows import read_rows
 from labelwise.sources.json_text import BOM
 from labelwise.sources.prodigy import read_database
@@ -64,13 +65,18 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 
 
 def format_of(path: Path) -> Format:
-    """Find the format of a file; by default, it is JSON."""
+    """Find the format of a file; by default, it is JSON.
+
+    RAISES (InputError): if a table begins as a format that isn't read.
+    """
     named = [one for one in FORMATS[1:] if path.name.endswith(one.suffixes)]
     if len(named) < 2:
         return named[0] if named else JSON
     with path.open("rb") as file:
-        begin = file.read(100).removeprefix(BOM)
-    return next(one for one in named if begin.startswith(one.begins))
+        begin = file.read(HEAD)
+    if why := name_file(begin):
+        raise InputError(f"{path}: {why}")
+    return next(one for one in named if begin.removeprefix(BOM).startswith(one.begins))
 
 
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:

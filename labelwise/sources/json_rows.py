@@ -15,6 +15,7 @@ import msgspec
 from labelwise.annotations import Found, Problem, Reason, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
+from labelwise.sources.foreign import name_keys
 from labelwise.sources.json_text import BOM, find_repeated, open_json, read_elements, why_not_json, without_nan
 from labelwise.sources.offsets import choose_counted
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, task_of, tasks_of
@@ -23,7 +24,6 @@ from labelwise.sources.shapes import (
     convert_row,
     counts_in_several_ways,
     marked_lists,
-    name_tool,
     read_doccano,
     shape_of,
     tags_of,
@@ -32,7 +32,8 @@ from labelwise.sources.tags import Scheme, find_scheme
 
 HEAD = 2**16  # bytes that show whether a file is an array
 KEY = re.compile(rb'"([A-Za-z_%]+)"\s*:')
-LIST = re.compile(rb'\{\s*"(\w+)"\s*:\s*\[')  # an object that begins with one
+# An object that has one, behind numbers and strings alone.
+LIST = re.compile(rb'\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|[\w.-]+)\s*,)*\s*"(\w+)"\s*:\s*\[')
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 LINES = How()
 
@@ -66,10 +67,11 @@ def is_array(path: Path, head: bytes) -> bool:
     """
     begin = head.removeprefix(BOM).lstrip()
     if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
-        why = name_tool(key.decode() for key in KEY.findall(begin))
-        if not why and (first := LIST.match(begin)):
+        why = "write an array of tasks, or JSONL, a row per line"
+        if first := LIST.match(begin):
             why = f"write its list `{first[1].decode()}` alone to a file: jq .{first[1].decode()}"
-        raise InputError(f"{path}: it is one JSON object; {why or 'write an array of tasks, or JSONL, a row per line'}")
+        known = name_keys(key.decode() for key in KEY.findall(begin))
+        raise InputError(f"{path}: {known or f'it is one JSON object; {why}'}")
     return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
 
 

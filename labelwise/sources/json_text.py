@@ -12,15 +12,8 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.sources.files import open_file
+from labelwise.sources.foreign import HEAD, name_file
 
-HEADERS = {
-    b"SQLite format 3\0": "this is a database; declare it as `db:`, with the data set's name as `name:`",
-    b"\x1f\x8b": "this is compressed with gzip; give its name the suffix .gz",
-    b"\x28\xb5\x2f\xfd": "this is compressed with zstd; decompress it, or use gzip",
-    b"PK\3\4": "this is a ZIP file; unpack it",
-    b"\xff\xfe": "this is UTF-16; save it as UTF-8",
-    b"\xfe\xff": "this is UTF-16; save it as UTF-8",
-}
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
 BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
@@ -40,11 +33,9 @@ def open_json(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
     file = open_file(path, CHUNK)
-    begin = file.read(16)
-    for header, remedy in HEADERS.items():
-        if begin.startswith(header):
-            file.close()
-            raise InputError(f"{path}: {remedy}")
+    if why := name_file(file.read(HEAD)):
+        file.close()
+        raise InputError(f"{path}: {why}")
     file.seek(0)
     return file
 

@@ -29,6 +29,7 @@ import msgspec
 from labelwise.annotations import PREDICTED, REJECTED, Problem, Reason
 from labelwise.base.text import is_integer
 from labelwise.sources.clean import ANSWERS, RawSpan
+from labelwise.sources.foreign import name_keys
 from labelwise.sources.label_studio import is_label_studios, read_element
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, complete_row
 from labelwise.sources.tags import OUTSIDE, TAGS, TOKENS, Scheme, read_tagged
@@ -40,26 +41,6 @@ PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_a
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
 STARTS, ENDS = ("start", "start_offset", "start_char", "begin", "offset"), ("end", "end_offset", "end_char", "stop")
 NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
-# Objects that have a tool's keys, in whatever they hold, and no text: what the tool is called, and the way to rows.
-NAMED = {
-    ("classes", "annotations"): "this is ner-annotator's: write its `annotations` alone to a file: jq .annotations",
-    ("paragraphs",): "this is spaCy 2's training JSON: convert it to .spacy with `python -m spacy convert`",
-    ("pages",): "it has `pages`, each of which is a text: write each as a row of its own",
-    ("%FEATURE_STRUCTURES",): "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead",
-    ("sentences", "ner"): "its spans count the tokens of `sentences`: write texts with offsets in characters",
-    ("projectFileVersion", "assets"): "these are Azure's labels, without texts: write each text with its `entities`",
-    ("passages", "infons"): "this is BioC: convert it to brat with the Python library bconv",
-    ("annotatable", "anncomplete"): "this is tagtog's ann.json, without a text: write the text with its `entities`",
-    ("rasa_nlu_data",): "this is Rasa's: write its examples alone to a file: jq .rasa_nlu_data.common_examples",
-    ("examples", "content", "annotations"): "this is LightTag's: write each example's `content` as `text`, and its "
-    "`annotations` as `entities`: jq '.examples | map({text: .content, entities: .annotations})'",
-    ("document", "entityLabel"): "this is UBIAI's: write each `document` as `text`, and its `tokens` as `entities`: "
-    "jq 'map({text: .document, entities: .tokens})'",
-    ("entity_group", "word"): "this is a pipeline's output, without its text: write each text with its `entities`",
-    ("audio_spans",): "it marks audio, in seconds: annotate the transcript",
-    ("image", "spans", "points"): "it marks an image, by points: annotate the text of the image",
-    ("tokens", "entities"): "its spans count `tokens`: write `tokens` with `ner_tags`, or offsets in characters",
-}
 # Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
 NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
@@ -201,7 +182,7 @@ def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
 def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
     no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
-    if shape in (None, "prodigy") and no_text and (why := name_tool(_keys_of(row))):
+    if shape in (None, "prodigy") and no_text and (why := name_keys(_keys_of(row))):
         return why
     if row.get("spans"):
         return ""
@@ -236,12 +217,6 @@ def _are_named(value: Any) -> bool:
     )
 
 
-def name_tool(keys: Iterable[str]) -> str:
-    """Name the tool that writes objects with some keys, and the remedy; empty if none is known."""
-    there = {*keys}
-    return next((why for needed, why in NAMED.items() if there.issuperset(needed)), "")
-
-
 def _has_spans(value: Any) -> bool:
     """Return whether a value is a list of spans, or such lists by label."""
     if isinstance(value, dict):
@@ -261,10 +236,16 @@ def _is_place(value: Any) -> bool:
     return isinstance(value, list) and sum(map(is_integer, value[:3])) == 2
 
 
+def _has_text(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(first_of(value, TEXTS), str) and not _is_place(value)
+
+
 def no_text(line: int, row: Mapping[str, Any]) -> Problem:
-    """Make the problem of a row without a text, which names the row's keys."""
+    """Make the problem of a row without a text, which names the row's keys, or the list that may hold the rows."""
     there = ", ".join(sorted(row)[:8])
-    return Problem(line, Reason.NO_TEXT, f"its keys are {there}" if there and "text" not in row else "")
+    held = next((key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value))), "")
+    rows = f"; write its list `{held}` alone to a file: jq .{held}" if held else ""
+    return Problem(line, Reason.NO_TEXT, f"its keys are {there}{rows}" if there and "text" not in row else "")
 
 
 def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Problem:

@@ -1,5 +1,6 @@
 """Files that can't be read: each is named, with what to do, and nothing is merged."""
 
+import gzip
 import io
 import json
 import zipfile
@@ -26,6 +27,15 @@ CAS = {
     "%TYPES": {"a.NamedEntity": {"%NAME": "a.NamedEntity", "%SUPER_TYPE": "uima.tcas.Annotation"}},
     "%FEATURE_STRUCTURES": [{"%ID": 2, "%TYPE": "a.NamedEntity", "@sofa": 1, "begin": 0, "end": 3, "value": "PER"}],
 }
+
+
+BIOC = "<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'><collection><source>x</source></collection>"
+
+
+def label_studios(separator: str) -> str:
+    """Write the columns of Label Studio's tables."""
+    rows = [["text", "id", "label", "annotator", "annotation_id"], [ONE.text, "0", '"[{""start"": 0}]"', "1", "0"]]
+    return "".join(separator.join(row) + "\n" for row in rows)
 
 
 def tags(*rows: tuple[str, ...]) -> str:
@@ -68,20 +78,33 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("k.tsv", tags(("Noa", "B-PER", "B-X"), ("ran", "O", "O")), "columns 2 and 3 have tags"),
     ("l.zip", zipped(), "unpack it"),
     ("p.xmi", '<xmi:XMI xmlns:xmi="http://www.omg.org/XMI"/>', "export WebAnno TSV 3 instead"),
-    ("q.json", json.dumps(CAS), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
-    ("r.json", json.dumps(CAS, indent=2), "this is UIMA's CAS as JSON: export WebAnno TSV 3 instead"),
-    ("m.csv", "Noa,B-PER\n", "save the sheet as .tsv"),
+    ("q.json", json.dumps(CAS), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
+    ("r.json", json.dumps(CAS, indent=2), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
+    ("l.xlsx", zipped(), "this is a sheet; save it as .tsv"),
+    ("l.tar.gz", gzip.compress(b""), "this is an archive; unpack it"),
+    ("l.conll.gz", gzip.compress(b""), "this is compressed; decompress it"),
+    ("m.csv", "Noa,B-PER\n", "this is a sheet; save it as .tsv"),
+    ("s.csv", label_studios(","), "this is Label Studio's table, whose spans are JSON in a cell; export JSON instead"),
+    ("t.tsv", label_studios("\t"), "this is Label Studio's table"),
+    ("u.xml", BIOC, "this is BioC; convert it to brat with the Python library bconv"),
+    ("v.xml", "<?xml version='1.0'?>\n<!-- x -->\n<GateDocument version='3'>", "this is GATE's"),
+    ("w.xml", "<?xml version='1.0'?>\n<TEI/>", "this is XML; write each text"),
+    ("x.txt", "123|t|Noa ran.\n123|a|\n123\t0\t3\tNoa\tPER\n", "this is PubTator; convert it to brat"),
+    ("y.conll", "Noa B-PER\n".encode("utf-16"), "this is UTF-16; save it as UTF-8"),
+    ("z.json", json.dumps({"version": 1, "data": [{"text": "Noa"}]}), "write its list `data` alone"),
+    ("z.jsonl", jsonl([[{"entity": "I-PER", "score": 0.9, "word": "Noa"}]]), "this is a pipeline's output"),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "said"), FILES)
+@pytest.mark.parametrize(("name", "content", "said"), FILES, ids=[name for name, *_ in FILES])
 def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | bytes, said: str) -> None:
     """Also if somebody declares it nevertheless."""
     made = merge_folder(tmp_path, {f"prodigy/{name}": content})
     assert (made.status, made.ledger) == (1, None)
     assert said in " ".join(made.printed.split())
+    assert "To merge it" not in made.printed, "an entry would read nothing"
     entry = f"- {{name: a, path: {name}, labels: [A, PER]}}\n"
     assert merge_folder(tmp_path, {f"prodigy/{name}": content, "prodigy/datasets.yml": entry}).status == 1
 
@@ -113,6 +136,39 @@ def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
     printed = " ".join(merge_folder(tmp_path, files).printed.split())
     assert "3 files of brat's: put them, with their texts, into the folder brat beside" in printed
     assert printed.count("isn't declared") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "said"),
+    [
+        (
+            "ann/{}.txt",
+            "b/{}.ann",
+            "ann/0.txt: not annotated: no annotation file; b/0.ann is in another folder; put both",
+        ),
+        ("text/{}.txt", "b/{}.ann", "b/0.txt: no text: no .txt beside it, or an empty one; text/0.txt is in another"),
+        ("{}.txt", "{}.ann", "0.txt: malformed: not utf-8; declare the files' `encoding` in the section brat"),
+    ],
+)
+def test_brat_files_that_cannot_be_read_are_named(tmp_path: Any, text: str, annotation: str, said: str) -> None:
+    """In two folders, or in another encoding: Noä."""
+    files: dict[str, str | bytes] = {}
+    for number in range(3):
+        files |= {
+            f"brat/{text.format(number)}": b"No\xe4",
+            f"brat/{annotation.format(number)}": "T1\tPER 0 3\tNo\xe4\n",
+        }
+    assert said in " ".join(merge_folder(tmp_path, files).printed.split())
+
+
+def test_a_label_of_brats_with_a_blank_is_named(tmp_path: Any) -> None:
+    files: dict[str, str | bytes] = {}
+    for number, one in enumerate(sentences(3)):
+        marks = [f"T{n}\t{label} {start} {end}\tx\n" for n, (start, end, label) in enumerate(one.spans)]
+        files[f"brat/{number}.txt"] = one.text
+        files[f"brat/{number}.ann"] = "".join(marks).replace("PER", "Full Name").replace("\tx\n", "\n")
+    printed = " ".join(merge_folder(tmp_path, files).printed.split())
+    assert "0.ann, line 1: invalid: a blank in a label; write Full_Name: 'T0\\tFull Name 0" in printed
 
 
 def test_spans_that_quote_other_words_cannot_be_used(tmp_path: Any) -> None:

@@ -72,6 +72,7 @@ def in_bmes(n: int, token: str, tag: str) -> list[str]:
     return [token, {"B-PER": "B-PER", "I-PER": "E-PER", "O": "O"}.get(tag, f"S-{tag[2:]}")]
 
 
+WEBANNO_2 = " # de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity | value | identifier\n#id=1\n#text=Noa\n"
 GERMEVAL = "#\thttp://example.org/0 [2009-10-17]\n"
 SHEET = "Sentence #\tWord\tPOS\tTag\n"
 FILES: dict[str, str | bytes] = {
@@ -114,7 +115,7 @@ FILES: dict[str, str | bytes] = {
     "n.iob": "".join(pairs(one).replace("|", "|NN|") + "\n" for one in sentences()),
     "r.tsv": tagged(lambda n, token, tag: (str(n - 1), token, tag)),
     "s.conll": numbered(lambda number, n, token, tag: (f"doc{number // 7}", token, tag)),
-    "t.tsv": numbered(lambda number, n, token, tag: (f"{number}-{n}", token, tag)),  # WebAnno TSV 2
+    "t.tsv": WEBANNO_2 + numbered(lambda number, n, token, tag: (f"{number}-{n}", token, tag, "_", "")),
     "u.conll": numbered(lambda number, n, token, tag: (str(1000 * number + n), str(number), "x", token, tag), " "),
     "v.tsv": "".join(map(on_a_line, sentences())),
     "w.conll": tagged(lambda n, token, tag: (token, tag[2:] or "0"), " "),

@@ -101,9 +101,9 @@ def database(script: str) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", b"\x1f\x8b\x08\0", r"suffix \.gz"),
+        ("a.jsonl", b"\x1f\x8b\x08\0", r"compress that as \.jsonl\.gz"),
         ("a.jsonl", "{}".encode("utf-16"), "save it as UTF-8"),
-        ("a.jsonl", b"PK\3\4", r"a\.jsonl: this is a ZIP file; unpack it"),
+        ("a.jsonl", b"PK\3\4", r"a\.jsonl: this is an archive; unpack it"),
         ("a.jsonl", b"SQLite format 3\0", "this is a database; declare it as `db:`"),
         ("a.jsonl.gz", gzip.compress(b"{}", mtime=0)[:-9], r"a\.jsonl\.gz: it can't be read to the end.*make it again"),
         (

@@ -1,0 +1,95 @@
+"""An import check of files that may be one corpus, though each has an entry of its own."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from glob import glob
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from labelwise.corpus import queries
+from labelwise.corpus.tables import read_groups
+from labelwise.datasets.convert_brat import read_conversion
+from labelwise.datasets.declarations import DataSet
+from labelwise.datasets.entries import Entry, write_entries
+from labelwise.merge.check_kinds import Found, Merged, check, some
+
+MIN_FILES = 5
+MIN_SHARED = 0.5  # share of all labels that a file has, on average: it is lower if each file is for other labels
+NUMBER = re.compile(r"[0-9]+")
+
+
+def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
+    """Find files of one folder and format whose entries differ in the labels alone, those that occur in each file.
+
+    They share most labels and no text. Their names differ by a number alone, or each file has one document.
+    """
+    alike: defaultdict[tuple[Path, str, str, str], list[DataSet]] = defaultdict(list)
+    for one in merged.datasets:
+        used = {label for label, _ in merged.figures[one.name].spans}
+        if [one.path] == [file.name for file in one.files] and used == {*one.labels}:
+            path, others = Path(one.paths[0]), repr(_entry(one, "", "", ()))
+            any_name = str(path.with_name("*" + path.suffix))
+            alike[Path(one.declared).parent, any_name, others, NUMBER.sub("*", str(path))].append(one)
+    for folder, any_name, others, numbered in [key for key, beside in alike.items() if len(beside) < MIN_FILES]:
+        alike[folder, any_name, others, ""] += alike.pop((folder, any_name, others, numbered))
+    for (folder, any_name, _, numbered), beside in alike.items():
+        if _may_be_one(merged, beside) and not read_conversion(folder):
+            documents, texts = _count(merged, beside)
+            datasets = [one for one in beside if numbered or documents[one.name] == 1]
+            if _may_be_one(merged, datasets):
+                yield from _describe(merged, datasets, folder, numbered or any_name, texts)
+
+
+def _entry(one: DataSet, name: str, path: str | list[str], labels: tuple[str, ...]) -> Entry:
+    """Return the entry of a data set with another name, path and labels."""
+    keys = {key: getattr(one, key) for key in Entry.__struct_fields__}
+    return Entry(**(keys | {"name": name, "path": path, "labels": labels}))
+
+
+def _describe(
+    merged: Merged, datasets: Sequence[DataSet], folder: Path, pattern: str, texts: Counter[str]
+) -> list[Found]:
+    """Make the finding of data sets that may be one, with the entry of all their files."""
+    names, paths = [one.name for one in datasets], [one.paths[0] for one in datasets]
+    labels = tuple(sorted({label for one in datasets for label in one.labels}))
+    name = Path(pattern).stem.replace("*", "").strip("-_. ") or "all"
+    name += "-all" * any(one.name == name for one in merged.datasets if one not in datasets)
+    name += "" if datasets[0].split in ("auto", name) else f"-{datasets[0].split}"
+    path = pattern if {*glob(pattern, root_dir=folder)} == {*paths} else paths
+    entry = write_entries([_entry(datasets[0], name, path, labels)])
+    n = sum(texts[one.name] for one in datasets if len(one.labels) < len(labels))
+    return some(n, names=names, files=len(names), all=sum(texts[name] for name in names), entry=entry)
+
+
+def _may_be_one(merged: Merged, datasets: Sequence[DataSet]) -> bool:
+    """Return whether several data sets share most labels, though not all, and no text."""
+    names, labels = {one.name for one in datasets}, {label for one in datasets for label in one.labels}
+    most, there = len(names) * len(labels), sum(len(one.labels) for one in datasets)
+    shared = any(merged.figures[name].shared.keys() & names for name in names)
+    return len(names) >= MIN_FILES and MIN_SHARED * most < there < most and not shared
+
+
+def _count(merged: Merged, datasets: Sequence[DataSet]) -> tuple[Counter[str], Counter[str]]:
+    """Count the documents of some data sets, and the texts that are complete for their labels."""
+    documents, texts = set[tuple[str, str]](), set[tuple[str, str]]()
+    for group in read_groups(merged.corpus, merged=False, columns=("text", "dataset", "kind", "doc")):
+        rows = queries.where(group.rows, "dataset", [one.name for one in datasets])
+        docs = pc.coalesce(group.texts["doc"], group.texts["text"])
+        rows = rows.append_column("doc", pc.take(docs, queries.texts_of(group, rows)))
+        documents.update(queries.count(rows, "dataset", "doc"))
+        texts.update(queries.count(queries.where(rows, "kind", ["complete"]), "dataset", "text"))
+    return Counter(name for name, _ in documents), Counter(name for name, _ in texts)
+
+
+FILE_CHECKS = (
+    check(
+        "files of one corpus",
+        files_of_one_corpus,
+        "{files:file} of one format declare different labels: {names:dataset|datasets}. Are they one corpus?",
+        "If all of them were annotated for all of these labels, write this in place of their {files:entry|entries}; "
+        "{n:,} of {all:text} would then be complete for more labels",
+        "{entry}",
+    ),
+)
