@@ -64,6 +64,7 @@ from labelwise.sources.formats import SUFFIXES, TABLES
 
 MIN_SPANS = 10  # or rows, below which chance is an explanation
 MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
+MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_COPIES = 0.9  # share of a dataset's answers
 MIN_SAME_SPANS = 0.8  # share of a label's spans that are another label's, too
 MIN_OTHER_SPLIT = 0.1  # share of a dataset's rows
@@ -513,6 +514,18 @@ READING: tuple[Kind, ...] = (
         "No text of {split} has {files:a file|files}, but texts of other splits do: gold may be missing.",
         "Fetch these files; or list the `labels` of the other files alone, such as BioNLP's .a1, in the section brat "
         "of project.yml; or put the texts elsewhere.",
+    ),
+    check(
+        "empty annotation files",
+        lambda merged: [
+            Found(made.empty, {"all": made.documents})
+            for made in conversions(merged)
+            if MIN_EMPTY <= made.empty >= MIN_EMPTY_SHARE * made.documents and not made.how.empty_ann
+        ],
+        "{n:,} of {all:annotated brat document} have an empty .ann file, and count as texts without entities.",
+        "If nobody has annotated them (brat needs an empty file for each document), add to the section brat of "
+        "project.yml",
+        "empty_ann: skip  # or `empty`, if they have no entities",
     ),
     check(
         "folders of other labels",

@@ -386,6 +386,21 @@ def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
     assert made.entities == {"PER": 40, "LOC": 40, "DATE": 40}
 
 
+@pytest.mark.parametrize(("empty", "documents", "warned"), [(5, 20, True), (4, 8, False), (5, 21, False)])
+def test_many_empty_files_of_annotations_are_warned_of(tmp_path: Path, empty: int, documents: int, warned: bool):
+    """Not annotated, or without entities? brat needs an empty file to annotate a document."""
+    files = brats(("one", "PER LOC DATE"))
+    files = {name: text for name, text in files.items() if int(Path(name).stem) < documents}
+    files |= {f"brat/one/{number}.ann": "\n" * (number % 2) for number in range(empty)}
+    asked = f"{empty} of {documents} annotated brat documents have an empty .ann file"
+    made = merge_folder(tmp_path, files)
+    assert (made.status, asked in said(made), "    empty_ann: skip" in made.printed) == (0, warned, warned)
+    for value, texts in (("empty", documents), ("skip", documents - empty)):
+        made = merge_folder(tmp_path, {}, section("brat", f"empty_ann: {value}"))
+        assert ("have an empty" in made.printed, made.ledger["rows"]["merged"]) == (False, texts)
+        assert made.ledger["rows"].get("not annotated", 0) == documents - texts
+
+
 def in_pieces(line: re.Match[str]) -> str:
     """The first and the last letter of a span."""
     return f"{line[1]} {int(line[1]) + 1};{int(line[2]) - 1} {line[2]}"
