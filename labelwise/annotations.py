@@ -165,6 +165,12 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
 
 
+class UnreadRow(Problem, frozen=True, array_like=True, gc=False):
+    """A row that can't be used as annotation, with its text, which can be predicted."""
+
+    text: str = ""
+
+
 Found = Task | Problem  # what a reader yields
 
 
