@@ -4,8 +4,8 @@ import pkgutil
 import re
 import runpy
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
 from pathlib import Path
 
 import spacy.lang
@@ -22,6 +22,16 @@ MIN_PARTS = 5
 MIN_TEXT_CHARS = 20  # of texts that seem to be one text, as they differ by one character
 MAX_ALIKE = 50  # texts with one half in common, of which pairs are compared
 MAX_PAIRS = 20  # that are shown
+MAX_TEXTS = 1000  # whose script is found
+MIN_KANA = 0.1  # for each Chinese character, in Japanese
+LETTER = re.compile(r"[^\W\d_]+")
+# The scripts of languages with tokenizers of their own in spaCy.
+SCRIPTS = {
+    "ja": re.compile("[\u3041-\u30ff]"),
+    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
+    "th": re.compile("[\u0e01-\u0e46]"),
+    "ko": re.compile("[\uac00-\ud7af]"),
+}
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
 
@@ -69,6 +79,20 @@ def stop_words(lang: str) -> frozenset[str]:
     file = Path(spacy.lang.__path__[0], lang, "stop_words.py")
     words = runpy.run_path(str(file))["STOP_WORDS"] if file.is_file() else ()
     return frozenset(word.lower() for word in words if WORD.fullmatch(word))
+
+
+def find_script(texts: Iterable[str]) -> str:
+    """Find the language of texts by their script, if its words have no spaces, or spaCy has a tokenizer for it; or "".
+
+    >>> find_script(["東京に行く"]), find_script(["去北京"]), find_script(["Ann 去"])
+    ('ja', 'zh', '')
+    """
+    letters = "".join(LETTER.findall(" ".join(islice(texts, MAX_TEXTS))))
+    found = {lang: len(script.findall(letters)) for lang, script in SCRIPTS.items()}
+    if found["ja"] >= MIN_KANA * found["zh"]:
+        found["ja"] += found["zh"]
+    most = max(found, key=lambda lang: found[lang])
+    return most if 2 * found[most] > len(letters) else ""
 
 
 def parts_of_texts(merged: Merged) -> Iterator[Found]:
