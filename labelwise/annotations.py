@@ -14,8 +14,8 @@ import msgspec
 from labelwise.base.text import State
 
 Verdict = Literal["accept", "reject", "ignore"]
-# What was asked for: all spans, yes or no on some, something else, or nothing yet; or there are tags in the text.
-Kind = Literal["complete", "binary", "other", "unanswered", "tags in text"]
+# What was asked for: all spans, yes or no on some, relations, something else, or nothing yet; or its text has tags.
+Kind = Literal["complete", "binary", "relations", "other", "unanswered", "tags in text"]
 
 # Keys of records that our own exports write, and readers read.
 DOCUMENT = "doc"  # of `meta`: the name of the text's document

@@ -32,6 +32,8 @@ REMEDIES = {
 }
 # Why tasks of some kinds have no labels.
 UNREAD = {
+    "relations": f"{Reason.OTHER_INTERFACE}: it asks about relations; if its spans are complete, add `kind: complete`",
+    "other": f"{Reason.OTHER_INTERFACE}: it asks about something other than spans, such as categories",
     "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
     "tags in text": f"{Reason.OTHER_FORMAT}: its text has tags: write it without them, with `spans`",
 }
@@ -45,11 +47,13 @@ class Undeclared(NamedTuple):
     entry (Entry): the one that it should have.
     texts (int): the number of annotated texts.
     problem (str): why it can't be declared; empty if it can be.
+    readable (bool): whether declaring it by hand merges something.
     """
 
     entry: Entry
     texts: int = 0
     problem: str = ""
+    readable: bool = True
 
 
 def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
@@ -133,7 +137,7 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
     try:
         return _look_into(entry, file)
     except (InputError, OSError) as error:
-        return Undeclared(entry, problem=str(error).removeprefix(f"{printable(file)}: "))
+        return Undeclared(entry, problem=str(error).removeprefix(f"{printable(file)}: "), readable=False)
 
 
 def patterns_in(folder: Path) -> list[str]:
@@ -157,28 +161,32 @@ def labels_in(folder: Path) -> tuple[str, ...]:
     for file in find_files(folder, SUFFIXES, hidden=False)[:FEW]:
         with suppress(InputError, OSError):
             for found in islice(read_items(file, ""), FEW):
-                labels.update(span.label for span in getattr(found, "spans", ()) if span.label.strip())
+                labels.update(span.label for span in getattr(found, "spans", ()))
     return tuple(sorted(labels - {NO_LABEL}))
 
 
 def _look_into(entry: Entry, file: Path) -> Undeclared:
     """Add the labels that are used in a file to its entry; without any, explain why by the first bad row."""
     labels: set[str] = set()
-    texts, problem = 0, ""
+    related: set[str] = set()  # the labels of spans whose relations are asked for
+    texts, usable, problem = 0, 0, ""
     for found in read_items(file, entry.database):
         if isinstance(found, Problem):
             problem = problem or f" ({file.name}, line {found.line}: {found})"
             continue
         if found.kind in UNREAD:
             problem = problem or f" ({file.name}, line {found.line}: {UNREAD[found.kind]})"
+            related.update(span.label for span in found.spans if found.kind == "relations")
             continue
         texts += 1
+        usable += not found.unusable
         labels.update(span.label for span in found.all_spans if span.fits or not span.problem)
         if found.unusable:
             problem = problem or f" ({file.name}, line {found.line}: {Reason.INVALID}: {found.unusable[0].problem})"
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)
-    labels = {label for label in labels if label.strip()}
     why = "" if labels else f"it has no span with a label{problem}"
-    return Undeclared(msgspec.structs.replace(entry, labels=tuple(sorted(labels))), texts, why)
+    kind = "auto" if labels or not related else "complete"
+    entry = msgspec.structs.replace(entry, labels=tuple(sorted(labels or related)), kind=kind)
+    return Undeclared(entry, texts, why, readable=bool(usable or entry.labels or not problem))

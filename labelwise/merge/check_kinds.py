@@ -1,7 +1,7 @@
 """The form of an import check: a query of a merge, a sentence, a remedy, and lines to paste.
 
-The words are templates, as of str.format, over the values that the query yields. `{add}` says where to add a line, `{where}` names that place.
-Besides Python's own formats, there are:
+The words are templates, as of str.format, over the values that the query yields. `{where}` names the place that
+declares the dataset, and `{add}` says to add a line there. Besides Python's own formats, there are:
 
 - `{n:row was|rows were}` for a number with a noun ("1 row was", "2,000 rows were"), `{n:span}` for "1 span", "2 spans";
 - `{n:~is|are}` for a word that depends on a number, or on the length of a list;

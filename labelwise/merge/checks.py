@@ -119,7 +119,7 @@ def losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
 def other_offsets(data: Data, problem: str) -> list[Found]:
     """Find datasets whose lost spans fit if their offsets are read otherwise.
 
-    problem (str): "declare": by one reading; "files": by several, each in other files; or the name of one of OTHER_TEXTS.
+    problem (str): "declare": by one reading; "files": by several, each in other files; or a name of OTHER_TEXTS.
     """
     dataset, files = data.dataset, data.files
     better = best_readings(data.merged.trials, files)
@@ -199,7 +199,7 @@ def other_name(data: Data, stops: bool) -> list[Found]:
     stops (bool): find those with many such spans, or those with few.
     """
     undeclared, used = data.figures.labels(Reason.UNDECLARED), data.figures.labels(*USED)
-    olds = [old for old, n in undeclared.items() if n >= MIN_SPANS and old.strip()]
+    olds = [old for old, n in undeclared.items() if n >= MIN_SPANS]
     if not olds or (data.dataset.expect_losses and not stops):
         return []
     without = {*data.dataset.labels} - data.figures.labels(*Reason).keys()
@@ -242,7 +242,7 @@ def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     if helped != (first if helps else None):
         return []
     sample = data.figures.sample(*sorted(reasons, key=[*why].index))
-    undeclared = [label for label in largest_first(lost) if label.strip()] if first == Reason.UNDECLARED else []
+    undeclared = [*largest_first(lost)] if first == Reason.UNDECLARED else []
     misplaced = first in (Reason.NO_BOUNDARY, Reason.INVALID) and not data.dataset.offsets
     values = {"offsets": data.dataset.offsets, "undeclared": undeclared, "misplaced": misplaced}
     return some(lost.total(), sample, all=(lost + used).total(), reasons=why, **values)
@@ -341,7 +341,8 @@ def same_annotator(merged: Merged) -> Iterator[Found]:
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
         if anonymous and counts["both"] >= MIN_SPANS and f >= MIN_SAME_PERSON_F:
-            yield from some(counts["texts"], one=one, other=other, f=f)
+            whole = [name for name in (one, other) if merged.ledger.datasets[name]["texts"] == counts["texts"]]
+            yield from some(counts["texts"], one=one, other=other, f=f, part=whole[0] if whole and f == 1 else "")
 
 
 def outvoted_spans(merged: Merged) -> list[Found]:
@@ -749,7 +750,7 @@ ADVICE: tuple[Kind, ...] = (
         "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
         "Same person?",
         "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest first: "
-        "`path: [OLD, NEW]`.",
+        "`path: [OLD, NEW]`.{part:? If %s is a part of the other file, add `skip: true` to its entry.}",
     ),
     check(
         "out of order",
@@ -892,8 +893,7 @@ def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[Impor
         patterns = patterns_in(file) if file.is_dir() else []
         path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
         entry = write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)])
-        nothing_to_read = any(f"{reason}: " in one.problem for reason in (Reason.OTHER_FORMAT, Reason.NOT_ANNOTATED))
-        other = "unreadable file" if nothing_to_read else "undeclared file"
+        other = "undeclared file" if one.readable else "unreadable file"
         kind = other if patterns or file.name.endswith(SUFFIXES) else "no data"
         values = {"file": str(file), "problem": one.problem, "declarations": str(folder / DATASETS), "entry": entry}
         yield ImportCheck(kind=kind, dataset=one.entry.name, values=values)

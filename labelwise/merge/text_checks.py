@@ -135,6 +135,19 @@ def corrected_texts(merged: Merged) -> Iterator[Found]:
         yield from some(len(pairs), quotes=sorted(pairs)[:MAX_PAIRS], name=name, other=second)
 
 
+def other_capitals(merged: Merged) -> Iterator[Found]:
+    """Find pairs of datasets with texts that differ in capitals alone, as if those of one had been lowercased."""
+    folded: defaultdict[str, list[SampledText]] = defaultdict(list)
+    for one in merged.sample:
+        folded[one.text.casefold()].append(one)
+    found: Counter[tuple[str, ...]] = Counter()
+    for one, other in (pair for same in folded.values() for pair in combinations(same[:MAX_ALIKE], 2)):
+        if not {*one.datasets} & {*other.datasets}:
+            found[tuple(sorted((min(one.datasets), min(other.datasets))))] += 1
+    for (name, second), n in sorted(found.items()):
+        yield from some(n >= MIN_PARTS and n, name=name, other=second)
+
+
 def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, SampledText]]:
     """Yield the pairs of texts that differ by one character, or by two neighbours: one half of both is equal."""
     halves: dict[tuple[bool, int, int], list[int]] = {}
@@ -191,5 +204,11 @@ TEXT_CHECKS = (
         corrected_texts,
         "{n:text} of {name!r} and {other!r} differ by one edit, so they aren't merged.",
         "If a text was corrected, correct it in all datasets.",
+    ),
+    check(
+        "other capitals",
+        other_capitals,
+        "{n:text} of {name!r} and {other!r} differ in capitals only, so they aren't merged.",
+        "Write them as they were annotated first, with capitals, in both datasets.",
     ),
 )

@@ -137,7 +137,7 @@ def test_files_whose_offsets_count_otherwise_get_entries_of_their_own(tmp_path: 
         ("all-one-based", ["c.jsonl"], "one-based"),
     ]
     made = merge_folder(tmp_path, {"prodigy/datasets.yml": entries})
-    assert (made.status, made.entities) == (0, {label: 3 * N for label in ALL})
+    assert (made.status, made.entities) == (0, dict.fromkeys(ALL, 3 * N))
 
 
 def test_files_with_one_other_reading_need_one_line(tmp_path: Path) -> None:
@@ -307,6 +307,21 @@ def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
     assert "Dataset 'a': 50 of its 50 answers are copies of answers in 'b'" in said(made), "whichever of them counts"
     assert "skip: true" in made.printed
     assert made.entities == ALL
+
+
+def test_a_part_of_another_file_is_named(tmp_path: Path) -> None:
+    """As doccano's archive has the rows of all users, and those of each."""
+    rows = [{"text": one.text, "label": one.spans} for one in sentences()]
+    made = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
+    assert "If admin is a part of the other file, add `skip: true` to its entry." in said(made)
+
+
+@pytest.mark.parametrize(("texts", "warned"), [(5, True), (4, False)])
+def test_texts_in_lower_case_are_named(tmp_path: Path, texts: int, warned: bool) -> None:
+    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    low = [row | {"text": row["text"].lower()} for row in rows[:texts]]
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows), "prodigy/b.jsonl": jsonl(low)})
+    assert ("5 texts of 'a' and 'b' differ in capitals only, so they aren't merged." in said(made)) == warned
 
 
 def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
