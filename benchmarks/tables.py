@@ -36,6 +36,7 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
         {
             "split": "folders named train, dev and test are those splits, or a hash splits all texts: folder | auto",
             "missing_ann": "a text without an annotation file: skip | empty",
+            "empty_ann": "a text with an empty annotation file: empty | skip",
             "discontinuous": "a span in several pieces: drop | first | cover",
             "shifted": "a mention that isn't at its offsets: drop | nearest",
             "encoding": "the encoding of texts and annotations",

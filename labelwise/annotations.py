@@ -14,8 +14,8 @@ import msgspec
 from labelwise.base.text import State
 
 Verdict = Literal["accept", "reject", "ignore"]
-# What was asked for: all spans, yes or no on some, something else, or nothing yet; or there are tags in the text.
-Kind = Literal["complete", "binary", "other", "unanswered", "tags in text"]
+# What was asked for: all spans, yes or no on some, relations, something else, or nothing yet; or its text has tags.
+Kind = Literal["complete", "binary", "relations", "other", "unanswered", "tags in text"]
 
 # Keys of records that our own exports write, and readers read.
 DOCUMENT = "doc"  # of `meta`: the name of the text's document
@@ -163,6 +163,12 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def __str__(self) -> str:
         """Explain why."""
         return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
+
+
+class UnreadRow(Problem, frozen=True, array_like=True, gc=False):
+    """A row that can't be used as annotation, with its text, which can be predicted."""
+
+    text: str = ""
 
 
 Found = Task | Problem  # what a reader yields

@@ -277,6 +277,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "labels": ([], ["A"], DATA),
         "rename": ({}, {"A": "C"}, DATA),
         "missing_ann": ("skip", "empty", DATA),
+        "empty_ann": ("empty", "skip", DATA, {}, {"brat_dir": "@/other_brat"}),
         "discontinuous": ("drop", "cover", DATA),
         "shifted": ("drop", "nearest", DATA),
         "encoding": ("utf-8", "latin-1", DATA),
@@ -583,6 +584,8 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for path, text in (
         ("other_brat/c.txt", "Eve left"),
         ("other_brat/c.ann", "T1\tA 0 3\tEve\n"),
+        ("other_brat/d.txt", "Nobody came"),
+        ("other_brat/d.ann", ""),
     ):
         write_text(root / path, text)
     (root / "nothing").mkdir()

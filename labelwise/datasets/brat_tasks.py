@@ -38,6 +38,7 @@ class Converted(msgspec.Struct):
     lines, notes, labels (Counter): sums over the documents; see `brat.Document`.
     suffixes (dict): the suffixes of annotation files, by split.
     used (set): the suffixes of annotation files with labels that are asked for.
+    empty (int): the annotated documents whose annotation files are empty.
     """
 
     files: Counter[TaskFile] = counter_field()
@@ -48,6 +49,7 @@ class Converted(msgspec.Struct):
     labels: Counter[str] = counter_field()
     suffixes: dict[str, set[str]] = {}
     used: set[str] = set()
+    empty: int = 0
 
     def add(self, document: Document, file: TaskFile) -> None:
         """Count a document."""
@@ -57,6 +59,7 @@ class Converted(msgspec.Struct):
         self.lines += document.lines
         self.notes += document.notes
         self.labels += document.labels
+        self.empty += document.empty
         if document.annotated:
             self.suffixes.setdefault(file.split, set()).update(document.suffixes)
             self.used |= document.used

@@ -45,11 +45,14 @@ class Conversion(msgspec.Struct, frozen=True, omit_defaults=True):
     how (BratOptions): how the corpus was read.
     lacking (dict): the documents of a split without a kind of file, such as .a2, that other splits use.
     disjoint (dict): the labels of each folder, if folders have no label in common, and nothing says what they are.
+    empty, documents (int): the annotated documents whose annotation files are empty, and all annotated ones.
     """
 
     how: BratOptions = DEFAULTS
     lacking: dict[str, dict[str, int]] = {}
     disjoint: dict[str, list[str]] = {}
+    empty: int = 0
+    documents: int = 0
 
 
 def convert_brat(
@@ -114,7 +117,8 @@ def convert_brat(
         if how.folders == "ask":
             found.check()
         declare_tasks(folder, sorted(converted.files), labels, found, how, prefix, split_others(folders.values()))
-        mark = Conversion(how, converted.lacking(), found.disjoint() if how.folders == "ask" else {})
+        disjoint = found.disjoint() if how.folders == "ask" else {}
+        mark = Conversion(how, converted.lacking(), disjoint, converted.empty, converted.files.total())
         (folder / CONVERSION).write_bytes(msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
     return converted
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import Problem, Reason
+from labelwise.annotations import Problem, Reason, Task
 from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS
 from labelwise.base.text import counted, place
@@ -25,6 +25,8 @@ from labelwise.sources.tags import NO_LABEL
 
 # Why tasks of some kinds have no labels.
 UNREAD = {
+    "relations": f"{Reason.OTHER_INTERFACE}: it asks about relations; if its spans are complete, add `kind: complete`",
+    "other": f"{Reason.OTHER_INTERFACE}: it asks about something other than spans, such as categories",
     "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
     "tags in text": f"{Reason.OTHER_FORMAT}: its text has tags: write it without them, with `spans`",
 }
@@ -152,17 +154,20 @@ def labels_in(folder: Path) -> tuple[str, ...]:
     for file in find_files(folder, SUFFIXES, hidden=False)[:FEW]:
         with suppress(InputError, OSError):
             for found in islice(read_items(file, ""), FEW):
-                labels.update(span.label for span in getattr(found, "spans", ()) if span.label.strip())
+                labels.update(span.label for span in getattr(found, "spans", ()))
     return tuple(sorted(labels - {NO_LABEL}))
 
 
 def _look_into(entry: Entry, file: Path) -> Undeclared:
     """Add the labels that are used in a file to its entry; without any, explain why by the first bad row."""
     labels: set[str] = set()
+    related: set[str] = set()  # the labels of spans whose relations are asked for
     texts, problem, readable = 0, "", True
     for found in read_items(file, entry.database):
         task = None if isinstance(found, Problem) or found.kind in UNREAD else found
         why = str(found) if isinstance(found, Problem) else UNREAD.get(found.kind, "")
+        if isinstance(found, Task) and found.kind == "relations":
+            related.update(span.label for span in found.spans)
         if task:
             texts += 1
             labels.update(span.label for span in task.all_spans if span.fits or not span.problem)
@@ -172,7 +177,8 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)
-    labels = {label for label in labels if label.strip()}
     why = "" if labels else f"it has no span with a label{problem}"
-    readable = bool(labels) or (readable and texts > 0)
-    return Undeclared(msgspec.structs.replace(entry, labels=tuple(sorted(labels))), texts, why, readable)
+    readable = bool(labels or related) or (readable and texts > 0)
+    kind = "auto" if labels or not related else "complete"
+    entry = msgspec.structs.replace(entry, labels=tuple(sorted(labels or related)), kind=kind)
+    return Undeclared(entry, texts, why, readable)

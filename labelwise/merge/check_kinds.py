@@ -1,7 +1,7 @@
 """The form of an import check: a query of a merge, a sentence, a remedy, and lines to paste.
 
-The words are templates, as of str.format, over the values that the query yields. `{add}` says where to add a line.
-Besides Python's own formats, there are:
+The words are templates, as of str.format, over the values that the query yields. `{where}` names the place that
+declares the dataset, and `{add}` says to add a line there. Besides Python's own formats, there are:
 
 - `{n:row was|rows were}` for a number with a noun ("1 row was", "2,000 rows were"), `{n:span}` for "1 span", "2 spans";
 - `{n:~is|are}` for a word that depends on a number, or on the length of a list;
@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,6 +121,13 @@ class Data(NamedTuple):
         """The counts of the dataset."""
         return self.merged.figures[self.dataset.name]
 
+    @property
+    def files(self) -> range:
+        """The numbers of its files among those of all datasets."""
+        before = takewhile(lambda one: one.name != self.dataset.name, self.merged.datasets)
+        first = sum(len(one.files) for one in before)
+        return range(first, first + len(self.dataset.files))
+
     def label_texts(self, *reasons: str) -> Iterator[Mapping[str, set[str]]]:
         """Yield the keys of the texts that have spans of each label with some outcomes, a row group at a time."""
         for group in read_groups(self.merged.corpus, merged=False, columns=("text", "dataset", "label", "reason")):
@@ -222,7 +230,7 @@ class Words(NamedTuple):
 def write_words(kind: Kind, found: ImportCheck) -> Words:
     """Put a finding into words."""
     where = found.where or f"the entry {found.dataset!r} in datasets.yml"
-    values = {"dataset": found.dataset, "n": found.n, "add": f"add to {where}", **found.values}
+    values = {"dataset": found.dataset, "n": found.n, "where": where, "add": f"add to {where}", **found.values}
 
     def fill(template: str) -> str:
         return _FORMATTER.vformat(template, (), values)

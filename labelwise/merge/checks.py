@@ -4,6 +4,7 @@ Each check is an entry of a table below, or of `text_checks`; see `check_kinds`.
 reads the corpus, until the dataset's entry declares its form, or `expect_losses: true`.
 """
 
+import os
 import re
 import unicodedata
 from collections import Counter
@@ -12,6 +13,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pyarrow.compute as pc
@@ -35,7 +37,7 @@ from labelwise.corpus.queries import count, where
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
-from labelwise.datasets.entries import write_entries
+from labelwise.datasets.entries import AnyOffsets, Entry, write_entries
 from labelwise.datasets.undeclared import Undeclared, patterns_in
 from labelwise.merge.check_kinds import (
     MAX_LISTED,
@@ -55,17 +57,19 @@ from labelwise.merge.check_kinds import (
 from labelwise.merge.commit import first_problem
 from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED
 from labelwise.merge.file_checks import FILE_CHECKS
-from labelwise.merge.readings import best_reading
+from labelwise.merge.readings import BEFORE, INSIDE_WORDS, best_readings
 from labelwise.merge.rules.policies import unknown_annotators
 from labelwise.merge.rules.settings import load_tokenizer
 from labelwise.merge.rules.splits import hashed_split
 from labelwise.merge.tag_checks import TAG_CHECKS
-from labelwise.merge.text_checks import TEXT_CHECKS
+from labelwise.merge.text_checks import TEXT_CHECKS, find_script
 from labelwise.sources.brat import DEFAULTS
 from labelwise.sources.formats import SUFFIXES, TABLES
+from labelwise.sources.offsets import OTHER_TEXTS
 
 MIN_SPANS = 10  # or rows, below which chance is an explanation
 MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
+MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_COPIES = 0.9  # share of a dataset's answers
 MIN_SAME_SPANS = 0.8  # share of a label's spans that are another label's, too
 MIN_OTHER_SPLIT = 0.1  # share of a dataset's rows
@@ -85,6 +89,7 @@ USED = (
     Reason.REMOVED,
 )
 BARE = frozenset("BIOSELU")  # the prefixes of tags
+DECLARABLE = ", ".join(filter(None, get_args(AnyOffsets)))
 # The option of the section brat that may keep spans with an outcome, unless it is set already.
 KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuous", Reason.NOT_DECODABLE: "encoding"}
 
@@ -113,10 +118,48 @@ def losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
     return used, lost, [reason for reason in UNUSED if lost & data.figures.labels(reason)]
 
 
-def other_offsets(data: Data) -> list[Found]:
-    """Find datasets whose lost spans fit if their offsets are read otherwise."""
-    reading, before, after = best_reading(data.merged.trials, data.dataset.name) or ("", 0, 0)
-    return some(before, data.figures.sample(*losses(data)[2]), reading=reading, left=after)
+def other_offsets(data: Data, problem: str) -> list[Found]:
+    """Find datasets whose lost spans fit if their offsets are read otherwise.
+
+    problem (str): "declare": by one reading; "files": by several, each in other files; or a name of OTHER_TEXTS.
+    """
+    dataset, files = data.dataset, data.files
+    better = best_readings(data.merged.trials, files)
+    best = next((one for one in better.values() if one.name in OTHER_TEXTS), next(iter(better.values()), None))
+    several = len({one.name for one in better.values()}) > 1 or len(better) < len(files)
+    if not best or problem != (best.name if best.name in OTHER_TEXTS else "files" if several else "declare"):
+        return []
+    names, groups = [], dict[str, list[str]]()
+    for file, source in zip(files, dataset.files, strict=True):
+        name = better[file].name if file in better else ""
+        names += [f"{source.name} ({name})"] if name else []
+        groups.setdefault(name, []).append(os.path.relpath(source.path, Path(dataset.declared).parent))
+    entry = {name: getattr(dataset, name) for name in Entry.__struct_fields__}
+    entries = [
+        Entry(**entry | {"name": "-".join(filter(None, (dataset.name, name))), "path": paths, "offsets": name})
+        for name, paths in sorted(groups.items())
+    ]
+    n = sum(one.before for one in better.values()) if problem == "files" else best.before
+    values = {"reading": best.name, "left": best.after}
+    values |= {"files": names, "entries": write_entries(entries)} if problem == "files" else {}
+    return some(n, data.figures.sample(*losses(data)[2]), **values)
+
+
+def inside_words(data: Data) -> list[Found]:
+    """Find datasets with many spans that begin and end inside words, unless another reading explains them."""
+    n = sum(data.merged.trials[file, INSIDE_WORDS, BEFORE] for file in data.files)
+    used, lost, reasons = losses(data)
+    total = (used + lost).total()
+    if n < max(MIN_SPANS, MIN_OFF_TOKENS * total) or best_readings(data.merged.trials, data.files):
+        return []
+    return some(n, data.figures.sample(*reasons), all=total)
+
+
+def other_script(data: Data) -> list[Found]:
+    """Find datasets with many spans off the tokens, in a script whose language has a tokenizer of its own."""
+    off, lang = off_tokens(data), data.merged.settings.lang
+    other = find_script(one.text for one in data.merged.sample if data.dataset.name in one.datasets) if off else ""
+    return [one._replace(values={**one.values, "lang": lang, "other": other}) for one in off if other not in ("", lang)]
 
 
 def too_few(merged: Merged) -> bool:
@@ -158,7 +201,7 @@ def other_name(data: Data, stops: bool) -> list[Found]:
     stops (bool): find those with many such spans, or those with few.
     """
     undeclared, used = data.figures.labels(Reason.UNDECLARED), data.figures.labels(*USED)
-    olds = [old for old, n in undeclared.items() if n >= MIN_SPANS and old.strip()]
+    olds = [old for old, n in undeclared.items() if n >= MIN_SPANS]
     if not olds or (data.dataset.expect_losses and not stops):
         return []
     without = {*data.dataset.labels} - data.figures.labels(*Reason).keys()
@@ -191,7 +234,8 @@ def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     helped (Reason | None): the most frequent reason, if an option of brat may help; None if none helps.
     """
     used, lost, reasons = losses(data)
-    if lost.total() < MIN_SPANS or lost.total() <= used.total() or other_offsets(data) or other_name(data, stops=True):
+    offsets = best_readings(data.merged.trials, data.files) or inside_words(data) or other_script(data)
+    if lost.total() < MIN_SPANS or lost.total() <= used.total() or offsets or other_name(data, stops=True):
         return []
     why = largest_first(Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons}))
     made, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
@@ -200,7 +244,10 @@ def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     if helped != (first if helps else None):
         return []
     sample = data.figures.sample(*sorted(reasons, key=[*why].index))
-    return some(lost.total(), sample, all=(lost + used).total(), reasons=why, offsets=data.dataset.offsets)
+    undeclared = [*largest_first(lost)] if first == Reason.UNDECLARED else []
+    misplaced = first in (Reason.NO_BOUNDARY, Reason.INVALID) and not data.dataset.offsets
+    values = {"offsets": data.dataset.offsets, "undeclared": undeclared, "misplaced": misplaced}
+    return some(lost.total(), sample, all=(lost + used).total(), reasons=why, **values)
 
 
 def odd_labels(data: Data, problem: str) -> list[Found]:
@@ -249,12 +296,11 @@ def replaced_spans(data: Data, stops: bool) -> list[Found]:
 
 
 def off_tokens(data: Data) -> list[Found]:
-    """Find datasets with many spans off the tokens, unless a check that stops explains them."""
+    """Find datasets with many spans off the tokens."""
     lost = data.figures.labels(Reason.NO_BOUNDARY).total()
     total = lost + data.figures.labels(*USED).total()
-    if lost < max(MIN_SPANS, MIN_OFF_TOKENS * total) or data.dataset.name in data.merged.misread:
-        return []
-    return some(lost, data.figures.sample(Reason.NO_BOUNDARY), all=total)
+    many = lost >= max(MIN_SPANS, MIN_OFF_TOKENS * total)
+    return some(many and lost, data.figures.sample(Reason.NO_BOUNDARY), all=total)
 
 
 def copied_answers(data: Data) -> Iterator[Found]:
@@ -431,6 +477,8 @@ def files_of_other_labels(data: Data) -> list[Found]:
 
 LOST = "{n:,} of {all:span} can't be used: {reasons}"
 IF_CORRECT = "If the data is correct, {add}"
+TRIED = f"No other reading of the offsets fits better (tried: {DECLARABLE}, unescaped HTML, stripped texts)."
+UNUSABLE = "{n:span has|spans have} unusable offsets"
 RIGHT_COLUMN = f"Correct the column of the tags, or `labels`. {IF_CORRECT}"
 EXPECTED = "expect_losses: true"
 stop = partial(dataset_check, stops=True)
@@ -444,7 +492,13 @@ OR_EXPECT = "(or `expect_losses: true`, if that is correct)"
 
 # Was each dataset read as intended?
 READING: tuple[Kind, ...] = (
-    stop("unusable rows", unusable_rows, "{n:,} of {all:row} can't be used: {reasons}", IF_CORRECT, EXPECTED),
+    stop(
+        "unusable rows",
+        unusable_rows,
+        "{n:,} of {all:row} can't be used: {reasons}",
+        f"Correct them: `python -m scripts.why corpus --problems` says what is wrong in each. {IF_CORRECT}",
+        EXPECTED,
+    ),
     stop(
         "other name",
         lambda data: other_name(data, stops=True),
@@ -463,16 +517,50 @@ READING: tuple[Kind, ...] = (
     ),
     stop(
         "other offsets",
-        other_offsets,
-        "{n:span has|spans have} unusable offsets; with `{reading}` offsets, only {left:,} would",
+        lambda data: other_offsets(data, "declare"),
+        f"{UNUSABLE}; with `{{reading}}` offsets, only {{left:,}} would",
         "{add}",
         "offsets: {reading}",
+    ),
+    stop(
+        "other offsets in some files",
+        lambda data: other_offsets(data, "files"),
+        f"{UNUSABLE}: {{files}}",
+        "Replace {where} by these",
+        "{entries}",
+    ),
+    stop(
+        "offsets of unescaped text",
+        lambda data: other_offsets(data, "html"),
+        f"{UNUSABLE}; counted as in unescaped HTML, where `&amp;` is one character, only {{left:,}} would",
+        "Write the texts that were annotated: in Python, html.unescape(text).",
+    ),
+    stop(
+        "offsets of stripped text",
+        lambda data: other_offsets(data, "stripped"),
+        f"{UNUSABLE}; counted without the white space that the text begins with, only {{left:,}} would",
+        "Write the texts that were annotated: in Python, text.lstrip().",
+    ),
+    stop(
+        "spans inside words",
+        inside_words,
+        "{n:,} of {all:span} start and end inside words",
+        f"Write the offsets in the text that is in the file. {TRIED} {IF_CORRECT}",
+        EXPECTED,
+    ),
+    stop(
+        "other script",
+        other_script,
+        "{n:,} of {all:span} start or end inside a token of `lang: {lang}`; the script is that of `{other}`",
+        "If that is the language, set in the section merge of project.yml (docs/languages.md says what it needs)",
+        "lang: {other}",
     ),
     stop(
         "unusable spans",
         most_spans_lost,
         LOST,
-        "{offsets:?Correct `offsets: %s`, which its entry says. }" + IF_CORRECT,
+        "{offsets:?Correct `offsets: %s`, which its entry says. }{undeclared:?List %s in `labels`, if annotators were "
+        f"shown them. }}{{misplaced:?{TRIED} }}{IF_CORRECT}",
         EXPECTED,
     ),
     stop(
@@ -544,6 +632,18 @@ READING: tuple[Kind, ...] = (
         "of project.yml; or put the texts elsewhere.",
     ),
     check(
+        "empty annotation files",
+        lambda merged: [
+            Found(made.empty, {"all": made.documents})
+            for made in conversions(merged)
+            if MIN_EMPTY <= made.empty >= MIN_EMPTY_SHARE * made.documents and not made.how.empty_ann
+        ],
+        "{n:,} of {all:annotated brat document} have an empty .ann file, and count as texts without entities.",
+        "If nobody has annotated them (brat needs an empty file for each document), add to the section brat of "
+        "project.yml",
+        "empty_ann: skip  # or `empty`, if they have no entities",
+    ),
+    check(
         "folders of other labels",
         folders_of_other_labels,
         "Folders have no label in common, and each text counts as annotated for all labels: {folders}.",
@@ -553,7 +653,7 @@ READING: tuple[Kind, ...] = (
     ),
     dataset_check(
         "off tokens",
-        off_tokens,
+        lambda data: [] if data.dataset.name in data.merged.misread else off_tokens(data),
         "{n:,} of {all:span} start or end inside a token",
         "To take whole tokens, set in the section merge of project.yml (docs/languages.md has other tokenizers)",
         "alignment: expand",

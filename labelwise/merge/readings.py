@@ -4,64 +4,81 @@ They are compared on the spans where they differ: those that a reading puts else
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 from unicodedata import category
 
 from labelwise.annotations import Reason
 from labelwise.merge.account import TextResult
 from labelwise.merge.rules.to_doc import Projection
-from labelwise.sources.offsets import READINGS
+from labelwise.sources.offsets import ENTITY, OTHER_TEXTS, READINGS, is_inside
 
 FEW = 5  # spans that are lost, from which a reading is tried
 LEFT = 0.2  # of these, that a reading may lose
+MAX_TRIMMED = 8  # characters of white space that may have been trimmed off each side of a span
 BEFORE, AFTER = "before", "after"
-MOVES_ALL = ""  # in place of the names of the readings that move each span
+# In place of the names of the readings that move each span; and the spans that begin and end inside words.
+MOVES_ALL, INSIDE_WORDS = "", "inside words"
 
-# Of the spans that a reading puts elsewhere, those that are lost as they are (BEFORE), and by it (AFTER), by data set
-# and reading.
-Trials = Counter[tuple[str, str, str]]
+# Of the spans that a reading puts elsewhere, those that are lost as they are (BEFORE), and by it (AFTER), by the number
+# of their file and the reading.
+Trials = Counter[tuple[int, str, str]]
+
+
+class Better(NamedTuple):
+    """A reading that removes losses: its name, the spans that are lost, and those of them that it loses, too."""
+
+    name: str
+    before: int
+    after: int
 
 
 def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
     """Count how the accepted spans of a text that count fare by each reading, unless their data set declares one.
 
-    Spans that don't quote the words at their offsets are lost, but by the readings that find these words. A space
+    Spans that don't quote the words at their offsets are lost, but by the readings that find these words. White space
     beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts elsewhere
     count as lost by it, untried.
     """
     text, first, last = found.merged.text, made.first, made.last
-    moved = {} if text.isascii() and "\r" not in text else first_moved(text)
+    moved = first_moved(text)
     for answer in found.answers:
         if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
             continue
-        name, spans = answer.dataset.name, answer.accepted()
+        file, spans = answer.source, answer.accepted()
         for quoting in (span.fits for span in answer.task.unusable if span.fits):
             for reading in READINGS:
-                trials[name, reading, BEFORE] += 1
-                trials[name, reading, AFTER] += reading not in quoting
+                trials[file, reading, BEFORE] += 1
+                trials[file, reading, AFTER] += reading not in quoting
         lost = {(span.start, span.end) for span in spans if span.start not in first or span.end not in last}
         if not lost:
-            trials[name, MOVES_ALL, AFTER] += len(spans)
+            trials[file, MOVES_ALL, AFTER] += len(spans)
             for reading, place in moved.items():
-                trials[name, reading, AFTER] += sum(span.end > place for span in spans)
+                trials[file, reading, AFTER] += sum(span.end > place for span in spans)
             continue
-        for reading, place in (dict.fromkeys(READINGS.keys() - MOVING.keys(), 0) | moved).items():
+        trials[file, INSIDE_WORDS, BEFORE] += sum(is_inside(text, one) for one in lost)
+        for reading, place in (dict.fromkeys(MOVING_ALL, 0) | moved).items():
             for offsets in ((span.start, span.end) for span in spans if span.end > place):
                 read = [READINGS[reading](text, one) for one in _untrimmed(text, *offsets)]
                 if read[0] != offsets:
                     fits = any(one and one[0] in first and one[1] in last for one in read)
-                    trials[name, reading, BEFORE] += offsets in lost
-                    trials[name, reading, AFTER] += not fits
+                    trials[file, reading, BEFORE] += offsets in lost
+                    trials[file, reading, AFTER] += not fits
 
 
 def first_moved(text: str) -> dict[str, int]:
     """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
-    others = [char for char in {*text} if char > "\x7f" or char == "\r"]
-    places = {name: [text.index(char) for char in others if moves(char)] for name, moves in MOVING.items()}
-    return {name: min(found) for name, found in places.items() if found}
+    found: dict[str, int] = {}
+    if not text.isascii() or "\r" in text:
+        others = [char for char in {*text} if char > "\x7f" or char == "\r"]
+        places = {name: [text.index(char) for char in others if moves(char)] for name, moves in MOVING.items()}
+        found = {name: min(found) for name, found in places.items() if found}
+    if "&" in text and (entity := ENTITY.search(text)):
+        found["html"] = entity.start()
+    return found | {"stripped": 0} if text[:1].isspace() else found
 
 
-# Characters behind which readings count otherwise; the other readings move each span.
+# Characters behind which readings count otherwise; but for OTHER_TEXTS, the other readings move each span.
 MOVING: dict[str, Callable[[str], bool]] = {
     "code-points": lambda char: False,
     "utf-16": lambda char: char > "\uffff",
@@ -69,25 +86,40 @@ MOVING: dict[str, Callable[[str], bool]] = {
     "crlf": lambda char: char == "\r",
     "graphemes": lambda char: char > "\u02ff" and (category(char)[0] in "MC" or char > "\uffff"),
 }
+MOVING_ALL = tuple(name for name in READINGS if name not in (*MOVING, *OTHER_TEXTS))
 
 
 def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """List the offsets that may have been written, from which spaces have been trimmed."""
-    before, behind = text[max(0, start - 1) : start].isspace(), text[end : end + 1].isspace()
-    return [(first, last) for first in (start, start - 1)[: 1 + before] for last in (end, end + 1)[: 1 + behind]]
+    """List the offsets that may have been written, from which white space has been trimmed; first these themselves."""
+    before, behind = text[max(0, start - MAX_TRIMMED) : start], text[end : end + MAX_TRIMMED]
+    starts = range(start, start - 1 - (len(before) - len(before.rstrip())), -1)
+    ends = range(end, end + 1 + len(behind) - len(behind.lstrip()))
+    return [(first, last) for first in starts for last in ends]
 
 
-def best_reading(trials: Trials, dataset: str) -> tuple[str, int, int] | None:
-    """Find the reading that removes most of a data set's losses; None if none removes enough of them.
+def _count(trials: Trials, files: Iterable[int], name: str) -> tuple[int, int]:
+    """Count the spans of files that are lost where a reading puts them elsewhere, and those that it loses."""
+    lost = [(name, BEFORE)], [(name, AFTER), *([(MOVES_ALL, AFTER)] if name in MOVING_ALL else [])]
+    before, after = (sum(trials[file, *one] for file in files for one in of) for of in lost)
+    return before, after
 
-    RETURNS (tuple): its name, the spans that are lost, and those of them that it loses, too.
-    """
+
+def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
+    """Find the reading that removes most losses of files, by their numbers; None if none removes enough of them."""
     able = []
     for name in READINGS:
-        before, after = trials[dataset, name, BEFORE], trials[dataset, name, AFTER]
-        if name not in MOVING:
-            after += trials[dataset, MOVES_ALL, AFTER]
+        before, after = _count(trials, files, name)
         if before >= FEW and after <= LEFT * before:
             able.append((after, name, before))
     after, name, before = min(able, default=(0, "", 0))
-    return (name, before, after) if name else None
+    return Better(name, before, after) if name else None
+
+
+def best_readings(trials: Trials, files: Sequence[int]) -> dict[int, Better]:
+    """Find the best reading of each file of a data set; the same one for all of them, if it makes no file worse."""
+    best = best_reading(trials, files)
+    if best:
+        counts = [_count(trials, [file], best.name) for file in files]
+        if all(after <= before for before, after in counts):
+            return dict.fromkeys(files, best)
+    return {file: better for file in files if (better := best_reading(trials, [file]))}

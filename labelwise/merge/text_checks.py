@@ -4,8 +4,8 @@ import pkgutil
 import re
 import runpy
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
 from pathlib import Path
 
 import spacy.lang
@@ -22,6 +22,16 @@ MIN_PARTS = 5
 MIN_TEXT_CHARS = 20  # of texts that seem to be one text, as they differ by one character
 MAX_ALIKE = 50  # texts with one half in common, of which pairs are compared
 MAX_PAIRS = 20  # that are shown
+MAX_TEXTS = 1000  # whose script is found
+MIN_KANA = 0.1  # for each Chinese character, in Japanese
+LETTER = re.compile(r"[^\W\d_]+")
+# The scripts of languages with tokenizers of their own in spaCy.
+SCRIPTS = {
+    "ja": re.compile("[\u3041-\u30ff]"),
+    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
+    "th": re.compile("[\u0e01-\u0e46]"),
+    "ko": re.compile("[\uac00-\ud7af]"),
+}
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
 
@@ -71,6 +81,20 @@ def stop_words(lang: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words if WORD.fullmatch(word))
 
 
+def find_script(texts: Iterable[str]) -> str:
+    """Find the language of texts by their script, if its words have no spaces, or spaCy has a tokenizer for it; or "".
+
+    >>> find_script(["東京に行く"]), find_script(["去北京"]), find_script(["Ann 去"])
+    ('ja', 'zh', '')
+    """
+    letters = "".join(LETTER.findall(" ".join(islice(texts, MAX_TEXTS))))
+    found = {lang: len(script.findall(letters)) for lang, script in SCRIPTS.items()}
+    if found["ja"] >= MIN_KANA * found["zh"]:
+        found["ja"] += found["zh"]
+    most = max(found, key=lambda lang: found[lang])
+    return most if 2 * found[most] > len(letters) else ""
+
+
 def parts_of_texts(merged: Merged) -> Iterator[Found]:
     """Find datasets whose texts are parts of another one's, and the parts in another split than such a document."""
     documents: defaultdict[tuple[str, str], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -109,6 +133,19 @@ def corrected_texts(merged: Merged) -> Iterator[Found]:
             found.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
     for (name, second), pairs in sorted(found.items()):
         yield from some(len(pairs), quotes=sorted(pairs)[:MAX_PAIRS], name=name, other=second)
+
+
+def other_capitals(merged: Merged) -> Iterator[Found]:
+    """Find pairs of datasets with texts that differ in capitals alone, as if those of one had been lowercased."""
+    folded: defaultdict[str, list[SampledText]] = defaultdict(list)
+    for one in merged.sample:
+        folded[one.text.casefold()].append(one)
+    found: Counter[tuple[str, ...]] = Counter()
+    for one, other in (pair for same in folded.values() for pair in combinations(same[:MAX_ALIKE], 2)):
+        if not {*one.datasets} & {*other.datasets}:
+            found[tuple(sorted((min(one.datasets), min(other.datasets))))] += 1
+    for (name, second), n in sorted(found.items()):
+        yield from some(n >= MIN_PARTS and n, name=name, other=second)
 
 
 def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, SampledText]]:
@@ -167,5 +204,11 @@ TEXT_CHECKS = (
         corrected_texts,
         "{n:text} of {name!r} and {other!r} differ by one edit, so they aren't merged.",
         "If a text was corrected, correct it in all datasets.",
+    ),
+    check(
+        "other capitals",
+        other_capitals,
+        "{n:text} of {name!r} and {other!r} differ in capitals only, so they aren't merged.",
+        "Write them as they were annotated first, with capitals, in both datasets.",
     ),
 )

@@ -56,6 +56,7 @@ KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalizati
 Discontinuous = Literal["drop", "first", "cover"]
 Shifted = Literal["drop", "nearest"]
 MissingAnn = Literal["skip", "empty"]
+EmptyAnn = Literal["", "empty", "skip"]
 FoldersAre = Literal["ask", "annotators", "labels", "versions"]
 
 # Offsets of up to nine digits: a text is shorter than a gigabyte.
@@ -72,6 +73,8 @@ class BratOptions(msgspec.Struct, frozen=True):
     rename (Mapping[str, str]): new names of labels.
     labels (list[str]): the labels to keep, by their new names; none keeps all.
     missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
+    empty_ann (str): a text whose annotation files are empty has no entities ("empty"), or is not annotated ("skip"); by
+        default, it has none, and the merge warns of many.
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
     shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
         other is equally near.
@@ -85,6 +88,7 @@ class BratOptions(msgspec.Struct, frozen=True):
     rename: dict[str, str] = {}
     labels: list[str] = []
     missing_ann: MissingAnn = "skip"
+    empty_ann: EmptyAnn = ""
     discontinuous: Discontinuous = "drop"
     shifted: Shifted = "drop"
     encoding: str = "utf-8"
@@ -123,6 +127,11 @@ class Document(msgspec.Struct):
     def annotated(self) -> bool:
         """Whether its task is gold, rather than a prediction."""
         return self.task is not None and not self.task.predicted
+
+    @property
+    def empty(self) -> bool:
+        """Whether it is annotated by empty files."""
+        return self.annotated and bool(self.suffixes) and self.lines.keys() <= {"blank"}
 
 
 def find_documents(root: Path) -> list[Path]:
@@ -232,8 +241,10 @@ def _read_files(stem: Path, how: BratOptions) -> tuple[str, dict[str, bytes], _F
                 text = content.decode(how.encoding)
             except UnicodeDecodeError:
                 failed = _Failure(suffix, Reason.MALFORMED, _not(how), Reason.NOT_DECODABLE)
-    if not files and how.missing_ann == "skip" and (not failed or failed.suffix == ".txt"):
-        failed = _Failure(".txt", Reason.NOT_ANNOTATED, "no annotation file")
+    skipped = (how.empty_ann if files else how.missing_ann) == "skip" and not any(map(bytes.strip, files.values()))
+    if skipped and (not failed or failed.suffix == ".txt"):
+        why = "an empty annotation file" if files else "no annotation file"
+        failed = _Failure(".txt", Reason.NOT_ANNOTATED, why)
     elif not failed and not text.strip():
         failed = _Failure(".txt", Reason.NO_TEXT, "no .txt beside it, or an empty one")
     return text, files, failed

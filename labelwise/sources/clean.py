@@ -71,7 +71,7 @@ def clean(
         if read and whole:
             start, end = read(text, (start, end)) or (-1, -1)
         written = (start, end)
-        if whole and 0 <= start < end <= length and type(label) is str:
+        if whole and 0 <= start < end <= length and type(label) is str and label.strip():
             if text[start].isspace() or text[end - 1].isspace():
                 start, end = trim(text, start, end)
             if (
@@ -84,9 +84,9 @@ def clean(
             elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
-        if whole and not read and span.text and type(span.text) is type(label) is str:
+        if whole and not read and span.text and type(span.text) is type(label) is str and label.strip():
             fits = tuple(name for name in READINGS if _quoted_by(name, text, written, span.text))
-        missing = [name for name in ("start", "end", "label") if getattr(span, name) is None]
+        missing = [name for name in ("start", "end", "label") if getattr(span, name) in (None, "")]
         why = why or (": " + ", ".join(f"no {name}" for name in missing) if missing else "")
         problem = f"{label} {span.start} {span.end}{why}"
         unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem, fits))

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason, miscounted
+from labelwise.annotations import Found, Problem, Reason, UnreadRow, miscounted
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
 from labelwise.sources.foreign import name_keys
@@ -20,11 +20,14 @@ from labelwise.sources.json_text import BOM, find_repeated, open_json, read_elem
 from labelwise.sources.offsets import choose_counted
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, task_of, tasks_of
 from labelwise.sources.shapes import (
+    TEXTS,
     How,
     convert_row,
     counts_in_several_ways,
+    first_of,
     marked_lists,
     read_doccano,
+    rewrite,
     shape_of,
     tags_of,
 )
@@ -101,7 +104,7 @@ def _find_scheme(rows: Iterable[bytes]) -> Scheme | None:
     tags: Counter[str] = Counter()
     for raw in rows:
         with suppress(*DECODE_ERRORS):
-            row = msgspec.json.decode(raw.removeprefix(BOM))
+            row = rewrite(msgspec.json.decode(raw.removeprefix(BOM)))
             found = tags_of(row) if isinstance(row, dict) and shape_of(row) == "tags" else None
             if found is None and not tags:
                 return None
@@ -146,7 +149,8 @@ _decode = msgspec.json.Decoder(_Row).decode
 def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     """Decode a row to its tasks and problems."""
     short = without_tokens(row)
-    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be lists other than an empty one of spans
+    # There may be lists other than an empty one of spans, or tags in a string.
+    lists = short.count(b"[") > (b'"spans":[]' in short) or b"B-" in short
     repeated = find_repeated(row) if _may_repeat(short) else ""
     try:
         # Nearly all rows have Prodigy's keys alone, once each, and are decoded once, without their tokens.
@@ -163,7 +167,12 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
         return parse_row(line, finite, how) if finite != row else (Problem(line, Reason.BAD_JSON, why_not_json(row)),)
     if key := repeated or find_repeated(row):
         return (Problem(line, Reason.MALFORMED, f"{key!r} is there twice; write it once"),)
-    return tasks_of(line, convert_row(line, content, how))
+    found = [*tasks_of(line, convert_row(line, content, how))]
+    text = first_of(content, TEXTS) if isinstance(content, dict) else None
+    match found:
+        case [Problem() as one] if isinstance(text, str) and text.strip():
+            return (UnreadRow(line, one.reason, one.detail, text=text),)
+    return found
 
 
 def without_tokens(row: bytes) -> bytes:

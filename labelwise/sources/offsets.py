@@ -1,5 +1,6 @@
 """Read offsets, which annotation tools count in several ways, choose a reading, and find quoted mentions in texts."""
 
+import html
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,9 @@ Mention = TypeVar("Mention")
 # occur together.
 BRAT_READINGS = ("crlf", "lf as two", "utf-16", "bytes", "bom")
 COUNTED = ("utf-16", "code-points", "graphemes")  # the readings of doccano's offsets
+OTHER_TEXTS = ("html", "stripped")  # the readings of texts that were escaped or stripped after, or before, annotation
 LF = re.compile(r"(?<!\r)\n")
+ENTITY = re.compile(r"&(#\d{1,7}|#x[\da-fA-F]{1,6}|[A-Za-z]\w{1,31});")
 # Parts of the grapheme before: joiners, skin tones, tags, LF after CR, a flag's second letter, joined emoji.
 JOINED = re.compile(
     "(?<=.)[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]|(?<=\r)\n|[\U0001f1e6-\U0001f1ff]{2}|"
@@ -77,11 +80,28 @@ def _graphemes(text: str) -> list[int]:
     return widths
 
 
+def _unescaped(text: str) -> list[int]:
+    """Give an entity of HTML, such as &amp;, the width of the characters that it stands for."""
+    widths = [1] * len(text)
+    for match in ENTITY.finditer(text):
+        width = len(html.unescape(match[0]))
+        widths[match.start() + width : match.end()] = [0] * (len(match[0]) - width)
+    return widths
+
+
+def _stripped(text: str) -> list[int]:
+    """Give no width to the white space that a text begins with."""
+    before = len(text) - len(text.lstrip())
+    return [0] * before + [1] * (len(text) - before)
+
+
 WIDTHS: Mapping[str, Callable[[str], list[int]]] = {
     "utf-16": lambda text: [2 if char > "\uffff" else 1 for char in text],
     "bytes": lambda text: [len(char.encode("utf8", "surrogatepass")) for char in text],
     "graphemes": _graphemes,
     "crlf": _lines,
+    "html": _unescaped,
+    "stripped": _stripped,
 }
 
 
@@ -94,7 +114,7 @@ def _table(text: str, unit: str) -> Mapping[int, int]:
 def _by(unit: str) -> Reading:
     def read(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
         """Read offsets in units; None if one is inside a character."""
-        if text.isascii() and "\r" not in text:
+        if unit not in OTHER_TEXTS and text.isascii() and "\r" not in text:
             return offsets
         start, end = (_table(text, unit).get(offset) for offset in offsets)
         return None if start is None or end is None else (start, end)
@@ -103,7 +123,8 @@ def _by(unit: str) -> Reading:
 
 
 # The readings of a data set's offsets, by their names in `datasets.yml`: each takes a text, with start and end as
-# written, and returns them in code points, the end exclusive; None if they contradict the reading.
+# written, and returns them in code points, the end exclusive; None if they contradict the reading. Those of OTHER_TEXTS
+# aren't declared there: the text should be the one that was annotated.
 READINGS: Mapping[str, Reading] = {
     "code-points": lambda _, offsets: offsets,
     "inclusive": lambda _, offsets: (offsets[0], offsets[1] + 1),
@@ -118,6 +139,11 @@ def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
         return False
     inside = text[slice(*offsets)]
     return inside == inside.strip() and not any(INSIDE.match(text, max(at - 1, 0)) and at for at in offsets)
+
+
+def is_inside(text: str, offsets: tuple[int, int]) -> bool:
+    """Return whether offsets in a text are inside words, both of them."""
+    return all(at and INSIDE.match(text, at - 1) for at in offsets)
 
 
 def choose(

@@ -113,14 +113,14 @@ def kind_of(row: ProdigyRow) -> Kind:
     """Return whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
 
     A review has the kind of the reviewed tasks. A row that names no interface is binary if its spans have answers. Rows
-    of other interfaces, such as `classification`, say nothing about spans ("other"). A text alone is raw input, which
-    nobody has seen ("unanswered"), unless annotations are written into it ("tags in text").
+    of other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text alone is raw
+    input, which nobody has seen ("unanswered"), unless annotations are written into it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     # Old versions name no interface: text classification shows matches of patterns as spans.
     classified = view is None and type(row.label) is str and all(span.pattern is not None for span in row.spans or ())
     if classified or (view not in BINARY_VIEWS and view not in COMPLETE_VIEWS):
-        return "other"
+        return "relations" if view == "relations" else "other"
     if row.is_binary is not None:
         return "binary" if row.is_binary else "complete"
     if row.no_missing:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.annotations import Task
+from labelwise.annotations import Task, UnreadRow
 from labelwise.base.errors import InputError
 from labelwise.sources.files import SourceFile, find_files, printable, read_file
 from labelwise.sources.formats import read_items
@@ -64,8 +64,8 @@ def read_raw_file(file: SourceFile) -> Iterator[RawText]:
         return
     for found in read_items(file.path):
         place = f"{file.name}:{found.line}"
-        if isinstance(found, Task):
-            yield RawText(found.text, found.doc or place)
+        if isinstance(found, Task | UnreadRow):
+            yield RawText(found.text, found.doc or place if isinstance(found, Task) else place)
         else:
             yield RawText(None, place, str(found))
 

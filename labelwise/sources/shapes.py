@@ -10,7 +10,7 @@
 - dataturks, whose ends are inclusive: `{"content": "Add 5 mL", "annotation": [{"label": ["Amount"], "points":
   [{"start": 4, "end": 7, "text": "5 mL"}]}]}`
 - GLiNER, whose ends are inclusive, too: `{"tokenized_text": ["Add", "5", "mL"], "ner": [[1, 2, "Amount"]]}`
-- tokens and tags: `{"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}`
+- tokens and tags: `{"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}`, also in strings, as "Add 5", "O B-Amount"
 - Label Studio's: see `label_studio`
 
 Everything else that doccano was given with a text is a key of the row: our own exports add the document's name and the
@@ -20,6 +20,7 @@ has numbers in place of labels, which only doccano can name.
 A row is counted as `other format` if its keys contradict one another, or if its spans are under an unknown key.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
@@ -32,7 +33,7 @@ from labelwise.sources.clean import ANSWERS, RawSpan
 from labelwise.sources.foreign import name_keys
 from labelwise.sources.label_studio import is_label_studios, read_element
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, complete_row
-from labelwise.sources.tags import OUTSIDE, TAGS, TOKENS, Scheme, read_tagged
+from labelwise.sources.tags import BEGINS, OUTSIDE, PREFIXED, TAGS, TOKENS, Scheme, read_tagged
 
 Shape = Literal["prodigy", "doccano", "tags"]
 
@@ -44,6 +45,7 @@ NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "en
 # Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
 NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
+TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
 CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 NO_OFFSETS = "its labels are those of the text, and have no offsets"
 
@@ -104,7 +106,19 @@ def rewrite(row: Any) -> Any:
             return {"text": text, "spans": list(_points(marks))}
         case {"tokenized_text": [*words], "ner": [*marks]} if all(isinstance(word, str) for word in words):
             return {"text": " ".join(words), "spans": list(_of_tokens(words, marks))}
+        case {**keys} if not PRODIGYS & keys.keys():
+            found = (first_of(row, TOKENS) or row.get("text"), first_of(row, TAGS))
+            tokens, tags = (one.split() if isinstance(one, str) else one for one in found)
+            if isinstance(tokens, list) and _are_tags(tags) and len(tokens) == len(tags):
+                return row | {"tokens": tokens, "ner_tags": tags}
     return row
+
+
+def _are_tags(value: Any) -> bool:
+    """Return whether a value has tags of tokens alone, such as B-PER and O: a list, or a string."""
+    tags = TAG_ENDS.split(value.strip("[]'\" ")) if isinstance(value, str) else value
+    tags = tags if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) else []
+    return any(map(BEGINS.match, tags)) and all(tag in OUTSIDE or PREFIXED.fullmatch(tag) for tag in tags)
 
 
 def _of_list(span: Any) -> dict[str, Any]:
@@ -192,6 +206,8 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
             continue
         if _has_spans(value):
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
+        if shape != "tags" and key not in TEXTS and _are_tags(value):
+            return f"its `{key}` are tags, without as many tokens: write a list of `tokens` and one of `ner_tags`"
         if shape is None and _are_named(value):
             return f"its `{key}` aren't a list of spans: write each with start, end and label"
     return ""

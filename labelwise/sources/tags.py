@@ -136,7 +136,7 @@ def tagged_row(
 ) -> ProdigyRow:
     """Convert tokens, with one space between them in the text, and their tags to Prodigy's row."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
-    spans = [RawSpan(starts[start], starts[end] - 1, label or None) for start, end, label in decode_tags(tags, scheme)]
+    spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags, scheme)]
     return ProdigyRow(" ".join(words), spans, is_binary=False, meta=meta)
 
 

@@ -17,7 +17,7 @@ ROWS: Mapping[Reason, str] = {
     Reason.UNKNOWN_ANSWER: "its `answer` isn't accept, reject or ignore",
     Reason.OTHER_INTERFACE: "`kind` of {dataset} in datasets.yml, or the row's `_view_id` if that is auto",
     Reason.OTHER_SPLIT: "`split` of the entries in datasets.yml: test before dev before train",
-    Reason.NOT_ANNOTATED: "the tool exported the text without an annotation (brat: see `missing_ann` in project.yml)",
+    Reason.NOT_ANNOTATED: "the tool exported the text without an annotation (brat: see `missing_ann`, `empty_ann`)",
     Reason.BAD_JSON: "correct the line",
     Reason.NO_TEXT: "correct the row, or name the key of its text, `text`, in datasets.yml",
     Reason.MALFORMED: "correct the row",

@@ -93,6 +93,76 @@ def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path,
     assert "⚠" not in made.printed.partition("✘")[2], "no advice instead"
 
 
+def behind(before: str, width: int) -> str:
+    """The sentences, every second one behind some words, which count as so many characters."""
+    rows = []
+    for number, one in enumerate(sentences()):
+        moved = width * (number % 2)
+        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in one.objects()]
+        rows.append({"text": before * (number % 2) + one.text, "spans": spans})
+    return jsonl(rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (behind("A &amp; B &lt;C&gt;: ", 11), "as in unescaped HTML, where `&amp;` is one character"),
+        (behind(" \n  ", 0), "without the white space that the text begins with"),
+    ],
+    ids=["html", "stripped"],
+)
+@pytest.mark.parametrize("alignment", ["drop", "expand"])
+def test_offsets_of_a_changed_text_are_named(tmp_path: Path, content: str, named: str, alignment: str) -> None:
+    """No text is changed, and nothing is advised that takes the wrong words."""
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": content}, section("merge", f"alignment: {alignment}"))
+    found = re.search(rf"Dataset 'all': \d+ spans have unusable offsets; counted {named}, only \d would", said(made))
+    assert (made.status, bool(found)) == (1, True)
+    assert "alignment: expand" not in made.printed
+
+
+def test_files_whose_offsets_count_otherwise_get_entries_of_their_own(tmp_path: Path) -> None:
+    contents = [prodigys("inclusive"), prodigys(), prodigys("one-based")]
+    texts = [text.replace('"text": "', f'"text": "{"Yes. "[: 5 * (n == 1)]}') for n, text in enumerate(contents)]
+    texts[1] = jsonl({"text": f"{one.text} Yes", "spans": one.objects()} for one in sentences())
+    texts[2] = texts[2].replace(' ."', ' . No"')
+    files: dict[str, Any] = {f"prodigy/{name}.jsonl": text for name, text in zip("abc", texts, strict=True)}
+    files["prodigy/datasets.yml"] = "- name: all\n  path: [a.jsonl, b.jsonl, c.jsonl]\n  labels: [PER, LOC, DATE]\n"
+    made = merge_folder(tmp_path, files)
+    assert made.status == 1
+    assert "360 spans have unusable offsets: a.jsonl (inclusive), c.jsonl (one-based)" in said(made)
+    entries = made.printed.partition("by these:\n")[2].partition("✘")[0]
+    assert [(one["name"], one["path"], one.get("offsets")) for one in yaml.safe_load(entries)] == [
+        ("all", ["b.jsonl"], None),
+        ("all-inclusive", ["a.jsonl"], "inclusive"),
+        ("all-one-based", ["c.jsonl"], "one-based"),
+    ]
+    made = merge_folder(tmp_path, {"prodigy/datasets.yml": entries})
+    assert (made.status, made.entities) == (0, dict.fromkeys(ALL, 3 * N))
+
+
+def test_files_with_one_other_reading_need_one_line(tmp_path: Path) -> None:
+    """Few spans of a file tell nothing by themselves."""
+    rows = prodigys("inclusive").splitlines(keepends=True)
+    files: dict[str, Any] = {f"prodigy/{n}.jsonl": row for n, row in enumerate(rows[:20])}
+    files["prodigy/datasets.yml"] = "- {name: all, path: '*.jsonl', labels: [PER, LOC, DATE]}\n"
+    made = merge_folder(tmp_path, files)
+    assert "60 spans have unusable offsets; with `inclusive` offsets, only 0 would" in said(made)
+
+
+def test_spans_inside_words_stop_whatever_the_alignment(tmp_path: Path) -> None:
+    """Nothing explains them, so no line says that they are right, unless they are expected."""
+    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    for number, row in enumerate(rows):
+        row["spans"] = [
+            span | {"start": span["start"] + 1, "end": span["end"] - 1 - number % 2} for span in row["spans"][:1]
+        ]
+    for alignment in ("drop", "expand"):
+        made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"alignment: {alignment}"))
+        assert (made.status, "60 of 60 spans start and end inside words" in said(made)) == (1, True)
+        assert "No other reading of the offsets fits better (tried: code-points, inclusive, " in said(made)
+        assert "alignment: expand" not in made.printed
+
+
 def test_the_page_shows_what_the_merge_prints(tmp_path):
     made = merge_folder(tmp_path, {"prodigy/person.jsonl": prodigys("inclusive")})
     block = (ROOT / "docs/import_checks.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
@@ -131,6 +201,7 @@ def test_all_checks_of_all_datasets_are_printed_at_once(tmp_path: Path) -> None:
     assert made.status == 1
     assert "Dataset 'far': 60 of 60 spans can't be used: invalid (60)" in said(made)
     assert re.search(r"(?m)^    far\.jsonl:\d+  invalid: PER 900 999$", made.printed)
+    assert "No other reading of the offsets fits better (tried: " in said(made)
     assert "Dataset 'all': 180 spans have unusable offsets" in said(made)
 
 
@@ -153,6 +224,7 @@ def test_declared_labels_that_do_not_occur_stop(tmp_path: Path) -> None:
     declares = "- {name: all, path: all.jsonl, labels: [PERSON]}\n"
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
     assert (made.status, "180 of 180 spans can't be used: undeclared label (180)" in said(made)) == (1, True)
+    assert "List DATE, LOC, PER in `labels`, if annotators were shown them." in said(made)
 
 
 def label_after_label() -> str:
@@ -237,6 +309,21 @@ def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
     assert made.entities == ALL
 
 
+def test_a_part_of_another_file_is_named(tmp_path: Path) -> None:
+    """As doccano's archive has the rows of all users, and those of each."""
+    rows = [{"text": one.text, "label": one.spans} for one in sentences()]
+    made = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
+    assert "If admin is a part of the other file, add `skip: true` to its entry." in said(made)
+
+
+@pytest.mark.parametrize(("texts", "warned"), [(5, True), (4, False)])
+def test_texts_in_lower_case_are_named(tmp_path: Path, texts: int, warned: bool) -> None:
+    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    low = [row | {"text": row["text"].lower()} for row in rows[:texts]]
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows), "prodigy/b.jsonl": jsonl(low)})
+    assert ("5 texts of 'a' and 'b' differ in capitals only, so they aren't merged." in said(made)) == warned
+
+
 def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
     made = sentences()
     places = [{"text": one.text, "spans": one.objects()[1:2]} for one in made]
@@ -297,6 +384,30 @@ def test_answers_of_one_person_with_and_without_a_name_are_asked_about(tmp_path:
         assert "    annotator: ann\n" in before.printed
         after = merge_folder(tmp_path, {"prodigy/datasets.yml": entry + "  annotator: ann\n"})
         assert ("anonymously" in after.printed, after.entities) == (False, {"PER": N - 10})
+
+
+@pytest.mark.parametrize(
+    ("place", "before", "after", "lang"),
+    [
+        ("北京", "第{}封信从", "寄来的。", "zh"),
+        ("東京", "手紙{}は", "から届きました。", "ja"),
+        ("เชียงใหม่", "จดหมาย{}จาก", "มาถึงแล้ว", "th"),
+        ("서울", "편지 {}은 ", "에서 왔습니다.", "ko"),
+        ("Ghent", "Letter{}from", "arrived.", ""),
+    ],
+)
+def test_the_language_of_a_script_is_named(tmp_path: Path, place: str, before: str, after: str, lang: str) -> None:
+    rows = []
+    for number in range(20):
+        head = before.format(number)
+        span = {"start": len(head), "end": len(head) + len(place), "label": "LOC"}
+        rows.append({"text": head + place + after, "spans": [span]})
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert re.findall("lang: [a-z]{2}$", made.printed, re.MULTILINE) == ([f"lang: {lang}"] if lang else [])
+    assert (made.status, "expect_losses" in made.printed) == (1, not lang)
+    if lang == "zh":
+        made = merge_folder(tmp_path, {}, section("merge", "lang: zh"))
+        assert (made.status, made.entities) == (0, {"LOC": 20})
 
 
 @pytest.mark.parametrize(("lang", "named"), [("en", "lang: de"), ("de", "✔"), ("xx", "✔")])
@@ -384,6 +495,21 @@ def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
     assert made.status == 0
     made = merge_folder(tmp_path, {}, section("brat", "shifted: nearest"))
     assert made.entities == {"PER": 40, "LOC": 40, "DATE": 40}
+
+
+@pytest.mark.parametrize(("empty", "documents", "warned"), [(5, 20, True), (4, 8, False), (5, 21, False)])
+def test_many_empty_files_of_annotations_are_warned_of(tmp_path: Path, empty: int, documents: int, warned: bool):
+    """Not annotated, or without entities? brat needs an empty file to annotate a document."""
+    files = brats(("one", "PER LOC DATE"))
+    files = {name: text for name, text in files.items() if int(Path(name).stem) < documents}
+    files |= {f"brat/one/{number}.ann": "\n" * (number % 2) for number in range(empty)}
+    asked = f"{empty} of {documents} annotated brat documents have an empty .ann file"
+    made = merge_folder(tmp_path, files)
+    assert (made.status, asked in said(made), "    empty_ann: skip" in made.printed) == (0, warned, warned)
+    for value, texts in (("empty", documents), ("skip", documents - empty)):
+        made = merge_folder(tmp_path, {}, section("brat", f"empty_ann: {value}"))
+        assert ("have an empty" in made.printed, made.ledger["rows"]["merged"]) == (False, texts)
+        assert made.ledger["rows"].get("not annotated", 0) == documents - texts
 
 
 def in_pieces(line: re.Match[str]) -> str:

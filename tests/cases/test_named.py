@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +128,33 @@ def test_half_of_the_rows_under_a_key_that_nobody_knows_are_counted(tmp_path: An
     made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
     assert made.ledger
     assert made.ledger["rows"] == {"merged": 30, "other format": 30}
+
+
+RELATED = [{"text": one.text, "spans": one.objects(), "relations": [], "answer": "accept"} for one in sentences()]
+
+
+def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) -> None:
+    made = merge_folder(tmp_path, {"prodigy/rel.jsonl": jsonl(row | {"_view_id": "relations"} for row in RELATED)})
+    said = "rel.jsonl, line 1: other interface: it asks about relations; if its spans are complete, add `kind"
+    assert (made.status, said in " ".join(made.printed.split())) == (1, True)
+    entry = "- name: rel\n  path: rel.jsonl\n  labels: [DATE, LOC, PER]\n  kind: complete\n"
+    assert entry in made.printed
+    assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == {"PER": 60, "LOC": 60, "DATE": 60}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"spans": [], "_view_id": "choice"}, "other interface: it asks about something other than spans"),
+        ({"spans": [{"token_start": 0, "token_end": 1, "label": "PER"}]}, "invalid: PER None None: no start, no end"),
+        ({"entities": [{"text": "Noa", "label": "PER"}]}, "invalid: PER None None: no start, no end"),
+    ],
+    ids=["interface", "tokens", "quotes"],
+)
+def test_no_entry_is_advised_for_rows_that_cannot_be_read(tmp_path: Path, row: dict[str, Any], said: str) -> None:
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl({"text": one.text, **row} for one in sentences())})
+    assert (made.status, said in " ".join(made.printed.split())) == (1, True)
+    assert "To merge it" not in made.printed
 
 
 def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:

@@ -197,6 +197,7 @@ def test_each_t_line_of_brat_is_a_mention_or_a_problem(seeds, merging):
     options = {
         "encoding": st.sampled_from(["utf-8", "utf-8-sig", "latin-1", "shift_jis", "gb18030"]),
         "missing_ann": st.sampled_from(brat.MissingAnn.__args__),
+        "empty_ann": st.sampled_from(brat.EmptyAnn.__args__),
         "discontinuous": st.sampled_from(brat.Discontinuous.__args__),
         "shifted": st.sampled_from(brat.Shifted.__args__),
         "labels": st.sampled_from([(), ("A", "B")]),

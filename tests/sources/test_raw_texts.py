@@ -1,6 +1,9 @@
-"""Raw texts, as far as predicting them doesn't look: how many there are."""
+"""Raw texts, as far as predicting them doesn't look: how many there are, and beside which other keys."""
 
 import gzip
+import json
+
+import pytest
 
 from labelwise.sources.raw_texts import count_raw_texts, read_raw_texts
 
@@ -15,3 +18,27 @@ def test_texts_are_counted_before_they_are_read(tmp_path):
     assert count_raw_texts([tmp_path]) == len([*read_raw_texts([tmp_path])]) == 6
     (tmp_path / "below/c.jsonl.gz").write_bytes(b"no gzip")  # whoever reads it says so
     assert count_raw_texts([tmp_path / "below"]) == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"found": {"PER": ["Ann"]}},
+        {"annotation": [{"start": 0, "end": 3, "label": "PER"}]},
+        {"labels": ["greeting"]},
+        {"label": None},
+        {"spans": "none"},
+        {"tokens": ["Ann", "left"], "ner_tags": ["B-PER", "O", "O"], "text": "Ann left"},
+        {"spans": [], "label": [[0, 3, "PER"]]},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_a_text_is_read_whatever_else_its_row_has(tmp_path, more):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "Ann left", **more}) + "\n")
+    assert [(one.text, one.problem) for one in read_raw_texts([tmp_path])] == [("Ann left", "")]
+
+
+@pytest.mark.parametrize("row", [{"text": " ", "found": {"A": ["b"]}}, {"text": 3, "found": {"A": ["b"]}}, ["a"], {}])
+def test_a_row_without_a_text_is_a_problem(tmp_path, row):
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    assert [(one.text, bool(one.problem)) for one in read_raw_texts([tmp_path])] == [(None, True)]

@@ -27,6 +27,7 @@ TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
 P, D, T = (TEXT, [("Add", "P")]), (TEXT, [("5 mL", "D")]), ("Add 5", [("Add", "T")])
 OTHER = "other format: it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
+AS_LISTS = "write a list of `tokens` and one of `ner_tags`"
 NOTHING = "no start, no end, no label"
 NO_LIST = "not annotated: no list of spans"
 
@@ -79,6 +80,7 @@ ROWS = [
     ({"text": TEXT, "entities": [{"label": "D", "text": "5 mL"}]}, (TEXT, ["invalid: D None None: no start, no end"])),
     ({**PRODIGY, "spans": [{"token_start": 0, "label": "P"}]}, (TEXT, ["invalid: P None None: no start, no end"])),
     ({**PRODIGY, "spans": [{"start": 0, "end": 3}]}, (TEXT, ["invalid: None 0 3: no label"])),
+    ({**PRODIGY, "spans": [{"start": 0, "end": 3, "label": ""}]}, (TEXT, ["invalid:  0 3: no label"])),
     # offsets as a sheet has them, and NaN, which isn't JSON
     ({"text": TEXT, "label": [["4", "8", "D"]]}, D),
     ('{"text": "Add 5 mL", "label": [[4, 8, "D"]], "meta": {"score": NaN, "low": -Infinity, "x": "a: NaN, b"}}', D),
@@ -108,6 +110,22 @@ ROWS = [
     # tokens and tags
     (TAGGED, T),
     ({"tokens": ["Add", "5"], "tags": ["NNP", "X"], "ner": ["B-T", "O"]}, T),
+    # in strings, and beside a text
+    *(
+        ({key: tokens, "labels": tags}, T)
+        for key, tokens in (("tokens", "Add 5"), ("words", ["Add", "5"]), ("text", "Add  5"))
+        for tags in ("B-T O", ["B-T", "O"])
+    ),
+    *(
+        ({"text": "Add 5 mL", key: tags}, f"other format: its `{key}` are tags, without as many tokens: {AS_LISTS}")
+        for key, tags in (
+            ("ner_tags", "B-T O"),
+            ("labels", "['B-T', 'O', 'O']"),
+            ("found", "O,B-T,O"),
+            ("ner", ["B-T"]),
+        )
+    ),
+    ({"text": "Add 5", "tags": "A B", "labels": "O"}, ("Add 5", [])),
     ({"tokens": ["a"], "ner_tags": []}, "malformed: `ner_tags` isn't a list of 1 tags"),
     ({"tokens": ["a"], "ner_tags": [3]}, UNNAMED.format(3)),
     ({"tokens": ["a", "b"], "ner_tags": ["O", None]}, UNNAMED.format(None)),
