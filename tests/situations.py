@@ -1,6 +1,10 @@
-"""Situations of a machine and of a config, each with what a command says: `python -m tests.situations [CLONE...]`.
+r"""Situations of a machine and of a config, each with what a command says: `python -m tests.situations [CLONE...]`.
 
-Prints a table, a row for each situation: how the command ended, and its message, with the code of each clone.
+Prints a table, a row for each situation: how the command ended, and its message, with the code of each clone. Behind a
+clone of earlier code, a file with a command of sed a line rewrites the commands that this code had otherwise:
+
+    python -m tests.situations /tmp/earlier=earlier.sed .
+    s,scripts.train (\w+),scripts.train configs/\1.cfg corpus training/\1/model-best --curve plots/\1.tsv,
 """
 
 import os
@@ -197,8 +201,11 @@ MACHINE = (
 SITUATIONS = CONFIG + MACHINE
 
 
-def make_project(folder: Path, clone: Path) -> None:
-    """Put the code of a clone into a folder, with a merged corpus of few texts and a trained pipeline."""
+def make_project(folder: Path, clone: Path, rewrite: str = "") -> None:
+    """Put the code of a clone into a folder, with a merged corpus of few texts and a trained pipeline.
+
+    rewrite (str): file of sed's commands, for commands that the clone has otherwise.
+    """
     for name in CODE:
         shutil.copytree(clone / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "training").mkdir()
@@ -208,27 +215,33 @@ def make_project(folder: Path, clone: Path) -> None:
         "scripts.merge tasks/datasets.yml corpus --workers 1",
         "scripts.train cpu --max-steps 4",
     ):
-        ended, said = run(folder, f"python -m {command}")
+        ended, said = run(folder, f"python -m {command}", rewrite)
         assert ended == 0, said
 
 
-def run(folder: Path, command: str) -> tuple[int, str]:
+def run(folder: Path, command: str, rewrite: str = "") -> tuple[int, str]:
     """Run a command of a shell in a folder, and return its status and its output, each white space as one space."""
+    if rewrite:
+        command = subprocess.check_output(["sed", "-Ef", rewrite], input=command, text=True)
     given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"COLUMNS": "400"}
     given["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{given['PATH']}"
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=given, capture_output=True, timeout=300, check=False)
     return done.returncode, " ".join((done.stdout + done.stderr).decode(errors="replace").split())
 
 
-def meet(one: Situation, project: Path, folder: Path) -> tuple[int, str]:
-    """Run a situation's command in a copy of a project."""
+def meet(one: Situation, project: Path, folder: Path, rewrite: str = "") -> tuple[int, str]:
+    """Run a situation's command in a copy of a project.
+
+    RAISES (LookupError): if its config lacks a text that the situation edits.
+    """
     shutil.copytree(project, folder, symlinks=True)
     text = (folder / "configs/cpu.cfg").read_text(encoding="utf8")
     for old, new in one.edits.items():
-        assert old in text, old
+        if old not in text:
+            raise LookupError(f"configs/cpu.cfg has no {old!r}")
         text = text.replace(old, new, 1)
     (folder / "configs/own.cfg").write_text(text, encoding="utf8")
-    return run(folder, one.command)
+    return run(folder, one.command, rewrite)
 
 
 def is_right(one: Situation, status: int, said: str) -> bool:
@@ -238,20 +251,26 @@ def is_right(one: Situation, status: int, said: str) -> bool:
 
 def main(clones: Sequence[str]) -> None:
     """Print the table."""
-    roots = [Path(clone) for clone in clones] or [ROOT]
-    print(f"| situation | {' | '.join(map(str, roots))} |\n|---|{'---|' * len(roots)}")
+    given = [clone.partition("=")[::2] for clone in clones or [str(ROOT)]]
+    print(f"| situation | {' | '.join(clone for clone, _ in given)} |\n|---|{'---|' * len(given)}")
     with TemporaryDirectory() as temporary:
-        projects = [Path(temporary, f"project-{number}") for number in range(len(roots))]
-        for project, root in zip(projects, roots, strict=True):
+        projects = []
+        for number, (clone, file) in enumerate(given):
+            project, rewrite = Path(temporary, f"project-{number}"), file and str(Path(file).resolve())
             project.mkdir()
-            make_project(project, root.resolve())
+            make_project(project, Path(clone).resolve(), rewrite)
+            projects.append((project, rewrite))
         for one in SITUATIONS:
             cells = []
-            for project in projects:
-                status, said = meet(one, project, folder := Path(temporary, "folder"))
+            for project, rewrite in projects:
+                folder = Path(temporary, "folder")
+                try:
+                    status, said = meet(one, project, folder, rewrite)
+                    told = said[said.index("✘") :] if "✘" in said else said[-300:]
+                    cells.append(f"{'right' if is_right(one, status, said) else 'WRONG'}, {status}: {told[:300]}")
+                except LookupError as error:
+                    cells.append(f"–: {error}")
                 shutil.rmtree(folder)
-                told = said[said.index("✘") :] if "✘" in said else said[-300:]
-                cells.append(f"{'right' if is_right(one, status, said) else 'WRONG'}, {status}: {told[:300]}")
             print(f"| {one.name} | {' | '.join(cell.replace('|', '/') for cell in cells)} |", flush=True)
 
 

@@ -117,6 +117,29 @@ def test_a_file_that_commands_write_is_named_with_a_line_that_takes_the_branchs_
         assert (evaluated.root / file).read_text() == versions["main" if way == "stash" else "mine"]
 
 
+@pytest.mark.parametrize(("way", "deleted"), [("merge", "mine"), ("merge", "main"), ("rebase", "mine")])
+@pytest.mark.parametrize("file", ["metrics/merge.json", "plots/cpu.tsv"])
+def test_a_file_that_a_branch_deleted_is_deleted_by_the_line(file, way, deleted, evaluated):
+    """Where it was the last one of its folder, too."""
+    (evaluated.root / "metrics/merge.json").write_text("{}\n")
+    evaluated.commit("merge")
+    versions = differ(evaluated, "dvc.lock")
+    for branch in ("main", "mine"):
+        evaluated.run("git", "checkout", "-q", branch)
+        (evaluated.root / file).unlink() if branch == deleted else (evaluated.root / file).write_text("{ }\n")
+        evaluated.run("git", "commit", "-qa", "--amend", "--no-edit")
+    with pytest.raises(subprocess.CalledProcessError):
+        evaluated.run("git", way, "main")
+    printed = call(compare_cli, "main", status=1)
+    *lines, last = commands(printed)[0].split(" && ")
+    for line in lines:
+        subprocess.run(shlex.split(line), check=True)
+    assert last == "dvc repro"
+    assert (evaluated.root / "dvc.lock").read_text() == versions["mine"]
+    assert (evaluated.root / file).exists() == (deleted == "main")
+    assert (file in printed) == (deleted == "mine")
+
+
 def test_a_conflict_that_was_committed_costs_its_revision_alone(evaluated):
     conflict(evaluated.root / "dvc.lock")
     evaluated.commit("unresolved")

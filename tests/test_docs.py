@@ -497,16 +497,16 @@ def test_another_branch_brings_its_data_back_after_a_run_of_weasel(tmp_path):
     (folder / "more.txt").write_text("Ann left.")
     mine.paste("dvc add -q assets/brat/mine && git commit -qam more")
     mine.paste("weasel run convert-brat && weasel run merge")
-    back = block("docs/compare.md", "git checkout main\ndvc")
-    mine.paste("git checkout -q main")
     assert "unsaved files" in mine.run("dvc", "checkout", "--allow-missing", status=255)
+    back = block("docs/compare.md", "git checkout -- $(git")
     mine.paste(back)
     assert {path.name: path.read_bytes() for path in folder.rglob("*.*")} == before
     assert (mine.root / "corpus/manifest.json").read_bytes() == manifest
     assert "up to date" in mine.run("dvc", "repro", "merge")
+    assert mine.run("git", "status", "--porcelain") == ""
     (folder / "new.txt").write_text("Bob left.")
     mine.paste("git checkout -q more")
-    assert "unsaved files" in mine.run("bash", "-euc", back.replace("git checkout main\n", ""), status=255)
+    assert "unsaved files" in mine.run("bash", "-euc", back.replace("git checkout main", ""), status=255)
     assert (folder / "new.txt").read_text() == "Bob left."
 
 
@@ -530,11 +530,11 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
     added = paste(mine, "git diff --name-only labelwise/main").split()
     assert {*added} == {
         *("assets/brat/.gitignore", "assets/brat/mine.dvc", "assets/prodigy/person.jsonl.dvc"),
-        *("assets/prodigy/datasets.yml", "dvc.lock", "metrics/merge.json", "project.yml"),
+        *("assets/prodigy/datasets.yml", "dvc.lock", "metrics/merge.json", "metrics/merge.sha256", "project.yml"),
     }
     first = next((mine / "assets/brat/mine").rglob("*.ann"))
     paste(mine, f"git checkout -qb fewer && rm {first} && dvc repro -q merge && git commit -qam fewer")
-    paste(mine, block("docs/compare.md", "git checkout main"))
+    paste(mine, block("docs/compare.md", "git checkout -- $(git"))
     assert paste(mine, "dvc repro -q merge && git status --porcelain") == ""
     paste(tmp_path, "git init -q --bare -b main mine.git && mkdir theirs")
     store = {"s3://bucket/path": str(tmp_path / "store")}

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from labelwise.corpus.record import RECORD
+from labelwise.export.source import read_corpus
 from tests.clone import Clone
 
 
@@ -15,6 +16,13 @@ def run(tmp_path_factory):
     clone.run("weasel", "run", "demo")
     clone.run("weasel", "run", "all")
     return clone
+
+
+def correct_a_test_text(clone):
+    """Delete a span of a text that is in the test split."""
+    text = next(doc for doc in read_corpus(clone.root / "corpus", ["test"]) if doc.spans)
+    file = (clone.root / "assets/demo/brat" / text.name).with_suffix(".ann")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
 
 
 def record(clone, status=0):
@@ -28,7 +36,7 @@ def test_what_belongs_together_is_recorded_and_not_run_again(run):
     assert "up to date" in printed
 
 
-@pytest.mark.parametrize("what", ["merged", "evaluated", "of an earlier version"])
+@pytest.mark.parametrize("what", ["merged", "corrected test", "evaluated", "of an earlier version"])
 def test_what_does_not_belong_together_is_refused(what, run, tmp_path):
     run.commit("before")
     lock = (run.root / "dvc.lock").read_bytes()
@@ -39,6 +47,11 @@ def test_what_does_not_belong_together_is_refused(what, run, tmp_path):
             run.set("dev_ratio", "0.4")
             run.run("weasel", "run", "merge")
             said = f"{model.relative_to(run.root)}: trained on another corpus than corpus; train and evaluate again"
+        elif what == "corrected test":
+            correct_a_test_text(run)
+            run.run("weasel", "run", "convert-brat")
+            run.run("weasel", "run", "merge")
+            said = "corpus: test has changed since cpu was evaluated; evaluate cpu again"
         elif what == "evaluated":
             run.run("python", "-m", "scripts.train", "cpu", "--seed", "3", "--max-steps", "10")
             said = "metrics: its scores are of another pipeline; evaluate cpu again"
@@ -53,6 +66,7 @@ def test_what_does_not_belong_together_is_refused(what, run, tmp_path):
         assert (run.root / "dvc.lock").read_bytes() == lock
     finally:
         run.run("git", "checkout", "-q", ".")
-        run.run("weasel", "run", "merge")
+        for command in ("demo", "convert-brat", "merge"):
+            run.run("weasel", "run", command)
         shutil.rmtree(run.root / "training")
         shutil.copytree(training, run.root / "training")

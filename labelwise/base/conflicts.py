@@ -48,20 +48,24 @@ def find_marker(content: bytes) -> int:
 def write_remedy(root: Path) -> str:
     """Write the command that takes a branch's own version of the WRITTEN files that git tracks, and runs the rest.
 
-    In a rebase, git calls the branch's own version "theirs". Where the markers were added or committed, git has no
-    sides any more, so the newest commit without markers stands in.
+    In a rebase, git calls the branch's own version "theirs". A file that the branch deleted has none: it is deleted.
+    Where the markers were added or committed, git has no sides any more: the newest commit without markers stands in.
     """
-    paths = [path for path in WRITTEN if git(root, "ls-files", path)]
-    if not paths:
-        return "dvc repro"
-    if git(root, "ls-files", "--unmerged", *paths):
+    sides = [line.split("\t") for line in git(root, "ls-files", "--unmerged", *WRITTEN).decode().splitlines()]
+    deleted: set[str] = set()
+    if sides:
         rebase = git(root, "rev-parse", "--git-path", "rebase-merge", "--git-path", "rebase-apply").decode().split()
-        version = "--theirs" if any((root / path).exists() for path in rebase) else "--ours"
+        version, stage = ("--theirs", "3") if any((root / path).exists() for path in rebase) else ("--ours", "2")
+        deleted = {name for _, name in sides} - {name for info, name in sides if info.endswith(stage)}
+        files = {*git(root, "ls-files", *WRITTEN).decode().splitlines()} - deleted
+        paths = [path for path in WRITTEN if any(name.partition("/")[0] == path for name in files)]
     else:
-        commits = git(root, "log", "--format=%h", "--", *paths).decode().split()
+        commits = git(root, "log", "--format=%h", "--", *WRITTEN).decode().split()
         marked = ("grep", "-lE", MARKER.pattern.decode().removeprefix("(?m)"))
-        version = next((one for one in commits if not git(root, *marked, one, "--", *paths)), "HEAD")
-    return f"git checkout {version} {' '.join(paths)} && dvc repro"
+        version = next((one for one in commits if not git(root, *marked, one, "--", *WRITTEN)), "HEAD")
+        paths = git(root, "ls-tree", "--name-only", version, *WRITTEN).decode().split()
+    steps = [("git rm", sorted(deleted)), (f"git checkout {version}", paths)]
+    return " && ".join([*(f"{command} {' '.join(names)}" for command, names in steps if names), "dvc repro"])
 
 
 def git(root: Path, *command: str) -> bytes:

@@ -37,7 +37,7 @@ def decide(metrics: Metrics, label: str, ship_at: float = SHIP_AT) -> Verdict:
         goal, as another machine may decide otherwise; "unknown" if test has few of its spans, if more of its
         predictions can't be judged than can, or if the pipeline was trained on texts of test.
     """
-    scores, mistakes = metrics.all_gold.labels[label], metrics.mistakes.get(label, Mistakes())
+    scores, mistakes = metrics.judging(label).labels[label], metrics.mistakes.get(label, Mistakes())
     seen = bool(metrics.seen and metrics.seen.texts)
     if seen or mistakes.unknown or (scores.support or 0) < FEW or scores.f_low is None:
         return "unknown"
@@ -51,7 +51,7 @@ def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]
     ranked = [
         RankedLabel(
             label,
-            metrics.shown(label, metrics.all_gold),
+            metrics.shown(label, metrics.judging(label)),
             metrics.mistakes.get(label, Mistakes()),
             (scores.support or 0) < FEW,
             decide(metrics, label, ship_at),

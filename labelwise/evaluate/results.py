@@ -11,7 +11,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
 from labelwise.base.text import DECODE_ERRORS, decode_counter
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import read_manifest, read_split
+from labelwise.corpus.manifest import digest_splits, read_manifest
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 
@@ -65,15 +65,15 @@ def load_results(root: Path, pipeline: str) -> Results:
 
 
 def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:
-    """Check that the scores of a pipeline are those of its files on the test split of the corpus.
+    """Check that the scores of a pipeline are those of its files on the corpus's test split, texts and gold.
 
-    RAISES (InputError): if another pipeline, or another corpus, was evaluated.
+    RAISES (InputError): if another pipeline, or another test split, was evaluated.
     """
     if metrics.pipeline_digest != digest_folder(root / "training" / pipeline / "model-best"):
         raise InputError(f"{root / 'metrics'}: its scores are of another pipeline; evaluate {pipeline} again")
-    if metrics.texts_digest != read_split(root / "corpus" / "test").digest:
+    if metrics.split_digest != digest_splits(root / "corpus", ["test"]):
         raise InputError(
-            f"{root / 'corpus'}: the pipeline was evaluated on another; train and evaluate {pipeline} again"
+            f"{root / 'corpus'}: test has changed since {pipeline} was evaluated; evaluate {pipeline} again"
         )
 
 

@@ -11,7 +11,7 @@ from labelwise import __version__
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic, digest_listed, list_digests
 from labelwise.base.parallel import Progress, check_workers, no_progress
-from labelwise.corpus.manifest import read_manifest, read_split, unchanged
+from labelwise.corpus.manifest import digest_splits, read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import read_seen
@@ -81,7 +81,8 @@ def evaluate_pipeline(
             written = Tables(*kept)
             write_tables(file, split, labels, written, seen, progress)
             found = measure(written, labels, seen_known=seen is not None)
-            found.texts_digest, found.predictions_digest = listed.digest, written.digest()
+            found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
+            found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")

@@ -97,7 +97,8 @@ class Metrics(msgspec.Struct):
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     mistakes (dict): of each label.
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
-    texts_digest, predictions_digest (str): equal for equal texts, and for equal tables of pairs.
+    split_digest (str): of the labels of the corpus, and of the texts and the gold of the scored split.
+    predictions_digest (str): equal for equal tables of pairs.
     pipeline_digest (str): of the pipeline's files.
     labelwise (str): the version that evaluated it.
     """
@@ -110,10 +111,16 @@ class Metrics(msgspec.Struct):
     untaught: list[str] = []
     mistakes: dict[str, Mistakes] = {}
     seen: Seen | None = None
-    texts_digest: str = ""
+    split_digest: str = ""
     predictions_digest: str = ""
     pipeline_digest: str = ""
     labelwise: str = ""
+
+    def judging(self, label: str) -> AllScores:
+        """Return the scores that judge a label: those of all spans, if its gold was found in other entities."""
+        if self.all_spans and (self.all_spans.labels[label].r or 0) > (self.all_gold.labels[label].r or 0):
+            return self.all_spans
+        return self.all_gold
 
     def shown(self, label: str, scores: AllScores) -> Scores:
         """Return the scores of a label; none where most of its predictions can't be judged, and no F1 without gold."""

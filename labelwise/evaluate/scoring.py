@@ -7,7 +7,7 @@ A label is scored on texts that are complete for it, and elsewhere on the spans 
 predictions on missing values, but counts gold there, which makes precision too high.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
 
 import numpy as np
@@ -18,8 +18,6 @@ from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_inter
 from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
-
-RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
 
 def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) -> Metrics:
@@ -33,16 +31,9 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
-    jackknife = Jackknife(total)
-    for counts, _ in count_texts(tables, labels):
-        jackknife.add(counts)
-    all_gold = score_table(total, labels)
-    rows = [*(all_gold.labels[label] for label in labels), all_gold, all_gold.macro]
-    for row, between in zip(rows, intervals(jackknife), strict=True):
-        row.f_low, row.f_high = between
     return Metrics(
         texts=texts,
-        all_gold=all_gold,
+        all_gold=score_with_intervals(total, (counts for counts, _ in count_texts(tables, labels)), labels),
         all_spans=score_all_spans(tables, labels),
         calibration_error=measure_calibration(tables),
         unscored=sum(
@@ -77,6 +68,22 @@ def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
     """Return the place of each value of a column in a list; -1 for null, and for what isn't in the list."""
     found = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
     return found.fill_null(-1).to_numpy()
+
+
+def score_with_intervals(total: np.ndarray, texts: Iterable[np.ndarray], labels: Sequence[str]) -> AllScores:
+    """Compute scores, with intervals.
+
+    total (np.ndarray): right, predicted and gold spans, of the shape (labels, 3).
+    texts (Iterable[np.ndarray]): the counts of some texts each, of the shape (texts, labels, 3).
+    """
+    jackknife = Jackknife(total)
+    for counts in texts:
+        jackknife.add(counts)
+    scores = score_table(total, labels)
+    rows = [*(scores.labels[label] for label in labels), scores, scores.macro]
+    for row, between in zip(rows, intervals(jackknife), strict=True):
+        row.f_low, row.f_high = between
+    return scores
 
 
 def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
@@ -123,20 +130,32 @@ def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
     """Score all spans of a per-label recognizer, which may overlap; None if no gold does, or if there is none."""
     if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), ())):
         return None
-    found_any, counts = False, np.zeros((len(labels), 3), int)
+    both = ["probability", "gold_probability"]
+    if not any(pairs[name].null_count < len(pairs) for _, pairs in tables.groups((), both) for name in both):
+        return None
+    total = sum((counts.sum(0) for counts in count_all_spans(tables, labels)), np.zeros((len(labels), 3), int))
+    return score_with_intervals(total, count_all_spans(tables, labels), labels)
 
-    def tally(rows: pa.Table, side: str) -> np.ndarray:
-        """Count the spans of each label, of gold or of predictions."""
-        found = numbers(rows[side], labels)
-        return np.bincount(found[found >= 0], minlength=len(labels))
 
-    for _, pairs in tables.groups((), ["kind", "gold_label", "predicted_label", "gold_probability", "probability"]):
-        found_any |= any(pairs[name].null_count < len(pairs) for name in ("probability", "gold_probability"))
-        right = tally(pairs.filter(FOUND), "gold_label")
-        entities = tally(pairs.filter(pc.field("kind") != "unjudged"), "predicted_label")
-        nested = tally(pairs.filter(FOUND & ~RIGHT), "gold_label")  # gold that was found, though no entity
-        counts += np.stack([right, entities + nested, tally(pairs, "gold_label")], axis=-1)
-    return score_table(counts, labels) if found_any else None
+def count_all_spans(tables: Tables, labels: Sequence[str]) -> Iterator[np.ndarray]:
+    """Count the spans of each text, for BLOCK texts at a time, with those that overlap others.
+
+    YIELDS (np.ndarray): right, predicted and gold spans, of the shape (texts, labels, 3).
+    """
+    names = ("key", "kind", "gold_label", "predicted_label", "gold_probability")
+    for texts, pairs in tables.groups(("key",), names):
+        kinds, found = pairs["kind"].cast(pa.string()), pairs["gold_probability"].is_valid().to_numpy()
+        right, unjudged = (pc.equal(kinds, kind).to_numpy() for kind in ("right", "unjudged"))
+        text = numbers(pairs["key"], texts["key"].to_pylist())
+        gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
+        counts = np.zeros((len(texts), len(labels), 3), int)
+        nested = gold, found & ~right & (gold >= 0)  # gold that was found, though no entity
+        entities = predicted, ~unjudged & (predicted >= 0)
+        columns = (0, gold, found & (gold >= 0)), (1, *entities), (1, *nested), (2, gold, gold >= 0)
+        for column, label, chosen in columns:
+            np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
+        for start in range(0, len(texts), BLOCK):
+            yield counts[start : start + BLOCK]
 
 
 def measure_calibration(tables: Tables) -> float | None:

@@ -332,10 +332,11 @@ def next_step(row: RankedLabel, ship_at: float, found: Counter[str], pairs: Mapp
     """
     if row.verdict == "ready":
         return NOTHING
-    # Test has too little of it; or it may be good enough, but the interval is too wide.
-    if row.verdict == "unknown" or (row.scores.f or 0) >= ship_at:
+    best = max(removable(row, found, pairs), key=lambda step: step.removes, default=READ)
+    # Test has too little of it; or it may be good enough, but the interval is too wide, and no rule for a pair is due.
+    if row.verdict == "unknown" or ((row.scores.f or 0) >= ship_at and not best.labels):
         return MORE_TEST
-    return max(removable(row, found, pairs), key=lambda step: step.removes, default=READ)
+    return best
 
 
 def in_test(

@@ -241,7 +241,7 @@ class Figures(NamedTuple):
 def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | None) -> list[Figures]:
     """List the columns behind the next steps, for labels with gold; one whose rows are all equal says nothing."""
     rows = [row for row, _ in advice.rows if row.mistakes.gold]
-    spans, agreement = metrics.all_spans, merge.agreement
+    agreement = merge.agreement
 
     def shares(head: str, values: Iterable[float | None]) -> Figures:
         """Make a column of scores."""
@@ -255,8 +255,8 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | N
     if base:
         changes = [measure_change(row, base.metrics) for row in rows]
         columns.append(Figures(f"Since {base.name}", [(change, format_change(change), "") for change in changes]))
-    if spans:
-        columns.append(shares("F1 all spans", [metrics.shown(row.label, spans).f for row in rows]))
+    if metrics.all_spans:
+        columns.append(shares("F1 entities", [metrics.shown(row.label, metrics.all_gold).f for row in rows]))
     if agreement:
         agreed = [agreement.get(row.label, Counter()) for row in rows]
         both = [(one["f"], counted(one["texts"], "text")) if one else (None, "") for one in agreed]
@@ -274,7 +274,7 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | N
 
 def measure_change(row: RankedLabel, before: Metrics) -> float | None:
     """Compute the difference of a label's F1 to earlier scores; None without one of them."""
-    old = before.shown(row.label, before.all_gold).f if row.label in before.all_gold.labels else None
+    old = before.shown(row.label, before.judging(row.label)).f if row.label in before.all_gold.labels else None
     return None if old is None or row.scores.f is None else row.scores.f - old
 
 

@@ -53,6 +53,16 @@ def test_a_label_is_ready_where_its_interval_is_above_the_goal_on_every_machine(
     assert row.verdict == verdict
 
 
+def test_a_label_whose_gold_nests_is_judged_by_all_spans():
+    """Entities hold half of the gold of A, and all of B's."""
+    metrics = make_metrics({"A": Mistakes(20, 20), "B": Mistakes(40, 4)}, f_low=0.6)
+    metrics.all_spans = make_metrics({"A": Mistakes(39, 1), "B": Mistakes(40, 4, 2)}, f_low=0.9).all_gold
+    rows = {row.label: row for row in rank_labels(metrics, 0.8)}
+    assert {label: row.verdict for label, row in rows.items()} == {"A": "ready", "B": "not ready"}
+    assert rows["A"].scores == metrics.all_spans.labels["A"]
+    assert rows["B"].scores == metrics.all_gold.labels["B"]
+
+
 def test_no_label_is_ready_by_texts_that_were_trained_on():
     metrics = make_metrics({"A": Mistakes(19, 1)}, f_low=0.9)
     metrics.seen = Seen(1, 0.5)

@@ -10,7 +10,7 @@ import pytest
 from pyarrow.parquet import read_table
 
 from labelwise.base.files import list_digests, locked
-from labelwise.corpus.manifest import MANIFEST, read_manifest
+from labelwise.corpus.manifest import MANIFEST, digest_splits, read_manifest
 from labelwise.corpus.record import RECORD, write_record
 from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import predict
@@ -47,7 +47,7 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     assert metrics["texts"] == manifest.splits["test"].texts
     words = read_table(out / TABLES / "texts.parquet")["words"].to_pylist()
     assert sum(words) == manifest.splits["test"].words, "its tokens are the corpus's"
-    assert metrics["texts_digest"] == manifest.splits["test"].digest
+    assert metrics["split_digest"] == digest_splits(demo_corpus, ["test"])
     assert metrics["predictions_digest"] == Tables.of(out / TABLES).digest()
     assert list(metrics["all_gold"]["labels"]) == list(metrics["mistakes"]) == manifest.labels
     assert metrics["all_gold"]["support"] == sum(len(doc.gold) for doc in docs)

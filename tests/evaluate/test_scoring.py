@@ -195,6 +195,9 @@ def test_all_spans_are_scored_where_gold_overlaps_alone():
     found = [(*span, 0.9) for span in both]
     scores = score([make_doc(one, both, found=found)])
     assert (scores["all_gold"]["f"], scores["all_spans"]["f"]) == (pytest.approx(2 / 3), 1.0)
+    many = score([make_doc(one, both, found=found if number else found[:1]) for number in range(9)])["all_spans"]
+    assert [many["labels"][label]["f"] for label in "AB"] == [1.0, pytest.approx(16 / 17)]
+    assert 0.5 < many["labels"]["B"]["f_low"] < 0.9 < many["labels"]["B"]["f_high"] < 1
     assert score([make_doc(one, both)])["all_spans"] is None
     assert score([make_doc(one, [(0, 3, "A"), (3, 7, "B")], found=found)])["all_spans"] is None
 

@@ -1,7 +1,10 @@
 """A corpus goes back to brat with all lines of its documents: what is lost is what an edit took, and is named."""
 
-from collections.abc import Sequence
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,71 +18,166 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 from scripts.export import export_cli
-from tests.conftest import call, task, write_jsonl
+from tests.conftest import call, real_corpus, task, write_jsonl
 
 OTHER = "with another text or other spans than the merge read"
 CLINIC = "No fever. Gave aspirin 500 mg twice; then stopped it."
-# By corpus: its files, and the section `brat` that reads it.
-CORPORA: dict[str, tuple[dict[str, str], BratOptions]] = {
-    "attributes": (
-        {
-            "a/1.txt": CLINIC,
-            "a/1.ann": "T1\tSign 3 8\tfever\nA1\tNegated T1\nT2\tDrug 15 22\taspirin\n"
-            "A2\tStatus T2 Stopped\nM1\tSure T2\n",
-            "a/annotation.conf": "[entities]\nSign\nDrug\n\n[relations]\n\n[events]\n\n[attributes]\nNegated\tArg:Sign",
-        },
-        BratOptions(),
-    ),
-    "relations": (
-        {
-            "1.txt": CLINIC,
-            "1.ann": "T3\tDrug 15 22\taspirin\nT10\tDose 23 29\t500 mg\nT4\tRegime 15 35\taspirin 500 mg twice\n"
-            "R1\tHas Arg1:T3 Arg2:T10\t\nR2\tHas Anaphor:T12 Antecedent:T3\nT12\tDrug 50 52\tit\n*\tEquiv T3 T12\n",
-            "2.txt": "Nothing.",
-            "2.ann": "",
-        },
-        BratOptions(),
-    ),
-    "events": (
-        {
-            "x/1.txt": CLINIC,
-            "x/1.ann": "T1\tGive 10 14\tGave\nT2\tDrug 15 22\taspirin\nE1\tGive:T1 Theme:T2 Dose:T3\n"
-            "T3\tDose 23 29\t500 mg\nT4\tStop 42 49\tstopped\nE2\tStop:T4 Theme:E1 Theme2:T2\nA1\tTwice E2\n",
-        },
-        # A label that nobody asks for is kept.
-        BratOptions(rename={"Give": "Do"}, labels=["Do", "Drug", "Stop"]),
-    ),
-    "bionlp": (
-        {
-            "1.txt": CLINIC,
-            "1.a1": "T1\tDrug 15 22\taspirin\n",
-            "1.a2": "T2\tStop 42 49\tstopped\nE1\tStop:T2 Theme:T1\n*\tEquiv T1 T1\n",
-        },
-        BratOptions(),
-    ),
-    "notes": (
-        {
-            # Offsets count UTF-16 code units, and line ends are Windows'.
-            "1.txt": "😀 Gave aspirin.\r\nThen é it stopped.",
-            "1.ann": "T1\tDrug 8 15\taspirin\r\n#1\tAnnotatorNotes T1\tT1 again?\tsure\r\n"
-            "N1\tReference T1 ATC:T2\taspirin\r\n\nT2\tStop 28 35\tstopped\n"
-            "#2\tAnnotatorNotes N1\tbest one\nno annotation\nT7 broken\n",
-        },
-        BratOptions(),
-    ),
-    "pieces": (
-        {
-            "sub/1.txt": "left and right lung,\n no  fever",
-            "sub/1.ann": "T1\tPart 0 4;15 19\tleft lung\nT2\tPart 9 19\tright lung\nR1\tBeside Arg1:T1 Arg2:T2\n"
-            "T3\tSign 26 31\tfever\nT4\tSign 26 31\tfever\nA1\tNegated T4\nT5\tPart 0 4\tlung\n"
-            "#1\tAnnotatorNotes T5\t?\n",
-            # The same text with other white space, later in the corpus.
-            "sub/2.txt": "left and right lung, no fever",
-            "sub/2.ann": "T1\tPart 9 19\tright lung\nA1\tNegated T2\nT2\tSign 24 29\tfever\n",
-        },
-        BratOptions(),
-    ),
+WORDS = 60  # words of a document that is made
+
+
+class Standoff:
+    """A document as an annotation tool writes it.
+
+    rows (list): lines of its annotation file, as written and as they come back, each with the ids that it names.
+    spans (dict): offsets and label of each span in one piece, by its id.
+    """
+
+    def __init__(
+        self, words: Sequence[str], gap: str = " ", end: str = "\n", first: int = 1, utf16: bool = False
+    ) -> None:
+        """Join words; every eighth ends a line.
+
+        first (int): number of its first span.
+        utf16 (bool): whether offsets count UTF-16 code units, as tools in JavaScript write them.
+        """
+        self.words, self.first, self.utf16 = words, first, utf16
+        self.text, self.places = "", []
+        for number, word in enumerate(words, 1):
+            self.places.append((len(self.text), len(self.text) + len(word)))
+            self.text += word + (gap if number % 8 else end)
+        self.rows: list[tuple[str, str, Sequence[str]]] = []
+        self.spans: dict[str, tuple[int, int, str]] = {}
+
+    def span(self, label: str, *pieces: tuple[int, int], renamed: str = "") -> str:
+        """Annotate some words, in pieces of (first, number of words); return the id."""
+        found = [(self.places[at][0], self.places[at + n - 1][1]) for at, n in pieces]
+        name = f"T{self.first + sum(row[0][:1] == 'T' for row in self.rows)}"
+        mention = " ".join(" ".join(self.text[start:end].split()) for start, end in sorted(found))
+        rows = []
+        for units, shown in ((self.units, label), (int, renamed or label)):
+            where = ";".join(f"{units(start)} {units(end)}" for start, end in found)
+            rows.append(f"{name}\t{shown} {where}\t{mention}")
+        if len(found) == 1:
+            self.spans[name] = (*found[0], renamed or label)
+        self.rows.append((*rows, [name]))
+        return name
+
+    def units(self, at: int) -> int:
+        return len(self.text[:at].encode("utf-16-le")) // 2 if self.utf16 else at
+
+    def add(self, row: str, *named: str, back: str = "") -> str:
+        """Add another line that names some ids; return its own."""
+        self.rows.append((row, back or row, named))
+        return row.partition("\t")[0]
+
+    def back(self, *gone: str) -> tuple[list[str], list[str]]:
+        """Return the lines that come back without some spans, and the other lines that go with them."""
+        lost, kept, left_out = {*gone}, self.rows, []
+        while more := [row for row in kept if not lost.isdisjoint(row[2])]:
+            lost |= {row[0].partition("\t")[0] for row in more} - {"*"}
+            kept, left_out = [row for row in kept if row not in more], [*left_out, *more]
+        return [row for _, row, _ in kept], [row for row, *_ in left_out if row[0] != "T"]
+
+
+def annotate_attributes(doc: Standoff, number: int) -> None:
+    """As brat's server writes the documents of a clinic: flags, values, and notes on these."""
+    sign, drug = doc.span("Sign", (number, 1)), doc.span("Drug", (20, 2))
+    negated = doc.add(f"A1\tNegated {sign}", sign)
+    doc.add(f"A2\tStatus {drug} Stopped", drug)
+    doc.add(f"#1\tAnnotatorNotes {negated}\twas {drug} meant?", negated)
+    doc.add(f"M1\tSure {doc.span('Drug', (20, 2))}", "T3")  # a duplicate
+    doc.add(f"A3\tStatus {doc.span('Sign', (30, 1))} New", "T4")
+
+
+def annotate_events(doc: Standoff, number: int) -> None:
+    """As brat's server writes events: a blank behind the last argument, events as arguments, and some without any."""
+    trigger, drug = doc.span("Give", (number, 1), renamed="Do"), doc.span("Drug", (20, 2))
+    given = doc.add(f"E1\tGive:{trigger} Theme:{drug} ", trigger, drug, back=f"E1\tDo:{trigger} Theme:{drug} ")
+    unwanted = doc.span("Dose", (24, 1))  # the section `brat` leaves its label out
+    stop = doc.span("Stop", (30, 1))
+    doc.add(f"E2\tStop:{stop} Theme:{given} Theme2:{drug} Dose:{unwanted}", stop, given, drug, unwanted)
+    alone = doc.add(f"E3\tStop:{doc.span('Stop', (34, 1))} ", "T5")
+    doc.add("A1\tNegated E2", "E2")
+    doc.add(f"#1\tAnnotatorNotes {alone}\t??", alone)
+
+
+def annotate_relations(doc: Standoff, number: int) -> None:
+    """As tools for relations write them: a tab at the end, roles in capitals, types with colons, coreference."""
+    drug, other = doc.span("Drug", (20, 2)), doc.span("Drug", (number, 1))
+    doc.add(f"R1\tHas Arg1:{drug} Arg2:T3\t", drug, "T3")  # before its span
+    dose, regime = doc.span("Dose", (22, 2)), doc.span("Regime", (20, 4))
+    doc.add(f"R2\tCPR:4 ARG1:{dose} ARG2:{other}", dose, other)
+    doc.add(f"*\tEquiv {drug} {other} {regime}", drug, other, regime)
+    doc.add(f"*\tEquiv {dose} {regime}", dose, regime)
+    doc.add(f"#1\tAnnotatorNotes R2\t{drug}?", "R2")
+    doc.add("no annotation")
+
+
+def annotate_shared_task(doc: Standoff, number: int) -> None:
+    """As in the shared tasks of BioNLP: proteins in .a1, and triggers, events and modifications in .a2."""
+    drugs = doc.span("Drug", (number, 1)), doc.span("Drug", (20, 1))
+    binding = doc.span("Binding", (24, 1))
+    doc.add(f"*\tEquiv {' '.join(drugs)}", *drugs)
+    doc.add(f"E1\tBinding:{binding} Theme:{drugs[0]} Theme2:{drugs[1]}", binding, *drugs)
+    doc.add(f"E2\tStop:{doc.span('Stop', (30, 1))} Theme:E1 Cause:{drugs[1]}", "T4", "E1", drugs[1])
+    doc.add("M1\tNegation E2", "E2")
+
+
+def annotate_concepts(doc: Standoff, number: int) -> None:
+    """As in corpora of concepts: spans in pieces, in any order, with codes as normalizations and as notes."""
+    lung, other = doc.span("Part", (20, 1), (23, 1)), doc.span("Part", (28, 1), (26, 1))
+    sign = doc.span("Sign", (number, 1))
+    code = doc.add(f"N1\tReference {sign} ATC:{lung}\taspirin", sign)
+    doc.add(f"#1\tAnnotatorNotes {lung}\t387458008", lung)
+    doc.add(f"#2\tAnnotatorNotes {code}\tbest one", code)
+    doc.add(f"R1\tBeside Arg1:{other} Arg2:{sign}\t", other, sign)
+    doc.add("#3\tAnnotatorNotes\tof the document")
+    for at in range(36, 44):
+        doc.span("Sign", (at, 1))
+
+
+def annotate_exported(doc: Standoff, number: int) -> None:
+    """As browsers' tools export it: Windows' lines, UTF-16 code units, ids from 0, blank lines."""
+    drug, stop = doc.span("Drug", (number, 1)), doc.span("Stop", (30, 1))
+    doc.add("")
+    doc.add(f"#1\tAnnotatorNotes {drug}\t{stop} again?\tsure", drug)
+    doc.add(f"N1\tReference {drug} ATC:{stop}\taspirin", drug)
+    doc.add(f"A1\tSure {doc.span('Drug', (38, 4))}", "T2")  # over the end of a line
+    doc.add("T7 broken")
+
+
+# By kind: what annotates a document, how it is joined, and the section `brat` that reads the corpus.
+KINDS: dict[str, tuple[Callable[[Standoff, int], None], dict[str, Any], BratOptions]] = {
+    "attributes": (annotate_attributes, {}, BratOptions()),
+    "events": (annotate_events, {}, BratOptions(rename={"Give": "Do"}, labels=["Do", "Drug", "Stop"])),
+    "relations": (annotate_relations, {}, BratOptions()),
+    "shared task": (annotate_shared_task, {}, BratOptions()),
+    "concepts": (annotate_concepts, {}, BratOptions()),
+    "covered concepts": (annotate_concepts, {}, BratOptions(discontinuous="cover")),
+    "exported": (annotate_exported, {"end": "\r\n", "first": 0, "utf16": True}, BratOptions()),
 }
+
+
+def make_corpus(kind: str, folder: Path) -> dict[str, Standoff]:
+    """Write a corpus of a kind; return its documents by name. The last one is the first, with other white space."""
+    annotate, joined, _ = KINDS[kind]
+    rng, docs = random.Random(kind), {}
+    for number in range(8):
+        words = [str(number), *rng.choices(["aspirin", "é", "fièvre", "x-ray", "😀", "500", "mg", "of"], k=WORDS)]
+        docs[f"d{number % 3}/{number}"] = Standoff(words, **joined)
+    docs["z/last"] = Standoff(docs["d0/0"].words, **{**joined, "gap": "  "})
+    for number, (name, doc) in enumerate(docs.items()):
+        annotate(doc, number + 1)
+        write_brat(folder, {f"{name}.txt": doc.text, **files_of(kind, doc, [row for row, *_ in doc.rows], name)})
+    return docs
+
+
+def files_of(kind: str, doc: Standoff, rows: Sequence[str], name: str) -> dict[str, str]:
+    """Divide the lines of a document into its annotation files."""
+    first = [row for row in rows if kind == "shared task" and "\tDrug " in row]
+    rest = [row for row in rows if row not in first]
+    suffixes = {".a1": first, ".a2": rest} if kind == "shared task" else {".ann": rest}
+    return {name + suffix: "".join(row + "\n" for row in some) for suffix, some in suffixes.items()}
 
 
 def write_brat(folder: Path, files: dict[str, str]) -> Path:
@@ -114,30 +212,63 @@ def lines_of(folder: Path) -> dict[str, list[str]]:
     return {file.relative_to(folder).as_posix(): file.read_bytes().decode().splitlines() for file in files}
 
 
-@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tasks", [False, True])
-def test_a_brat_corpus_comes_back_whole(name, tasks, tmp_path):
-    files, how = CORPORA[name]
-    brat = write_brat(tmp_path / "brat", files)
+def test_a_brat_corpus_comes_back_whole(kind, tasks, tmp_path):
+    docs, how = make_corpus(kind, tmp_path / "brat"), KINDS[kind][2]
     source = merge_brat(tmp_path, how)
-    done = export(tmp_path / "tasks" if tasks else source, tmp_path / "out", "brat", originals=Originals(brat, how))
+    originals = Originals(tmp_path / "brat", how)
+    done = export(tmp_path / "tasks" if tasks else source, tmp_path / "out", "brat", originals=originals)
     assert not done.warnings
-    for file, content in files.items():
-        if file.endswith(".txt"):
-            assert (tmp_path / "out" / file).read_bytes() == content.encode()
-    before, after = lines_of(brat), lines_of(tmp_path / "out")
-    if name == "events":  # a renamed label is its event's name, too
-        before = {file: [row.replace("Give", "Do") for row in rows] for file, rows in before.items()}
-    if name == "notes":  # in code points
-        places = {"8 15": "7 14", "28 35": "27 34"}
-        rows = before["1.ann"]
-        before["1.ann"] = [next((row.replace(*one) for one in places.items() if one[0] in row), row) for row in rows]
-    assert after == before
+    for name, doc in docs.items():
+        assert (tmp_path / "out" / f"{name}.txt").read_bytes() == doc.text.encode()
+        for file, content in files_of(kind, doc, doc.back()[0], name).items():
+            assert (tmp_path / "out" / file).read_text(encoding="utf8") == content
     convert_brat(tmp_path / "out", tmp_path / "again", how)
     merge_data([tmp_path / "again/datasets.yml"], tmp_path / "back", Settings())
     assert [(doc.text, doc.spans) for doc in read_corpus(tmp_path / "back")] == [
         (doc.text, doc.spans) for doc in read_corpus(tmp_path / "corpus")
     ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rejected_span_takes_the_lines_that_need_it(kind, tmp_path):
+    docs, how = make_corpus(kind, tmp_path / "brat"), KINDS[kind][2]
+    rejected, gone = [], {}
+    for number, name in enumerate(list(docs)[1:-1]):
+        usable = {one: span for one, span in docs[name].spans.items() if not how.labels or span[2] in how.labels}
+        span = [*usable.values()][number % len(usable)]
+        gone[name] = [one for one, other in usable.items() if other == span]
+        rejected.append(task(docs[name].text, span, answer="reject", _view_id="ner", _is_binary=True))
+    corpus = merge_brat(tmp_path, how, rejected)
+    done = export(corpus, tmp_path / "out", "brat", originals=Originals(tmp_path / "brat", how))
+    left_out = []
+    for name, doc in docs.items():
+        kept, others = doc.back(*gone.get(name, ()))
+        left_out += others
+        for file, content in files_of(kind, doc, kept, name).items():
+            assert (tmp_path / "out" / file).read_text(encoding="utf8") == content
+    beside = (tmp_path / "out/left_out.tsv").read_text(encoding="utf8").splitlines()
+    assert sorted(row.partition("\t")[2] for row in beside) == sorted(left_out)
+    assert f"{len(left_out)} lines left out" in str(done.warnings)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["litbank", "materials_syntheses", "wnut2020_wlp"])
+def test_a_public_brat_corpus_comes_back_whole(name, tmp_path):
+    """But for documents of one text in two splits, of which the merge makes one answer."""
+    (tmp_path / "brat").symlink_to(real_corpus(name))
+    corpus = merge_brat(tmp_path, BratOptions())
+    export(corpus, tmp_path / "out", "brat", originals=Originals(tmp_path / "brat"))
+    texts = Counter(file.read_bytes() for file in (tmp_path / "brat").rglob("*.txt"))
+    files = [*(tmp_path / "brat").rglob("*.ann")]
+    changed = []
+    for file in files:
+        target = tmp_path / "out" / file.relative_to(tmp_path / "brat")
+        changed += [file] if file.read_bytes() != target.read_bytes() else []
+    assert len(files) >= 100
+    assert all(texts[file.with_suffix(".txt").read_bytes()] > 1 for file in changed)
+    assert len(changed) == (4 if name == "wnut2020_wlp" else 0)
 
 
 def test_an_edit_takes_the_lines_that_name_its_span_and_no_other(tmp_path):

@@ -290,7 +290,7 @@ def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(ow
     for other, message in (
         ({"all_gold": scores | without}, "no scores of the label 'PERSON'; evaluate cpu again"),
         ({"pipeline_digest": "0"}, "scores are of another pipeline; evaluate cpu again"),
-        ({"texts_digest": "0"}, "evaluated on another; train and evaluate cpu again"),
+        ({"split_digest": "0"}, "test has changed since cpu was evaluated; evaluate cpu again"),
     ):
         file.write_text(json.dumps(metrics | other))
         refused(message)

@@ -159,11 +159,23 @@ def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
     steps = {row.label: step for row, step in advice.rows}
     assert steps["PERSON"] == steps["DOCTOR"]
     assert (steps["DOCTOR"].words, steps["DOCTOR"].removes) == ("agree on PERSON / DOCTOR", 22)
-    assert steps["PLACE"].words == "annotate more test texts"
+    assert steps["PLACE"].words == "agree on PERSON / PLACE"
     assert advice.why == "of 33 errors, 27 are wrong labels, most often PERSON and DOCTOR (22)"
     assert str(advice.first) == "agree on a rule for PERSON and DOCTOR: 22 of 33 errors"
     assert advice.first.labels == ("PERSON", "DOCTOR")
     assert describe_pairs(metrics) == ["PERSON and DOCTOR (22)", "PERSON and PLACE (4)", "DOCTOR and PLACE (1)"]
+
+
+def test_labels_above_the_goal_that_are_confused_need_a_rule_and_no_more_test_texts():
+    """Their intervals reach below the goal; so does that of a label without errors of one kind."""
+    metrics = pairs_of(A={"B": 9}, C={"D": 1})
+    for scores in metrics.all_gold.labels.values():
+        scores.f, scores.f_low = 0.84, 0.75
+    advice = advice_on(metrics)
+    steps = {row.label: step.words for row, step in advice.rows}
+    more = "annotate more test texts"
+    assert steps == {"A": "agree on A / B", "B": "agree on A / B", "C": more, "D": more}
+    assert str(advice.first).startswith("agree on a rule for A and B: 9 of")
 
 
 def test_a_label_in_two_pairs_is_in_the_larger_one_and_a_ready_label_in_none():

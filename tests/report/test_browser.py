@@ -263,7 +263,7 @@ def test_what_matters_is_in_sight_with_annotators_nested_labels_and_an_earlier_c
     page = show(width, file=tmp_path / "report.html")
     heads = page.locator(".sortable thead th")
     ends = {head.inner_text(): head.evaluate("(e) => e.getBoundingClientRect().right") for head in heads.all()}
-    assert [*ends][4:8] == ["Next", "Since 12345678", "F1 all spans", "Annotators agree"]
+    assert [*ends][4:8] == ["Next", "Since 12345678", "F1 entities", "Annotators agree"]
     assert [head for head, right in ends.items() if right > width] == []
     lines = {head.inner_text(): head.bounding_box()["height"] for head in heads.all()}
     assert max(lines.values()) < 60, "no word is broken"

@@ -416,7 +416,7 @@ def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_a
     metrics.all_spans = metrics.all_gold
     (own / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
     shown = heads(Page(render(own, "cpu", base=Base("main", before))))
-    assert shown == [*first, "Since main", "F1 all spans", *columns]
+    assert shown == [*first, "Since main", "F1 entities", *columns]
 
 
 def test_one_row_has_all_figures(tmp_path):
