@@ -13,7 +13,7 @@ import numpy as np
 from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
-from labelwise.compare.comparison import Change, ComparedScores, count_spans, score_counts
+from labelwise.compare.comparison import Change, ComparedScores, count_against, score_counts
 from labelwise.evaluate.predictions import read_predictions
 
 HALF, ALL = "half", "all"
@@ -64,7 +64,7 @@ def measure_curve(
 
     predicted, texts (Mapping): by share, "half" first: files of `predictions`, and the number of texts of train.
     """
-    counts = [[count_spans(doc, doc, labels) for doc in read_predictions(file)] for file in predicted.values()]
+    counts = [[count_against(doc, doc, labels) for doc in read_predictions(file)] for file in predicted.values()]
     scores = score_counts([*predicted], labels, np.array(counts).swapaxes(0, 1))
     return TrainCurve(
         pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]

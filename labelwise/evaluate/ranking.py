@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
+from labelwise.base.counts import Scores
 from labelwise.base.sections import SHIP_AT
-from labelwise.evaluate.scores import Metrics, Mistakes, Scores
+from labelwise.evaluate.scores import Metrics, Mistakes
 
 CLOSE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
 FEW = 20  # gold spans in test, below which a label's scores say little

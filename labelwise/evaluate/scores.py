@@ -1,40 +1,11 @@
-"""The scores of a pipeline: the schema of their file, and how counts become scores."""
-
-from collections.abc import Iterable, Sequence
+"""The scores of a pipeline: the schema of their file."""
 
 import msgspec
-import numpy as np
 
+from labelwise.base.counts import AllScores, Score, Scores
 from labelwise.base.text import counted
 
-Score = float | None  # None where there is nothing to score
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
-
-
-class Scores(msgspec.Struct, omit_defaults=True):
-    """Precision, recall and F1, 0 to 1.
-
-    support (int | None): the number of gold spans; None for an average over labels.
-    f_low, f_high (float | None): the ends of the 95% interval of F1, if there is one.
-    """
-
-    p: Score
-    r: Score
-    f: Score
-    support: int | None = None
-    f_low: Score = None
-    f_high: Score = None
-
-    def shown(self) -> "Scores":
-        """Hide recall and F1 where there is no gold: they are 0 by spaCy's formula only."""
-        return Scores(self.p, None, None, self.support) if self.support == 0 else self
-
-
-class AllScores(Scores, omit_defaults=True, kw_only=True):
-    """Scores of all spans (micro average), their mean over the labels that have gold (macro), and each label's."""
-
-    macro: Scores
-    labels: dict[str, Scores]
 
 
 class Seen(msgspec.Struct):
@@ -120,30 +91,6 @@ class Metrics(msgspec.Struct):
         own = scores.labels[label]
         unknown = label in self.mistakes and self.mistakes[label].unknown
         return Scores(None, None, None, own.support) if unknown else own.shown()
-
-
-def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
-    """Compute scores from the right, predicted and gold spans of each label."""
-    by_label = {label: prf(*row) for label, row in zip(labels, counts.tolist(), strict=True)}
-    micro = prf(*counts.sum(0).tolist())
-    return AllScores(micro.p, micro.r, micro.f, micro.support, macro=macro(by_label.values()), labels=by_label)
-
-
-def prf(right: int, predicted: int, gold: int) -> Scores:
-    """Compute precision, recall and F1 with the formula of spaCy's PRFScore; without any span, they are None."""
-    if not predicted and not gold:
-        return Scores(None, None, None, 0)
-    p, r = right / (predicted + 1e-100), right / (gold + 1e-100)
-    return Scores(p, r, 2 * (p * r / (p + r + 1e-100)), gold)
-
-
-def macro(scores: Iterable[Scores]) -> Scores:
-    """Average scores over the labels that have gold; they are None if no label has."""
-    defined = [score for score in scores if score.support]
-    if not defined:
-        return Scores(None, None, None)
-    means = (sum(getattr(score, name) for score in defined) / len(defined) for name in "prf")
-    return Scores(*means)
 
 
 def describe_seen(metrics: Metrics) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labelwise.base.counts import AllScores, count_spans, prf, score_table
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
-from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Seen, prf, score_table
+from labelwise.evaluate.scores import Metrics, Mistakes, Seen
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
@@ -58,18 +59,11 @@ def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndar
 
     YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were trained on.
     """
-    for texts, pairs in tables.groups(("key", "seen"), ("key", "kind", "gold_label", "predicted_label")):
-        kinds = pairs["kind"].cast(pa.string())
-        judged = ~pc.is_in(kinds, pa.array(["unjudged", "nested"])).to_numpy()
-        text = numbers(pairs["key"], texts["key"].to_pylist())
-        gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
-        right = pc.equal(kinds, "right").to_numpy()
-        counts = np.zeros((len(texts), len(labels), 3), int)
-        columns = (gold, right), (predicted, judged & (predicted >= 0)), (gold, gold >= 0)
-        for column, (label, chosen) in enumerate(columns):
-            np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
+    for docs, (texts, _) in zip(tables.docs(), tables.groups(("seen",), ()), strict=True):
+        spans = ((doc.scored(doc.gold), doc.scored(doc.predicted)) for doc in docs)
+        counts = np.stack([count_spans(*both, labels) for both in spans])
         seen = texts["seen"].fill_null(False).to_numpy()
-        for start in range(0, len(texts), BLOCK):
+        for start in range(0, len(docs), BLOCK):
             yield counts[start : start + BLOCK], seen[start : start + BLOCK]
 
 

@@ -117,6 +117,22 @@ class Tables(NamedTuple):
         for number in range(first.num_row_groups):
             yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
 
+    def docs(self) -> Iterator[list[PredictedDoc]]:
+        """Yield the spans of each text, without the text, in lists of GROUP texts."""
+        columns = [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
+        for texts, pairs in self.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns)):
+            docs: dict[str, PredictedDoc] = {}
+            for row in texts.to_pylist():
+                uncovered = dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none")
+                rejected = [(span["start"], span["end"], span["label"]) for span in row["rejected"]]
+                docs[row["key"]] = PredictedDoc(row["key"], "", [], [], rejected, uncovered)
+            for key, kind, *spans in zip(*(pairs[name].to_pylist() for name in ("key", "kind", *columns)), strict=True):
+                if spans[2]:
+                    docs[key].gold.append((spans[0], spans[1], spans[2]))
+                if spans[5] and kind != "nested":
+                    docs[key].predicted.append((spans[3], spans[4], spans[5]))
+            yield [*docs.values()]
+
     def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
         """Read some columns of the pairs; of the rows for which an expression of pyarrow is true, or of all."""
         _open(self.pairs)

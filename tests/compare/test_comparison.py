@@ -8,7 +8,7 @@ import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.compare.changed_spans import changed_spans
-from labelwise.compare.comparison import Change, compare, count_spans, read_docs
+from labelwise.compare.comparison import Change, compare, count_against
 from labelwise.compare.revisions import Revision
 from labelwise.compare.summary import notes, tabulate
 from labelwise.evaluate.predictions import PredictedDoc
@@ -73,11 +73,12 @@ def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
         doc.gold = sorted({*doc.gold, (0, 7, "A")})
         doc.rejected = sorted({(0, 3, "A")}.difference(doc.gold))
         doc.uncovered = states[number % 4]
-    read = read_docs(make_results("main", docs, "ABC").tables)
+    groups = make_results("main", docs, "ABC").tables.docs()
+    read = {doc.key: doc for group in groups for doc in group}
     assert list(read) == [doc.key for doc in docs]
     for doc in docs:
         gold, predicted = doc.scored(doc.gold), doc.scored(doc.predicted)
-        for label, row in zip("ABC", count_spans(read[doc.key], read[doc.key], "ABC"), strict=True):
+        for label, row in zip("ABC", count_against(read[doc.key], read[doc.key], "ABC").tolist(), strict=True):
             kept = (gold & predicted, predicted, gold)
             assert row == [sum(span[2] == label for span in spans) for spans in kept]
 
