@@ -1,6 +1,7 @@
 """Evaluate a pipeline: predict a split, and score the predictions."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -10,15 +11,19 @@ import msgspec
 from labelwise import __version__
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic, digest_listed, list_digests
-from labelwise.base.parallel import Progress, check_workers, no_progress
-from labelwise.corpus.manifest import read_manifest, read_split, unchanged
+from labelwise.base.jobs import map_apart
+from labelwise.base.parallel import Progress, check_workers, no_progress, open_workers
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions, partitions_of, read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import read_seen
-from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
+from labelwise.corpus.surface_forms import SurfaceForms
+from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline
+from labelwise.evaluate.rows import EvaluateJob, evaluate_part
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import Tables, write_tables
+from labelwise.evaluate.tables import FORM, Rows, Tables, want_forms, write_tables
 
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
 
@@ -62,27 +67,49 @@ def evaluate_pipeline(
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
         with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
-            file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # on a disk that a cluster sees
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
-            listed = read_split(split)
-            seen = read_seen(model)
-            digests = list_digests(model)
+            listed, seen, digests = read_split(split), read_seen(model), list_digests(model)
             digest = digest_listed(digests)
-            partitions = predict_split(model, digest, split, file, workers=workers, gpu_id=gpu_id)
             nlp = hold_pipeline(model.absolute(), digest)
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
-            start = time.perf_counter()
-            words = sum(done.words for done in progress(partitions, "predict", listed.texts, Done.size))
-            seconds = time.perf_counter() - start
             untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
-            labels = [label for label in every if label not in untaught]
-            written = Tables(*kept)
-            write_tables(file, split, labels, written, seen, progress)
+            labels, written = [label for label in every if label not in untaught], Tables(*kept)
+            files, parts = find_partitions(split.absolute()), scores.with_name("parts")  # on a disk that a cluster sees
+            jobs = [EvaluateJob(model.absolute(), digest, file, labels, bool(wanted)) for file in files]
+            start = time.perf_counter()
+            with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
+                done = map_apart(map_jobs, evaluate_part, jobs, parts)
+                words = sum(one.words for one in progress(done, "predict", listed.texts, Done.size))
+            seconds = time.perf_counter() - start
+            collect([job.place(parts) for job in jobs], split.resolve().parent, labels, written, wanted, progress)
             found = measure(written, labels, seen_known=seen is not None)
             found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests))
+
+
+def collect(
+    parts: Sequence[Path],
+    corpus: Path,
+    labels: Sequence[str],
+    tables: Tables,
+    predictions: Path | None,
+    progress: Progress,
+) -> None:
+    """Write both tables, and the predictions, if there is a path for them, from the files of parts, in order."""
+    forms = SurfaceForms(labels)
+    for part in parts:
+        want_forms(forms, Rows.read(part, FORM).pairs)
+    for file in progress(partitions_of(corpus, "train"), "count words"):
+        for stored in read_stored_docs(file):
+            forms.mark(stored)
+            forms.release(stored)
+    write_tables(map(Rows.read, progress(parts, "write tables", len(parts))), tables, forms)
+    if predictions:
+        with predictions.open("wb") as file:
+            for part in parts:
+                file.write((part / PART_FILE).read_bytes())

@@ -13,12 +13,13 @@ from labelwise.base.files import list_digests, locked
 from labelwise.corpus.manifest import MANIFEST, read_manifest
 from labelwise.corpus.record import RECORD, write_record
 from labelwise.corpus.seen_texts import write_seen
-from labelwise.evaluate import predict
+from labelwise.evaluate import run
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import Tables, write_rows
+from labelwise.evaluate.tables import Tables
 from scripts.evaluate import evaluate_cli
 from tests.conftest import another_process, call
+from tests.evaluate.written import write_rows
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -132,7 +133,7 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
 
 @pytest.mark.parametrize("file", FILES)
 def test_files_that_another_process_is_writing_are_refused_at_once(ruler, demo_corpus, tmp_path, monkeypatch, file):
-    monkeypatch.setattr(predict, "predict_part", lambda job: pytest.fail("it was begun"))
+    monkeypatch.setattr(run, "evaluate_part", lambda *given: pytest.fail("it was begun"))
     with another_process(locked(tmp_path / file)):
         printed = evaluate(tmp_path, ruler, demo_corpus / "test", status=1)
     assert f"{Path(file).name}: another process is writing this; wait until it ends" in printed

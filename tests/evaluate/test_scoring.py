@@ -17,8 +17,9 @@ from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import FEWEST
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scoring import count_mistakes, measure
-from labelwise.evaluate.tables import InTrain, Tables, write_rows
+from labelwise.evaluate.tables import Tables
 from tests.conftest import save_ruler, task
+from tests.evaluate.written import InTrain, write_rows
 
 NLP = spacy.blank("en")
 

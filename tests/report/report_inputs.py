@@ -10,7 +10,8 @@ import msgspec
 from labelwise.base.text import SpanKey
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import InTrain, Tables, write_rows
+from labelwise.evaluate.tables import Tables
+from tests.evaluate.written import InTrain, write_rows
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = {
