@@ -88,7 +88,7 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    docs = [{doc.key: doc for docs in one.tables.docs() for doc in docs} for one in revisions]
+    docs = [{doc.key: doc for docs in one.tables.docs(one.metrics.split) for doc in docs} for one in revisions]
     keys = sorted(set.intersection(*map(set, docs)))
     if not keys:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")

@@ -31,6 +31,7 @@ class EvaluateJob(NamedTuple):
     """A partition to predict, and the pipeline's folder and its digest.
 
     labels (Sequence[str]): labels that are scored; predictions of others are "unjudged".
+    beside (bool): dev beside another split: nothing is said of texts that were trained on.
     predictions (bool): write the predictions as JSONL, too.
     """
 
@@ -38,6 +39,7 @@ class EvaluateJob(NamedTuple):
     digest: str
     partition: Partition
     labels: Sequence[str]
+    beside: bool
     predictions: bool
 
     def __str__(self) -> str:
@@ -51,7 +53,8 @@ class EvaluateJob(NamedTuple):
 
 def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
     """Predict a partition, and write the rows of its texts and pairs to a folder of parts."""
-    nlp, seen, place = hold_pipeline(job.model, job.digest), read_seen(job.model), job.place(folder)
+    nlp, place = hold_pipeline(job.model, job.digest), job.place(folder)
+    seen = None if job.beside else read_seen(job.model)
     stored, read = tee(read_stored_docs(job.partition))
     place.mkdir(parents=True)
 

@@ -1,7 +1,8 @@
-"""Evaluate a pipeline: predict a split, and score the predictions."""
+"""Evaluate a pipeline: predict test, or another split, and dev beside it, and score the predictions."""
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from labelwise.corpus.seen_texts import read_seen
 from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline
 from labelwise.evaluate.rows import EvaluateJob, evaluate_part
-from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.scores import Metrics, SplitMetrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import FORM, Rows, Tables, want_forms, write_tables
 
@@ -46,6 +47,7 @@ def evaluate_pipeline(
     split: Path | str,
     metrics: Path | str | None = None,
     *,
+    dev: Path | str | None = None,
     tables: Path | str | None = None,
     predictions: Path | str | None = None,
     gpu_id: int = -1,
@@ -53,11 +55,12 @@ def evaluate_pipeline(
     other_tokens: bool = False,
     progress: Progress = no_progress,
 ) -> Evaluation:
-    """Predict a split, and score the predictions; memory doesn't grow with the number of texts.
+    """Predict a split, and score the predictions; memory grows with the number of spans alone, by a few bytes for each.
 
+    dev (Path | str | None): dev of the same corpus, to be scored beside the split, if it has texts.
     metrics (Path | str | None): the JSON file to write the scores to, if any.
     tables (Path | str | None): the folder to write texts.parquet and pairs.parquet to, if any.
-    predictions (Path | str | None): the JSONL file to write the predictions to, if any.
+    predictions (Path | str | None): the JSONL file to write the split's predictions to, if any.
     workers (int): processes that predict.
     other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
@@ -76,15 +79,26 @@ def evaluate_pipeline(
                 check_tokens(nlp, split, REMEDY)
             untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
             labels, written = [label for label in every if label not in untaught], Tables(*kept)
-            files, parts = find_partitions(split.absolute()), scores.with_name("parts")  # on a disk that a cluster sees
-            jobs = [EvaluateJob(model.absolute(), digest, file, labels, bool(wanted)) for file in files]
-            start = time.perf_counter()
+            splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
+            parts = scores.with_name("parts")  # on a disk that a cluster sees
+            jobs = [
+                [
+                    EvaluateJob(model.absolute(), digest, file, labels, one is not split, bool(wanted) and one is split)
+                    for file in find_partitions(one.absolute())
+                ]
+                for one in splits
+            ]
+            texts, start = sum(read_split(one).texts for one in splits), time.perf_counter()
             with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
-                done = map_apart(map_jobs, evaluate_part, jobs, parts)
-                words = sum(one.words for one in progress(done, "predict", listed.texts, Done.size))
+                done = map_apart(map_jobs, evaluate_part, chain.from_iterable(jobs), parts)
+                words = sum(one.words for one in progress(done, "predict", texts, Done.size))
             seconds = time.perf_counter() - start
-            collect([job.place(parts) for job in jobs], split.resolve().parent, labels, written, wanted, progress)
-            found = measure(written, labels, seen_known=seen is not None)
+            places = [[job.place(parts) for job in some] for some in jobs]
+            collect(places, split.resolve().parent, labels, written, wanted, progress)
+            found = measure(written, labels, split.name, seen_known=seen is not None)
+            if len(splits) > 1:
+                found.dev = msgspec.convert(measure(written, labels, "dev"), SplitMetrics, from_attributes=True)
+                found.dev.texts_digest = read_split(splits[0]).digest
             found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
@@ -93,23 +107,26 @@ def evaluate_pipeline(
 
 
 def collect(
-    parts: Sequence[Path],
+    parts: Sequence[Sequence[Path]],
     corpus: Path,
     labels: Sequence[str],
     tables: Tables,
     predictions: Path | None,
     progress: Progress,
 ) -> None:
-    """Write both tables, and the predictions, if there is a path for them, from the files of parts, in order."""
+    """Write both tables, and the predictions of the last split, if there is a path for them, from the files of parts.
+
+    parts (Sequence): folders of the parts of each split, in order.
+    """
     forms = SurfaceForms(labels)
-    for part in parts:
+    for part in chain.from_iterable(parts):
         want_forms(forms, Rows.read(part, FORM).pairs)
     for file in progress(partitions_of(corpus, "train"), "count words"):
         for stored in read_stored_docs(file):
             forms.mark(stored)
             forms.release(stored)
-    write_tables(map(Rows.read, progress(parts, "write tables", len(parts))), tables, forms)
+    write_tables((map(Rows.read, progress(some, "write tables", len(some))) for some in parts), tables, forms)
     if predictions:
         with predictions.open("wb") as file:
-            for part in parts:
+            for part in parts[-1]:
                 file.write((part / PART_FILE).read_bytes())

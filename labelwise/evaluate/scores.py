@@ -5,6 +5,7 @@ import msgspec
 from labelwise.base.counts import AllScores, Score, Scores
 from labelwise.base.text import counted
 
+MIN_DEV_TEXTS = 10  # in dev: fewer have too few errors to learn from
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
 
 
@@ -55,8 +56,8 @@ class Mistakes(msgspec.Struct):
         return self.unjudged > self.right + self.boundaries + self.taken + self.spurious
 
 
-class Metrics(msgspec.Struct):
-    """The scores of a pipeline, as the evaluation writes them.
+class SplitMetrics(msgspec.Struct):
+    """The scores of a pipeline on a split.
 
     texts (int): the number of scored texts.
     all_gold (AllScores): of entities, against every accepted span, even one that no tokens represent. Predictions of a
@@ -65,12 +66,9 @@ class Metrics(msgspec.Struct):
         gold overlaps.
     calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
     unscored (int): predictions that can't be judged.
-    untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     mistakes (dict): of each label.
-    seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
-    texts_digest, predictions_digest (str): equal for equal texts, and for equal tables of pairs.
-    pipeline_digest (str): of the pipeline's files.
-    labelwise (str): the version that evaluated it.
+    seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts, and on dev.
+    texts_digest (str): equal for equal texts.
     """
 
     texts: int
@@ -78,19 +76,44 @@ class Metrics(msgspec.Struct):
     all_spans: AllScores | None = None
     calibration_error: Score = None
     unscored: int = 0
-    untaught: list[str] = []
     mistakes: dict[str, Mistakes] = {}
     seen: Seen | None = None
     texts_digest: str = ""
-    predictions_digest: str = ""
-    pipeline_digest: str = ""
-    labelwise: str = ""
 
     def shown(self, label: str, scores: AllScores) -> Scores:
         """Return the scores of a label; none where most of its predictions can't be judged, and no F1 without gold."""
         own = scores.labels[label]
         unknown = label in self.mistakes and self.mistakes[label].unknown
         return Scores(None, None, None, own.support) if unknown else own.shown()
+
+
+class Metrics(SplitMetrics):
+    """The scores of a pipeline, as the evaluation writes them: those on test, or on another split.
+
+    untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
+    predictions_digest (str): equal for equal tables of pairs.
+    pipeline_digest (str): of the pipeline's files.
+    labelwise (str): the version that evaluated it.
+    split (str): name of the split; "" in files of 0.3.0, whose tables have a single split.
+    dev (SplitMetrics | None): scores on dev, where dev was evaluated beside the split.
+    """
+
+    untaught: list[str] = []
+    predictions_digest: str = ""
+    pipeline_digest: str = ""
+    labelwise: str = ""
+    split: str = ""
+    dev: SplitMetrics | None = None
+
+    @property
+    def shows_dev(self) -> bool:
+        """Whether errors to learn from are those on dev: it was evaluated, and has MIN_DEV_TEXTS texts."""
+        return bool(self.dev and self.dev.texts >= MIN_DEV_TEXTS)
+
+    @property
+    def to_learn(self) -> tuple[str, SplitMetrics]:
+        """The name and the scores of the split whose errors one may read to learn from."""
+        return ("dev", self.dev) if self.dev and self.shows_dev else (self.split or "test", self)
 
 
 def describe_seen(metrics: Metrics) -> str:

@@ -23,19 +23,20 @@ from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
 
-def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) -> Metrics:
-    """Compute the metrics of some labels; equal tables have equal metrics.
+def measure(tables: Tables, labels: Sequence[str], split: str = "", *, seen_known: bool = False) -> Metrics:
+    """Compute the metrics of some labels on a split; equal tables have equal metrics.
 
+    split (str): its name; "" for the only one.
     seen_known (bool): it is known which texts the pipeline was trained on.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
-    for counts, was_seen in count_texts(tables, labels):
+    for counts, was_seen in count_texts(tables, labels, split):
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
     jackknife = Jackknife(total)
-    for counts, _ in count_texts(tables, labels):
+    for counts, _ in count_texts(tables, labels, split):
         jackknife.add(counts)
     all_gold = score_table(total, labels)
     rows = [*(all_gold.labels[label] for label in labels), all_gold, all_gold.macro]
@@ -44,22 +45,23 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
     return Metrics(
         texts=texts,
         all_gold=all_gold,
-        all_spans=score_all_spans(tables, labels),
-        calibration_error=measure_calibration(tables),
+        all_spans=score_all_spans(tables, labels, split),
+        calibration_error=measure_calibration(tables, split),
         unscored=sum(
-            pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"])
+            pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"], split)
         ),
-        mistakes=count_mistakes(tables, labels),
+        mistakes=count_mistakes(tables, labels, split),
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
+        split=split,
     )
 
 
-def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Count the spans of each text, for BLOCK texts at a time.
 
     YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were trained on.
     """
-    for docs, (texts, _) in zip(tables.docs(), tables.groups(("seen",), ()), strict=True):
+    for docs, (texts, _) in zip(tables.docs(split), tables.groups(("seen",), (), split), strict=True):
         spans = ((doc.scored(doc.gold), doc.scored(doc.predicted)) for doc in docs)
         counts = np.stack([count_spans(*both, labels) for both in spans])
         seen = texts["seen"].fill_null(False).to_numpy()
@@ -91,13 +93,13 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
     return found
 
 
-def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]:
+def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> dict[str, Mistakes]:
     """Count the pairs that each label is in, by kind."""
     names = ["kind", "cause", "gold_label", "predicted_label"]
     found = {label: Mistakes() for label in labels}
     counts = (
         row
-        for _, pairs in tables.groups((), names)
+        for _, pairs in tables.groups((), names, split)
         for row in pairs.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
         if row["kind"] != "nested"
     )
@@ -113,9 +115,9 @@ def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]
     return found
 
 
-def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
+def score_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> AllScores | None:
     """Score all spans of a per-label recognizer, which may overlap; None if no gold does, or if there is none."""
-    if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), ())):
+    if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), (), split)):
         return None
     found_any, counts = False, np.zeros((len(labels), 3), int)
 
@@ -124,7 +126,9 @@ def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
         found = numbers(rows[side], labels)
         return np.bincount(found[found >= 0], minlength=len(labels))
 
-    for _, pairs in tables.groups((), ["kind", "gold_label", "predicted_label", "gold_probability", "probability"]):
+    for _, pairs in tables.groups(
+        (), ["kind", "gold_label", "predicted_label", "gold_probability", "probability"], split
+    ):
         found_any |= any(pairs[name].null_count < len(pairs) for name in ("probability", "gold_probability"))
         right = tally(pairs.filter(FOUND), "gold_label")
         entities = tally(pairs.filter(pc.field("kind") != "unjudged"), "predicted_label")
@@ -133,10 +137,10 @@ def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
     return score_table(counts, labels) if found_any else None
 
 
-def measure_calibration(tables: Tables) -> float | None:
+def measure_calibration(tables: Tables, split: str = "") -> float | None:
     """Compute the calibration error of all spans that were found and can be judged; those that are gold are right."""
     sums = np.zeros((3, BINS))
-    for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"]):
+    for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"], split):
         kinds = pairs["kind"].cast("string")
         right, judged = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unjudged")))
         found, gold = (np.asarray(pairs[name].cast("float64")) for name in ("probability", "gold_probability"))

@@ -2,7 +2,8 @@
 
 `texts.parquet` has a row for each scored text, also where nothing was marked or found. `pairs.parquet` has one for each
 pair of gold and predicted span, or for one of them alone; see `pairs`. Both are sorted by the key of the text, and
-written text by text, in row groups of the same GROUP texts.
+written text by text, in row groups of the same GROUP texts. If they have dev and test, dev comes first, and no row
+group has texts of both. Readers name the split that they want, or "" for the only one.
 
 A predicted span that can't be judged, because nobody looked for its label in the text, is "unjudged". A per-label
 recognizer also finds spans that overlap: those that are neither entities nor gold are "nested". Gold that tokens can't
@@ -11,6 +12,7 @@ represent is a row like any other, with its cause.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,19 +123,23 @@ class Tables(NamedTuple):
                 hashlib.file_digest(opened, lambda: digest)
         return digest.hexdigest()
 
-    def groups(self, texts: Sequence[str], pairs: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield some columns of both tables, for GROUP texts at a time.
+    def groups(
+        self, texts: Sequence[str], pairs: Sequence[str], split: str = ""
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Yield some columns of both tables, for GROUP texts of a split at a time.
 
+        split (str): its name; "" for all.
         RAISES (InputError): a file isn't what `write_tables` writes.
         """
         first, second = (_open(file) for file in self)
         for number in range(first.num_row_groups):
-            yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
+            if split in ("", first.read_row_group(number, ["split"])["split"][0].as_py()):
+                yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
 
-    def docs(self) -> Iterator[list[PredictedDoc]]:
-        """Yield the spans of each text, without the text, in lists of GROUP texts."""
+    def docs(self, split: str = "") -> Iterator[list[PredictedDoc]]:
+        """Yield the spans of each text of a split, without the text, in lists of GROUP texts; see `groups`."""
         columns = [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
-        for texts, pairs in self.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns)):
+        for texts, pairs in self.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns), split):
             docs: dict[str, PredictedDoc] = {}
             for row in texts.to_pylist():
                 uncovered = dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none")
@@ -146,9 +152,11 @@ class Tables(NamedTuple):
                     docs[key].predicted.append((spans[3], spans[4], spans[5]))
             yield [*docs.values()]
 
-    def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
-        """Read some columns of the pairs; of the rows for which an expression of pyarrow is true, or of all."""
+    def read_pairs(self, columns: Sequence[str], split: str = "", rows: Any = None) -> pa.Table:
+        """Read some columns of the pairs of a split; of rows for which an expression of pyarrow is true, or of all."""
         _open(self.pairs)
+        if split:
+            rows = (pc.field("split") == split) & (pc.scalar(True) if rows is None else rows)
         table = parquet.read_table(self.pairs, columns=[*columns], filters=rows)
         return table.unify_dictionaries()  # each row group has its own
 
@@ -162,13 +170,13 @@ def _open(file: Path) -> parquet.ParquetFile:
         raise InputError(f"{file}: not a table of an evaluation ({error}); run the evaluation again") from error
 
 
-def write_tables(parts: Iterable[Rows], tables: Tables, forms: SurfaceForms) -> None:
-    """Write the rows of parts to both tables, in their order, with what train has of their forms.
+def write_tables(splits: Iterable[Iterable[Rows]], tables: Tables, forms: SurfaceForms) -> None:
+    """Write the rows of each split's parts to both tables, in their order, with what train has of their forms.
 
     forms (SurfaceForms): counted in train; see `want_forms`.
     """
     with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
-        for group in _regroup(parts):
+        for group in chain.from_iterable(map(_regroup, splits)):
             for writer, rows, more in (
                 (texts, group.texts, {}),
                 (pairs, group.pairs, count_in_train(group.pairs, forms)),

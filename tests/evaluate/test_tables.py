@@ -126,7 +126,7 @@ def test_train_is_counted_by_form_and_label(merging):
         forms = (digest_forms(*both, labels) for both in zip(stored, docs, strict=True))
         make_rows(zip(docs, forms, strict=True), "test", labels).write(root)
         (root / "written").mkdir(exist_ok=True)
-        collect([root], root / "corpus", labels, Tables.of(root / "written"), None, no_progress)
+        collect([[root]], root / "corpus", labels, Tables.of(root / "written"), None, no_progress)
         return rows_of(Tables.of(root / "written"))
 
     names = ("marked", "free", "otherwise", "other_label")
