@@ -443,7 +443,7 @@ def heads(page: Page) -> list[str]:
 def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_all_rows_are_left_out(own):
     """All labels have 60 gold spans, and 400 texts that are complete for them."""
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
-    first = ["Label", "Verdict", "F1, 95% interval, goal 0.8", "Errors", "Next"]
+    first = ["Label", "Verdict", "F1, 95% interval, goal 0.8", "Errors on test", "Next"]
     columns = ["Annotators agree", "Train spans", "P", "R"]
     assert heads(Page(render(own, "cpu", base=Base("main", before)))) == [*first, *columns]
     before.all_gold.labels["PLACE"].f -= 0.2
