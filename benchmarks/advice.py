@@ -117,7 +117,8 @@ def run(corpus: Corpus, state: State, train: str = "train", test: str = "test", 
         )
         train_pipeline(recipe, model, out / "plots/cpu.tsv")
         check(out / "corpus", out / "training/check")
-    found = evaluate_pipeline(model, out / "corpus/test", tables=out / "training/cpu", other_tokens=judge)
+    tables, dev = out / "training/cpu", out / "corpus/dev"
+    found = evaluate_pipeline(model, out / "corpus/test", dev=dev, tables=tables, other_tokens=judge)
     (out / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
     return out
 
