@@ -24,12 +24,13 @@ import yaml
 
 from benchmarks.measure import Cell, write_result
 from benchmarks.public import Task, chance
+from labelwise.base.counts import AllScores
 from labelwise.base.text import text_key
 from labelwise.check.run import check
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.evaluate.results import load_results
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import AllScores, Metrics
+from labelwise.evaluate.scores import Metrics
 from labelwise.merge.rules.settings import Settings
 from labelwise.merge.run import merge_data
 from labelwise.report.advice import LABEL_MORE, WRONG_BOUNDARIES, Advice, Shares, advise
@@ -116,7 +117,8 @@ def run(corpus: Corpus, state: State, train: str = "train", test: str = "test", 
         )
         train_pipeline(recipe, model, out / "plots/cpu.tsv")
         check(out / "corpus", out / "training/check")
-    found = evaluate_pipeline(model, out / "corpus/test", tables=out / "training/cpu", other_tokens=judge)
+    tables, dev = out / "training/cpu", out / "corpus/dev"
+    found = evaluate_pipeline(model, out / "corpus/test", dev=dev, tables=tables, other_tokens=judge)
     (out / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
     return out
 

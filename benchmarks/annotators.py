@@ -17,6 +17,7 @@ import yaml
 
 from benchmarks.measure import Cell, write_result
 from benchmarks.public import Task
+from labelwise.base.counts import count_spans, score_table
 from labelwise.corpus.annotation import SpanKey
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
@@ -94,8 +95,8 @@ def word_places(text: str) -> Iterator[Place]:
 
 def f_of(found: dict[str, set[SpanKey]], gold: dict[str, set[SpanKey]]) -> float:
     """Compute F1 of the entities of texts."""
-    right = sum(len(spans & found[text]) for text, spans in gold.items())
-    return 2 * right / sum(len(spans) for texts in (found, gold) for spans in texts.values())
+    labels = sorted({label for spans in gold.values() for *_, label in spans})
+    return score_table(sum(count_spans(spans, found[text], labels) for text, spans in gold.items()), labels).f or 0.0
 
 
 def main(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pycrfsuite
 
+from labelwise.base.counts import count_spans, score_table
 from labelwise.corpus.docbin_reader import BEGIN, INSIDE, StoredDoc
 
 L1, L2 = (0.0, 0.01, 0.1), (0.001, 0.01, 0.1, 1.0)  # penalties of weights: the best pair on dev is taken
@@ -73,6 +74,7 @@ def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) 
     file (Path): for the CRFs, with a suffix each.
     """
     rows = [(features_of(words_of(stored)), tags_of(stored)) for stored in texts]
+    labels = sorted({tag[2:] for stored in (*texts, *dev) for tag in tags_of(stored)} - {""})
     asked = [(features_of(words_of(stored)), entities_of(tags_of(stored))) for stored in dev]
     best, chosen = -1.0, pycrfsuite.Tagger()
     for number, (c1, c2) in enumerate(product(L1, L2)):
@@ -83,8 +85,7 @@ def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) 
         tagger = pycrfsuite.Tagger()
         tagger.open(f"{file}.{number}")
         found = [(entities_of(tagger.tag(features)), gold) for features, gold in asked]
-        both = sum(len(one & gold) for one, gold in found)
-        score = 2 * both / max(1, sum(len(one) + len(gold) for one, gold in found))
+        score = score_table(sum(count_spans(gold, one, labels) for one, gold in found), labels).f or 0.0
         if score > best:
             best, chosen = score, tagger
     return lambda stored: entities_of(chosen.tag(features_of(words_of(stored))))

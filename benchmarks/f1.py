@@ -12,21 +12,21 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from statistics import median
 from typing import Annotated, NamedTuple
 
-import numpy as np
 import typer
 
 from benchmarks.crf import train_crf
 from benchmarks.measure import Cell, write_result
 from benchmarks.public import ANNOTATED, merge
+from labelwise.base.counts import count_spans, score_table
 from labelwise.corpus.annotation import SpanKey, entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline, predict_each
-from labelwise.evaluate.scores import score_table
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
@@ -101,13 +101,8 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
 
     def score(found: list[set[SpanKey]]) -> tuple[float, float]:
         """Compute F1, and the mean of the labels' F1."""
-        counts = np.zeros((len(labels), 3), int)
-        for stored, spans in zip(texts, found, strict=True):
-            gold = stored.annotation.accepted
-            for column, some in enumerate((gold & spans, spans, gold)):
-                for _, _, label in some:
-                    counts[labels.index(label), column] += 1
-        scores = score_table(counts, labels)
+        gold = [stored.annotation.accepted for stored in texts]
+        scores = score_table(sum(map(count_spans, gold, found, repeat(labels))), labels)
         return scores.f or 0.0, scores.macro.f or 0.0
 
     every = [spans for _, spans in predicted if spans is not None]

@@ -38,7 +38,7 @@ def compare_cli(
         for number, name in enumerate(names):
             revision, own = split_pipeline(name, pipeline)
             read.append(read_revision(revision, own, Path(folder, str(number)))._replace(name=name))
-        short = {one.name: why for one in read if (why := train_longer(one.metrics, one.curve))}
+        short = {one.name: why for one in read if (why := train_longer(one.metrics.to_learn[1], one.curve))}
         comparison = compare(read, short)
         every = changed_spans(read[0], read[-1]) if spans else []
         changed = find_spans(every, find)

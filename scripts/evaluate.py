@@ -1,11 +1,11 @@
-"""Evaluate a trained pipeline on a split of the corpus, label by label."""
+"""Evaluate a trained pipeline on test, label by label, and on dev; or on another split."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from labelwise.base.console import msg, progress, run, user_errors
+from labelwise.base.console import figure, msg, progress, run, user_errors
 from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
@@ -19,7 +19,9 @@ Option = typer.Option
 
 def evaluate_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: training/cpu, metrics/cpu.json")],
-    split: Annotated[Path, Option(help="Split of a merged corpus")] = Path("corpus/test"),
+    split: Annotated[
+        Path | None, Option(help="Split of a merged corpus; corpus/test, with corpus/dev beside it, if not given")
+    ] = None,
     model: Annotated[Path | None, Option(help="Folder of another pipeline")] = None,
     predictions: Annotated[Path | None, Option(help="JSONL file for predictions, with the gold, to export")] = None,
     gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
@@ -28,7 +30,7 @@ def evaluate_cli(
         bool, Option("--other-tokens", help="Accept a pipeline whose tokens aren't the corpus's")
     ] = False,
 ) -> None:
-    """Evaluate a trained pipeline on a split of the corpus, label by label."""
+    """Evaluate a trained pipeline on test, label by label, and on dev; or on another split."""
     tables, metrics = Path("training", pipeline), Path("metrics", f"{pipeline}.json")
     model = model or tables / "model-best"
     with user_errors("Nothing was evaluated"):
@@ -36,8 +38,9 @@ def evaluate_cli(
             gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
         found = evaluate_pipeline(
             model,
-            split,
+            split or Path("corpus/test"),
             metrics,
+            dev=None if split else Path("corpus/dev"),
             tables=tables,
             predictions=predictions,
             gpu_id=gpu_id,
@@ -58,7 +61,13 @@ def evaluate_cli(
         )
     if found.metrics.unscored:
         msg.info(f"Not scored, because nobody judged them: {counted(found.metrics.unscored, 'prediction')}")
-    read = f"{counted(found.metrics.texts, 'text')} of {counted(found.words, 'word')}"
+    texts = found.metrics.texts
+    if dev := found.metrics.dev:
+        texts += dev.texts
+        msg.info(
+            f"F1 on dev, which also chose the best step: {figure(dev.all_gold.f)}, macro {figure(dev.all_gold.macro.f)}"
+        )
+    read = f"{counted(texts, 'text')} of {counted(found.words, 'word')}"
     msg.good(f"Scores on {read} are in {metrics}; {found.words / found.seconds:,.0f} words per second")
 
 

@@ -74,7 +74,10 @@ def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
     """
     with TemporaryDirectory() as folder:
         before = read_revision(revision, pipeline, Path(folder, "before"), root)
-        return changed_spans(before, read_revision(WORKSPACE, pipeline, Path(folder, "now"), root))
+        now = read_revision(WORKSPACE, pipeline, Path(folder, "now"), root)
+        if now.metrics.shows_dev and not before.metrics.dev:
+            raise InputError(f"{revision}: dev wasn't evaluated there, and the page shows the errors on dev")
+        return changed_spans(before, now, dev=now.metrics.shows_dev)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ import msgspec
 import typer
 
 from labelwise.base.console import figure, msg, print_table, progress, run, user_errors
-from labelwise.base.files import atomic, digest_folder, remove, sibling
+from labelwise.base.files import atomic, remove, sibling
 from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
-from labelwise.corpus.manifest import read_manifest, read_split
-from labelwise.evaluate.predict import Done, predict_split
+from labelwise.corpus.manifest import read_manifest
+from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.tables import Tables
 from labelwise.train.config import read_settings, share_of
 from labelwise.train.run import train_once
 from labelwise.train.steps import count_train
@@ -46,16 +47,16 @@ def train_curve_cli(
         with atomic(out) as [path]:
             folder = sibling(out, "curve")
             folder.mkdir(exist_ok=True)
-            predicted = {share: folder / f"{share}.jsonl" for share in texts}
-            for share, file in predicted.items():
+            predicted = {share: Tables.of(folder / f"{share}-tables") for share in texts}
+            for share, tables in predicted.items():
                 trained = folder / share if share in recipes else model
                 if share in recipes:
                     msg.info(f"Training on {share} of train: {texts[share]:,} of {counted(every, 'text')}")
                     train_once(recipes[share], trained, msg.info)
-                digest = digest_folder(trained)
-                parts = predict_split(trained, digest, corpus / "dev", file, workers=workers)
-                for _ in progress(parts, "predict", read_split(corpus / "dev").texts, Done.size):
-                    pass
+                found = evaluate_pipeline(
+                    trained, corpus / "dev", tables=tables.texts.parent, workers=workers, progress=progress
+                )
+            digest = found.metrics.pipeline_digest
             curve = measure_curve(predicted, texts, read_manifest(corpus).labels, digest)
             path.write_bytes(msgspec.json.format(msgspec.json.encode(curve)) + b"\n")
             remove(folder)

@@ -187,7 +187,7 @@ KILLED = [
     ("merge", "labelwise.merge.near_duplicates:sign_range"),
     ("merge", "labelwise.corpus.docbin_writer:DocWriter.write"),
     ("merge", "labelwise.merge.partition:merge_range"),
-    ("evaluate", "labelwise.evaluate.predict:predict_part"),
+    ("evaluate", "labelwise.evaluate.rows:evaluate_part"),
     ("predict", "labelwise.evaluate.predict:all_found"),
     ("predict-files", "labelwise.evaluate.predict:all_found"),
     ("predict-files", "labelwise.evaluate.predict_files:predict_file"),

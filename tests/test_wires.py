@@ -357,7 +357,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         [
             r"Scores on \d+ texts of \d+ words are in metrics/cpu.json; \d.* words per second",
             "bar predict 5",
-            "bar write tables 5",
+            r"bar write tables \d",
         ],
         {},
         {},

@@ -30,10 +30,14 @@ class ChangedSpan(NamedTuple):
     cause: str = ""
 
 
-def changed_spans(base: Revision, other: Revision) -> list[ChangedSpan]:
-    """List what was won and lost since the base, label by label, on texts and gold that both have."""
-    (gold, wrong), (gold_now, wrong_now) = (_read(one) for one in (base, other))
-    texts = _keys(base) & _keys(other)
+def changed_spans(base: Revision, other: Revision, *, dev: bool = False) -> list[ChangedSpan]:
+    """List what was won and lost since the base, label by label, on texts and gold that both have.
+
+    dev (bool): on dev, which may be read to learn from; an evaluation without dev has nothing there.
+    """
+    splits = ["dev" if dev else one.metrics.split for one in (base, other)]
+    (gold, wrong), (gold_now, wrong_now) = map(_read, (base, other), splits)
+    texts = _keys(base, splits[0]) & _keys(other, splits[1])
     found: list[ChangedSpan] = []
     for change, mistakes, others in (("won", wrong, wrong_now), ("lost", wrong_now, wrong)):
         for place, row in mistakes.items():
@@ -43,14 +47,14 @@ def changed_spans(base: Revision, other: Revision) -> list[ChangedSpan]:
     return sorted(found, key=lambda one: (one.label, one.change != "lost", one.words, one.text))
 
 
-def _keys(revision: Revision) -> set[str]:
-    return {key for texts, _ in revision.tables.groups(("key",), ()) for key in texts["key"].to_pylist()}
+def _keys(revision: Revision, split: str) -> set[str]:
+    return {key for texts, _ in revision.tables.groups(("key",), (), split) for key in texts["key"].to_pylist()}
 
 
-def _read(revision: Revision) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
+def _read(revision: Revision, split: str) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
     """Read the places of all gold, and the mistakes by the place of their gold, or else of their prediction."""
     judged = ~pc.field("kind").isin(["unjudged", "nested"])
-    rows = revision.tables.read_pairs(COLUMNS, judged).to_pylist()
+    rows = revision.tables.read_pairs(COLUMNS, split, judged).to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
     wrong = [row for row in rows if row["kind"] != "right"]
     return gold, {_place(row, "gold" if row["gold_label"] else "predicted"): row for row in wrong}

@@ -9,7 +9,6 @@ The first revision is the base, to which each other is compared.
    interval doesn't include 0; that of a label is then one for all labels together (Bonferroni).
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -17,12 +16,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from labelwise.base.counts import count_spans
 from labelwise.base.errors import InputError
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Jackknife, f_scores
 from labelwise.evaluate.scores import describe_seen
-from labelwise.evaluate.tables import Tables
 
 
 class Change(msgspec.Struct):
@@ -89,11 +88,11 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    docs = [read_docs(revision.tables) for revision in revisions]
+    docs = [{doc.key: doc for docs in one.tables.docs(one.metrics.split) for doc in docs} for one in revisions]
     keys = sorted(set.intersection(*map(set, docs)))
     if not keys:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
-    counts = np.array([[count_spans(one[key], docs[-1][key], labels) for one in docs] for key in keys])
+    counts = np.array([[count_against(docs[-1][key], one[key], labels) for one in docs] for key in keys])
     unsure = dict(_unsure(revisions, undertrained))
     scores = score_counts(names, labels, counts)
     for row in (*scores["labels"].values(), scores["micro"], scores["macro"]):
@@ -123,35 +122,9 @@ def _unsure(revisions: Sequence[Revision], undertrained: Mapping[str, str]) -> I
             yield one.name, f"it differs from {base.name} in its seed alone, so a difference is chance"
 
 
-def read_docs(tables: Tables) -> dict[str, PredictedDoc]:
-    """Read the spans of an evaluation, by the key of their text, without the texts.
-
-    RAISES (InputError): a file isn't what an evaluation writes.
-    """
-    docs: dict[str, PredictedDoc] = {}
-    columns = [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
-    for texts, pairs in tables.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns)):
-        for row in texts.to_pylist():
-            uncovered = dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none")
-            rejected = [(span["start"], span["end"], span["label"]) for span in row["rejected"]]
-            docs[row["key"]] = PredictedDoc(row["key"], "", [], [], rejected, uncovered)
-        for row in pairs.to_pylist():
-            if row["gold_label"]:
-                docs[row["key"]].gold.append((row["gold_start"], row["gold_end"], row["gold_label"]))
-            if row["predicted_label"] and row["kind"] != "nested":
-                span = row["predicted_start"], row["predicted_end"], row["predicted_label"]
-                docs[row["key"]].predicted.append(span)
-    return docs
-
-
-def count_spans(doc: PredictedDoc, truth: PredictedDoc, labels: Sequence[str]) -> list[list[int]]:
-    """Count right, predicted and gold spans of each label, as far as they can be judged by what is known of a text.
-
-    truth (PredictedDoc): the same text, with the gold that counts.
-    """
-    gold, predicted = truth.scored(truth.gold), truth.scored(doc.predicted)
-    counts = [Counter(label for *_, label in spans) for spans in (gold & predicted, predicted, gold)]
-    return [[count[label] for count in counts] for label in labels]
+def count_against(truth: PredictedDoc, doc: PredictedDoc, labels: Sequence[str]) -> np.ndarray:
+    """Count the spans of a text by the gold and the coverage of `truth`; see `counts.count_spans`."""
+    return count_spans(truth.scored(truth.gold), truth.scored(doc.predicted), labels)
 
 
 def gold_of(doc: PredictedDoc, labels: Collection[str]) -> tuple[Any, ...]:

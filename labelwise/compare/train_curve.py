@@ -13,8 +13,8 @@ import numpy as np
 from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
-from labelwise.compare.comparison import Change, ComparedScores, count_spans, score_counts
-from labelwise.evaluate.predictions import read_predictions
+from labelwise.compare.comparison import Change, ComparedScores, count_against, score_counts
+from labelwise.evaluate.tables import Tables
 
 HALF, ALL = "half", "all"
 
@@ -58,13 +58,14 @@ class TrainCurve(msgspec.Struct, kw_only=True):
 
 
 def measure_curve(
-    predicted: Mapping[str, Path], texts: Mapping[str, int], labels: Sequence[str], pipeline_digest: str
+    predicted: Mapping[str, Tables], texts: Mapping[str, int], labels: Sequence[str], pipeline_digest: str
 ) -> TrainCurve:
     """Compare predictions of dev with those of the pipeline that was trained on half of train.
 
-    predicted, texts (Mapping): by share, "half" first: files of `predictions`, and the number of texts of train.
+    predicted, texts (Mapping): by share, "half" first and "all" last; tables of dev, and numbers of texts of train.
     """
-    counts = [[count_spans(doc, doc, labels) for doc in read_predictions(file)] for file in predicted.values()]
+    docs = [[doc for group in tables.docs() for doc in group] for tables in predicted.values()]
+    counts = [[count_against(*both, labels) for both in zip(docs[-1], some, strict=True)] for some in docs]
     scores = score_counts([*predicted], labels, np.array(counts).swapaxes(0, 1))
     return TrainCurve(
         pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]

@@ -85,8 +85,12 @@ class SurfaceForms:
 
     def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
         """Add the forms of some spans, with their labels, to the wanted ones."""
-        self._forms.add(self.form_keys(doc, spans))
-        self._wanted.add(self.keys_of(doc, spans))
+        self.want(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
+
+    def want(self, forms: np.ndarray, labels: np.ndarray) -> None:
+        """Add digests of forms, with numbers of labels, to the wanted ones."""
+        self._forms.add(forms)
+        self._wanted.add(self.keys(forms, labels))
 
     def mark(self, doc: StoredDoc) -> None:
         """Count the marked forms of a text."""

@@ -1,8 +1,8 @@
-"""Predict the texts of a split, or raw ones, part by part, in a fixed amount of memory.
+"""Predict raw texts, part by part, in a fixed amount of memory.
 
-A part is a partition, or some hundred raw texts; several processes predict parts side by side. The pipeline gets only
-the text, in batches of a few thousand words, and only the spans of a Doc are kept: what a transformer computed is freed
-with its batch. A batch ends with its part, so that results don't depend on the number of workers.
+A part is some hundred texts; several processes predict parts side by side. The pipeline gets only the text, in batches
+of a few thousand words, and only the spans of a Doc are kept: what a transformer computed is freed with its batch. A
+batch ends with its part, so that results don't depend on the number of workers.
 """
 
 import shutil
@@ -24,8 +24,6 @@ from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import check_workers, open_workers
 from labelwise.base.text import text_key
 from labelwise.corpus.annotation import entities
-from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import Partition, find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
 from labelwise.sources.files import printable
@@ -35,7 +33,6 @@ from spacy_per_label import PerLabelRecognizer
 PART = 500  # raw texts
 PART_FILE = "part.jsonl"
 WORD = 5  # characters, on average
-Part = Partition | list[RawText]
 
 
 class PredictJob(NamedTuple):
@@ -43,12 +40,10 @@ class PredictJob(NamedTuple):
 
     model: Path
     digest: str
-    part: Part
+    part: list[RawText]
 
     def __str__(self) -> str:
-        """Name the partition, or the first text."""
-        if isinstance(self.part, Partition):
-            return str(self.part.file)
+        """Name the first text."""
         return f"{len(self.part)} texts from {self.part[0].name} on"
 
 
@@ -79,26 +74,13 @@ def hold_pipeline(model: Path, digest: str) -> Language:
     return _hold(model, digest, (ops.device_type, ops.device_id))
 
 
-def predict_split(
-    model: Path, digest: str, split: Path, out: Path, *, workers: int = 1, gpu_id: int = -1
-) -> Iterator[Done]:
-    """Write the predictions of a pipeline for a split of a merged corpus, once all that is yielded has been read.
-
-    gpu_id (int): number of the GPU, which a cluster's workers don't use; -1 for the CPU.
-    YIELDS (Done): the counts of each partition.
-    RAISES (InputError): there is no pipeline, or no partition, or a worker was killed.
-    """
-    partitions = find_partitions(split.absolute())
-    return _predict(model, digest, partitions, out, workers, gpu_id, [split])
-
-
 def predict_texts(
     model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, gpu_id: int = -1
 ) -> Iterator[Done]:
     """Write the predictions of a pipeline for raw texts, in their order, once all that is yielded has been read.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
-    workers, gpu_id (int): see `predict_split`.
+    gpu_id (int): number of the GPU, which a cluster's workers don't use; -1 for the CPU.
     YIELDS (Done): the counts of each part.
     RAISES (InputError): there is no pipeline, or no such GPU; several workers on a GPU; an input is missing, can't be
         read, or has no text that can be used; a worker was killed.
@@ -108,14 +90,20 @@ def predict_texts(
     use_gpu(gpu_id)
     texts = read_raw_texts(inputs)
     parts = iter(lambda: list(islice(texts, PART)), [])
-    return _predict(model, digest_folder(model), parts, out, workers, gpu_id, inputs)
+    model, out, digest = model.absolute(), out.absolute(), digest_folder(model)
+    return _predict(model, digest, parts, out, workers, gpu_id, inputs)
 
 
 def _predict(
-    model: Path, digest: str, parts: Iterable[Part], out: Path, workers: int, gpu_id: int, inputs: Sequence[Path]
+    model: Path,
+    digest: str,
+    parts: Iterable[list[RawText]],
+    out: Path,
+    workers: int,
+    gpu_id: int,
+    inputs: Sequence[Path],
 ) -> Iterator[Done]:
     """Predict all parts, and concatenate their files, in order."""
-    model, out = model.absolute(), out.absolute()
     hold_pipeline(model, digest)
     texts = 0
     with (
@@ -138,11 +126,7 @@ def _predict(
 
 def predict_part(job: PredictJob, folder: Path) -> Done:
     """Predict the texts of a part, and write them to a file in a folder, a line for each."""
-    nlp, file = hold_pipeline(job.model, job.digest), folder / PART_FILE
-    if not isinstance(job.part, Partition):
-        return predict_raw(nlp, job.part, file)
-    docs = map(gold_of, read_stored_docs(job.part))
-    return Done(*write_predictions(predict_docs(nlp, docs), file), Counter())
+    return predict_raw(hold_pipeline(job.model, job.digest), job.part, folder / PART_FILE)
 
 
 def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
@@ -174,20 +158,6 @@ def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[Predi
         else:
             key = text_key(raw.text).hex()
             yield PredictedDoc(key, raw.text, [], [], doc=raw.name)
-
-
-def gold_of(stored: StoredDoc) -> PredictedDoc:
-    """Return a text of a corpus with its gold, without predictions."""
-    merged = stored.annotation
-    return PredictedDoc(
-        key=text_key(stored.text).hex(),
-        text=stored.text,
-        predicted=[],
-        gold=sorted(merged.accepted),
-        rejected=sorted(merged.rejected),
-        uncovered=dict(merged.uncovered),
-        doc=merged.doc,
-    )
 
 
 def all_found(nlp: Language, doc: Doc) -> list[tuple[int, int, str, float]]:

@@ -74,7 +74,7 @@ def predict_files(
     """Write the predictions of a pipeline for files of raw texts to a folder; those that it has are skipped.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
-    workers, gpu_id (int): see `predict.predict_split`.
+    workers, gpu_id (int): see `predict.predict_texts`.
     YIELDS (Done): the totals of what was skipped, then of each file of predictions.
     RAISES (InputError): `out` is something else, or of another pipeline; another process writes there; two inputs have
         one name; what `predict.predict_texts` raises.

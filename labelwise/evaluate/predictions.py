@@ -47,7 +47,7 @@ class PredictedDoc(msgspec.Struct):
 
 
 FOLDER_MARK = "predicted.json"  # in a folder of such files; see `predict_files`
-_encode = msgspec.json.Encoder().encode
+encode_prediction = msgspec.json.Encoder().encode
 decode_prediction = msgspec.json.Decoder(PredictedDoc).decode
 
 
@@ -56,7 +56,7 @@ def write_predictions(docs: Iterable[PredictedDoc], path: Path) -> tuple[int, in
     texts = words = 0
     with path.open("wb") as file:
         for doc in docs:
-            file.write(_encode(doc) + b"\n")
+            file.write(encode_prediction(doc) + b"\n")
             texts, words = texts + 1, words + doc.words
     return texts, words
 

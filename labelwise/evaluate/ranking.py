@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
+from labelwise.base.counts import Scores
 from labelwise.base.sections import SHIP_AT
-from labelwise.evaluate.scores import Metrics, Mistakes, Scores
+from labelwise.evaluate.scores import Metrics, Mistakes
 
 CLOSE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
 FEW = 20  # gold spans in test, below which a label's scores say little
@@ -14,6 +15,9 @@ Verdict = Literal["ready", "borderline", "not ready", "unknown"]
 class RankedLabel(NamedTuple):
     """A label with its scores, its errors, and a verdict.
 
+    scores (Scores): on test.
+    mistakes (Mistakes): errors to learn from: those on dev, or on test; see `Metrics.to_learn`.
+    unjudged (int): predictions on test that can't be judged, if they are most of its predictions there; else 0.
     few (bool): test has too few of its gold spans for its scores to say much.
     verdict (Verdict): see `decide`.
     """
@@ -21,6 +25,7 @@ class RankedLabel(NamedTuple):
     label: str
     scores: Scores
     mistakes: Mistakes
+    unjudged: int
     few: bool
     verdict: Verdict
 
@@ -48,16 +53,13 @@ def decide(metrics: Metrics, label: str, ship_at: float = SHIP_AT) -> Verdict:
 
 def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]:
     """Rank the labels, the one with the most errors first; those with few spans in test come last."""
-    ranked = [
-        RankedLabel(
-            label,
-            metrics.shown(label, metrics.judging(label)),
-            metrics.mistakes.get(label, Mistakes()),
-            (scores.support or 0) < FEW,
-            decide(metrics, label, ship_at),
-        )
-        for label, scores in metrics.all_gold.labels.items()
-    ]
+    _, learned = metrics.to_learn
+    ranked = []
+    for label, scores in metrics.all_gold.labels.items():
+        mistakes, here = (one.mistakes.get(label, Mistakes()) for one in (learned, metrics))
+        unjudged, few = here.unjudged if here.unknown else 0, (scores.support or 0) < FEW
+        shown = metrics.shown(label, metrics.judging(label))
+        ranked.append(RankedLabel(label, shown, mistakes, unjudged, few, decide(metrics, label, ship_at)))
     return sorted(ranked, key=lambda row: (row.few, -row.total, row.label))
 
 

@@ -1,6 +1,8 @@
-"""Evaluate a pipeline: predict a split, and score the predictions."""
+"""Evaluate a pipeline: predict test, or another split, and dev beside it, and score the predictions."""
 
 import time
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -10,15 +12,26 @@ import msgspec
 from labelwise import __version__
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic, digest_listed, list_digests
-from labelwise.base.parallel import Progress, check_workers, no_progress
-from labelwise.corpus.manifest import digest_splits, read_manifest, read_split, unchanged
+from labelwise.base.jobs import map_apart
+from labelwise.base.parallel import Progress, check_workers, no_progress, open_workers
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import (
+    digest_splits,
+    find_partitions,
+    partitions_of,
+    read_manifest,
+    read_split,
+    unchanged,
+)
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import read_seen
-from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
-from labelwise.evaluate.scores import Metrics
+from labelwise.corpus.surface_forms import SurfaceForms
+from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline
+from labelwise.evaluate.rows import EvaluateJob, evaluate_part
+from labelwise.evaluate.scores import Metrics, SplitMetrics
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import Tables, write_tables
+from labelwise.evaluate.tables import FORM, Rows, Tables, want_forms, write_tables
 
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
 
@@ -41,6 +54,7 @@ def evaluate_pipeline(
     split: Path | str,
     metrics: Path | str | None = None,
     *,
+    dev: Path | str | None = None,
     tables: Path | str | None = None,
     predictions: Path | str | None = None,
     gpu_id: int = -1,
@@ -48,11 +62,12 @@ def evaluate_pipeline(
     other_tokens: bool = False,
     progress: Progress = no_progress,
 ) -> Evaluation:
-    """Predict a split, and score the predictions; memory doesn't grow with the number of texts.
+    """Predict a split, and score the predictions; memory grows with the number of spans alone, by a few bytes for each.
 
+    dev (Path | str | None): dev of the same corpus, to be scored beside the split, if it has texts.
     metrics (Path | str | None): the JSON file to write the scores to, if any.
     tables (Path | str | None): the folder to write texts.parquet and pairs.parquet to, if any.
-    predictions (Path | str | None): the JSONL file to write the predictions to, if any.
+    predictions (Path | str | None): the JSONL file to write the split's predictions to, if any.
     workers (int): processes that predict.
     other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
     RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
@@ -62,28 +77,64 @@ def evaluate_pipeline(
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
         with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
-            file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # on a disk that a cluster sees
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
-            listed = read_split(split)
-            seen = read_seen(model)
-            digests = list_digests(model)
+            seen, digests = read_seen(model), list_digests(model)
             digest = digest_listed(digests)
-            partitions = predict_split(model, digest, split, file, workers=workers, gpu_id=gpu_id)
             nlp = hold_pipeline(model.absolute(), digest)
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
-            start = time.perf_counter()
-            words = sum(done.words for done in progress(partitions, "predict", listed.texts, Done.size))
-            seconds = time.perf_counter() - start
             untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
-            labels = [label for label in every if label not in untaught]
-            written = Tables(*kept)
-            write_tables(file, split, labels, written, seen, progress)
-            found = measure(written, labels, seen_known=seen is not None)
+            labels, written = [label for label in every if label not in untaught], Tables(*kept)
+            splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
+            parts = scores.with_name("parts")  # on a disk that a cluster sees
+            jobs = [
+                [
+                    EvaluateJob(model.absolute(), digest, file, labels, one is not split, bool(wanted) and one is split)
+                    for file in find_partitions(one.absolute())
+                ]
+                for one in splits
+            ]
+            texts, start = sum(read_split(one).texts for one in splits), time.perf_counter()
+            with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
+                done = map_apart(map_jobs, evaluate_part, chain.from_iterable(jobs), parts)
+                words = sum(one.words for one in progress(done, "predict", texts, Done.size))
+            seconds = time.perf_counter() - start
+            places = [[job.place(parts) for job in some] for some in jobs]
+            collect(places, split.resolve().parent, labels, written, wanted, progress)
+            found = measure(written, labels, split.name, seen_known=seen is not None)
+            if len(splits) > 1:
+                found.dev = msgspec.convert(measure(written, labels, "dev"), SplitMetrics, from_attributes=True)
+                found.dev.split_digest = digest_splits(splits[0].resolve().parent, ["dev"])
             found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in every if label in untaught]
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests))
+
+
+def collect(
+    parts: Sequence[Sequence[Path]],
+    corpus: Path,
+    labels: Sequence[str],
+    tables: Tables,
+    predictions: Path | None,
+    progress: Progress,
+) -> None:
+    """Write both tables, and the predictions of the last split, if there is a path for them, from the files of parts.
+
+    parts (Sequence): folders of the parts of each split, in order.
+    """
+    forms = SurfaceForms(labels)
+    for part in chain.from_iterable(parts):
+        want_forms(forms, Rows.read(part, FORM).pairs)
+    for file in progress(partitions_of(corpus, "train"), "count words"):
+        for stored in read_stored_docs(file):
+            forms.mark(stored)
+            forms.release(stored)
+    write_tables((map(Rows.read, progress(some, "write tables", len(some))) for some in parts), tables, forms)
+    if predictions:
+        with predictions.open("wb") as file:
+            for part in parts[-1]:
+                file.write((part / PART_FILE).read_bytes())

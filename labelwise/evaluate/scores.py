@@ -1,40 +1,12 @@
-"""The scores of a pipeline: the schema of their file, and how counts become scores."""
-
-from collections.abc import Iterable, Sequence
+"""The scores of a pipeline: the schema of their file."""
 
 import msgspec
-import numpy as np
 
+from labelwise.base.counts import AllScores, Score, Scores
 from labelwise.base.text import counted
 
-Score = float | None  # None where there is nothing to score
+MIN_DEV_TEXTS = 10  # in dev: fewer have too few errors to learn from
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
-
-
-class Scores(msgspec.Struct, omit_defaults=True):
-    """Precision, recall and F1, 0 to 1.
-
-    support (int | None): the number of gold spans; None for an average over labels.
-    f_low, f_high (float | None): the ends of the 95% interval of F1, if there is one.
-    """
-
-    p: Score
-    r: Score
-    f: Score
-    support: int | None = None
-    f_low: Score = None
-    f_high: Score = None
-
-    def shown(self) -> "Scores":
-        """Hide recall and F1 where there is no gold: they are 0 by spaCy's formula only."""
-        return Scores(self.p, None, None, self.support) if self.support == 0 else self
-
-
-class AllScores(Scores, omit_defaults=True, kw_only=True):
-    """Scores of all spans (micro average), their mean over the labels that have gold (macro), and each label's."""
-
-    macro: Scores
-    labels: dict[str, Scores]
 
 
 class Seen(msgspec.Struct):
@@ -84,8 +56,8 @@ class Mistakes(msgspec.Struct):
         return self.unjudged > self.right + self.boundaries + self.taken + self.spurious
 
 
-class Metrics(msgspec.Struct):
-    """The scores of a pipeline, as the evaluation writes them.
+class SplitMetrics(msgspec.Struct):
+    """The scores of a pipeline on a split.
 
     texts (int): the number of scored texts.
     all_gold (AllScores): of entities, against every accepted span, even one that no tokens represent. Predictions of a
@@ -94,13 +66,9 @@ class Metrics(msgspec.Struct):
         gold overlaps.
     calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
     unscored (int): predictions that can't be judged.
-    untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     mistakes (dict): of each label.
-    seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
-    split_digest (str): of the labels of the corpus, and of the texts and the gold of the scored split.
-    predictions_digest (str): equal for equal tables of pairs.
-    pipeline_digest (str): of the pipeline's files.
-    labelwise (str): the version that evaluated it.
+    seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts, and on dev.
+    split_digest (str): of the labels of the corpus, and of the texts and the gold of the split.
     """
 
     texts: int
@@ -108,13 +76,9 @@ class Metrics(msgspec.Struct):
     all_spans: AllScores | None = None
     calibration_error: Score = None
     unscored: int = 0
-    untaught: list[str] = []
     mistakes: dict[str, Mistakes] = {}
     seen: Seen | None = None
     split_digest: str = ""
-    predictions_digest: str = ""
-    pipeline_digest: str = ""
-    labelwise: str = ""
 
     def judging(self, label: str) -> AllScores:
         """Return the scores that judge a label: those of all spans, if its gold was found in other entities."""
@@ -129,28 +93,33 @@ class Metrics(msgspec.Struct):
         return Scores(None, None, None, own.support) if unknown else own.shown()
 
 
-def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
-    """Compute scores from the right, predicted and gold spans of each label."""
-    by_label = {label: prf(*row) for label, row in zip(labels, counts.tolist(), strict=True)}
-    micro = prf(*counts.sum(0).tolist())
-    return AllScores(micro.p, micro.r, micro.f, micro.support, macro=macro(by_label.values()), labels=by_label)
+class Metrics(SplitMetrics):
+    """The scores of a pipeline, as the evaluation writes them: those on test, or on another split.
 
+    untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
+    predictions_digest (str): equal for equal tables of pairs.
+    pipeline_digest (str): of the pipeline's files.
+    labelwise (str): the version that evaluated it.
+    split (str): name of the split; "" in files of 0.3.0, whose tables have a single split.
+    dev (SplitMetrics | None): scores on dev, where dev was evaluated beside the split.
+    """
 
-def prf(right: int, predicted: int, gold: int) -> Scores:
-    """Compute precision, recall and F1 with the formula of spaCy's PRFScore; without any span, they are None."""
-    if not predicted and not gold:
-        return Scores(None, None, None, 0)
-    p, r = right / (predicted + 1e-100), right / (gold + 1e-100)
-    return Scores(p, r, 2 * (p * r / (p + r + 1e-100)), gold)
+    untaught: list[str] = []
+    predictions_digest: str = ""
+    pipeline_digest: str = ""
+    labelwise: str = ""
+    split: str = ""
+    dev: SplitMetrics | None = None
 
+    @property
+    def shows_dev(self) -> bool:
+        """Whether errors to learn from are those on dev: it was evaluated, and has MIN_DEV_TEXTS texts."""
+        return bool(self.dev and self.dev.texts >= MIN_DEV_TEXTS)
 
-def macro(scores: Iterable[Scores]) -> Scores:
-    """Average scores over the labels that have gold; they are None if no label has."""
-    defined = [score for score in scores if score.support]
-    if not defined:
-        return Scores(None, None, None)
-    means = (sum(getattr(score, name) for score in defined) / len(defined) for name in "prf")
-    return Scores(*means)
+    @property
+    def to_learn(self) -> tuple[str, SplitMetrics]:
+        """The name and the scores of the split whose errors one may read to learn from."""
+        return ("dev", self.dev) if self.dev and self.shows_dev else (self.split or "test", self)
 
 
 def describe_seen(metrics: Metrics) -> str:

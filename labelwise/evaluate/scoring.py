@@ -14,53 +14,49 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labelwise.base.counts import AllScores, count_spans, prf, score_table
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
-from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Seen, prf, score_table
+from labelwise.evaluate.scores import Metrics, Mistakes, Seen
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
 
-def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) -> Metrics:
-    """Compute the metrics of some labels; equal tables have equal metrics.
+def measure(tables: Tables, labels: Sequence[str], split: str = "", *, seen_known: bool = False) -> Metrics:
+    """Compute the metrics of some labels on a split; equal tables have equal metrics.
 
+    split (str): its name; "" for the only one.
     seen_known (bool): it is known which texts the pipeline was trained on.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
-    for counts, was_seen in count_texts(tables, labels):
+    for counts, was_seen in count_texts(tables, labels, split):
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
     return Metrics(
         texts=texts,
-        all_gold=score_with_intervals(total, (counts for counts, _ in count_texts(tables, labels)), labels),
-        all_spans=score_all_spans(tables, labels),
-        calibration_error=measure_calibration(tables),
+        all_gold=score_with_intervals(total, (counts for counts, _ in count_texts(tables, labels, split)), labels),
+        all_spans=score_all_spans(tables, labels, split),
+        calibration_error=measure_calibration(tables, split),
         unscored=sum(
-            pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"])
+            pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"], split)
         ),
-        mistakes=count_mistakes(tables, labels),
+        mistakes=count_mistakes(tables, labels, split),
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
+        split=split,
     )
 
 
-def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Count the spans of each text, for BLOCK texts at a time.
 
     YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were trained on.
     """
-    for texts, pairs in tables.groups(("key", "seen"), ("key", "kind", "gold_label", "predicted_label")):
-        kinds = pairs["kind"].cast(pa.string())
-        judged = ~pc.is_in(kinds, pa.array(["unjudged", "nested"])).to_numpy()
-        text = numbers(pairs["key"], texts["key"].to_pylist())
-        gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
-        right = pc.equal(kinds, "right").to_numpy()
-        counts = np.zeros((len(texts), len(labels), 3), int)
-        columns = (gold, right), (predicted, judged & (predicted >= 0)), (gold, gold >= 0)
-        for column, (label, chosen) in enumerate(columns):
-            np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
+    for docs, (texts, _) in zip(tables.docs(split), tables.groups(("seen",), (), split), strict=True):
+        spans = ((doc.scored(doc.gold), doc.scored(doc.predicted)) for doc in docs)
+        counts = np.stack([count_spans(*both, labels) for both in spans])
         seen = texts["seen"].fill_null(False).to_numpy()
-        for start in range(0, len(texts), BLOCK):
+        for start in range(0, len(docs), BLOCK):
             yield counts[start : start + BLOCK], seen[start : start + BLOCK]
 
 
@@ -104,13 +100,13 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
     return found
 
 
-def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]:
+def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> dict[str, Mistakes]:
     """Count the pairs that each label is in, by kind."""
     names = ["kind", "cause", "gold_label", "predicted_label"]
     found = {label: Mistakes() for label in labels}
     counts = (
         row
-        for _, pairs in tables.groups((), names)
+        for _, pairs in tables.groups((), names, split)
         for row in pairs.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
         if row["kind"] != "nested"
     )
@@ -126,24 +122,24 @@ def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]
     return found
 
 
-def score_all_spans(tables: Tables, labels: Sequence[str]) -> AllScores | None:
+def score_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> AllScores | None:
     """Score all spans of a per-label recognizer, which may overlap; None if no gold does, or if there is none."""
-    if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), ())):
+    if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), (), split)):
         return None
     both = ["probability", "gold_probability"]
-    if not any(pairs[name].null_count < len(pairs) for _, pairs in tables.groups((), both) for name in both):
+    if not any(pairs[name].null_count < len(pairs) for _, pairs in tables.groups((), both, split) for name in both):
         return None
-    total = sum((counts.sum(0) for counts in count_all_spans(tables, labels)), np.zeros((len(labels), 3), int))
-    return score_with_intervals(total, count_all_spans(tables, labels), labels)
+    total = sum((counts.sum(0) for counts in count_all_spans(tables, labels, split)), np.zeros((len(labels), 3), int))
+    return score_with_intervals(total, count_all_spans(tables, labels, split), labels)
 
 
-def count_all_spans(tables: Tables, labels: Sequence[str]) -> Iterator[np.ndarray]:
+def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[np.ndarray]:
     """Count the spans of each text, for BLOCK texts at a time, with those that overlap others.
 
     YIELDS (np.ndarray): right, predicted and gold spans, of the shape (texts, labels, 3).
     """
     names = ("key", "kind", "gold_label", "predicted_label", "gold_probability")
-    for texts, pairs in tables.groups(("key",), names):
+    for texts, pairs in tables.groups(("key",), names, split):
         kinds, found = pairs["kind"].cast(pa.string()), pairs["gold_probability"].is_valid().to_numpy()
         right, unjudged = (pc.equal(kinds, kind).to_numpy() for kind in ("right", "unjudged"))
         text = numbers(pairs["key"], texts["key"].to_pylist())
@@ -158,10 +154,10 @@ def count_all_spans(tables: Tables, labels: Sequence[str]) -> Iterator[np.ndarra
             yield counts[start : start + BLOCK]
 
 
-def measure_calibration(tables: Tables) -> float | None:
+def measure_calibration(tables: Tables, split: str = "") -> float | None:
     """Compute the calibration error of all spans that were found and can be judged; those that are gold are right."""
     sums = np.zeros((3, BINS))
-    for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"]):
+    for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"], split):
         kinds = pairs["kind"].cast("string")
         right, judged = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unjudged")))
         found, gold = (np.asarray(pairs[name].cast("float64")) for name in ("probability", "gold_probability"))

@@ -1,8 +1,9 @@
 """The table of scores that an evaluation prints."""
 
 from labelwise.base.console import figure, msg, print_table
+from labelwise.base.counts import Scores
 from labelwise.base.text import counted
-from labelwise.evaluate.scores import Metrics, Scores
+from labelwise.evaluate.scores import Metrics
 
 
 def print_scores(metrics: Metrics, more: str) -> None:

@@ -2,7 +2,8 @@
 
 `texts.parquet` has a row for each scored text, also where nothing was marked or found. `pairs.parquet` has one for each
 pair of gold and predicted span, or for one of them alone; see `pairs`. Both are sorted by the key of the text, and
-written text by text, in row groups of the same GROUP texts.
+written text by text, in row groups of the same GROUP texts. If they have dev and test, dev comes first, and no row
+group has texts of both. Readers name the split that they want, or "" for the only one.
 
 A predicted span that can't be judged, because nobody looked for its label in the text, is "unjudged". A per-label
 recognizer also finds spans that overlap: those that are neither entities nor gold are "nested". Gold that tokens can't
@@ -10,27 +11,21 @@ represent is a row like any other, with its cause.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice, zip_longest
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from labelwise.base.errors import InputError
-from labelwise.base.parallel import Progress, no_progress
-from labelwise.base.text import SpanKey, overlapping_groups, sentence_around
-from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan, read_stored_docs
-from labelwise.corpus.manifest import find_partitions, partitions_of, read_split
-from labelwise.corpus.seen_texts import has_seen
 from labelwise.corpus.surface_forms import SurfaceForms
-from labelwise.evaluate.pairs import SpanPair, pair_spans
-from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.evaluate.predictions import PredictedDoc
 
 GROUP = 1024  # texts of a row group
-PART = 32  # texts whose rows are dicts at a time: those of a whole group take ten times the memory of its table
 ENOUGH = 5  # times that train must have a form without the label to contradict gold
 HARDLY = 0.05  # the share of these at which it may still mark the form
 # Why a span is missed: another prediction overlaps it; or by what train has of its form. Gold without token boundaries
@@ -80,13 +75,33 @@ PAIRS = pa.schema(
 )
 
 
-class InTrain(NamedTuple):
-    """How often train marks a form with a label, and leaves it without; and its most frequent other label."""
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with names as strings."""
+    return pa.schema([one.with_type(pa.string()) if one.type == NAME else one for one in schema])
 
-    marked: int = 0
-    free: int = 0
-    otherwise: int = 0
-    other_label: str | None = None
+
+# The rows of a part: the number of a text's pairs, and the digest of a form, without which train isn't looked up.
+TEXT_ROWS = _plain(TEXTS).append(pa.field("pairs", pa.int32()))
+PAIR_ROWS = _plain(PAIRS).append(pa.field("form_digest", pa.uint64()))
+FORM = ("form_digest", "gold_label", "predicted_label")
+
+
+class Rows(NamedTuple):
+    """The rows of some texts and their pairs, before train is counted."""
+
+    texts: pa.Table
+    pairs: pa.Table
+
+    @classmethod
+    def read(cls, folder: Path, columns: Sequence[str] | None = None) -> "Rows":
+        """Read them from a folder; of pairs, some columns or all."""
+        texts, pairs = (parquet.ParquetFile(file) for file in Tables.of(folder))
+        return cls(texts.read(), pairs.read(columns and [*columns]))
+
+    def write(self, folder: Path) -> None:
+        """Write them to a folder."""
+        for rows, file in zip(self, Tables.of(folder), strict=True):
+            parquet.write_table(rows, file)
 
 
 class Tables(NamedTuple):
@@ -108,18 +123,40 @@ class Tables(NamedTuple):
                 hashlib.file_digest(opened, lambda: digest)
         return digest.hexdigest()
 
-    def groups(self, texts: Sequence[str], pairs: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield some columns of both tables, for GROUP texts at a time.
+    def groups(
+        self, texts: Sequence[str], pairs: Sequence[str], split: str = ""
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Yield some columns of both tables, for GROUP texts of a split at a time.
 
+        split (str): its name; "" for all.
         RAISES (InputError): a file isn't what `write_tables` writes.
         """
         first, second = (_open(file) for file in self)
         for number in range(first.num_row_groups):
-            yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
+            if split in ("", first.read_row_group(number, ["split"])["split"][0].as_py()):
+                yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
 
-    def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
-        """Read some columns of the pairs; of the rows for which an expression of pyarrow is true, or of all."""
+    def docs(self, split: str = "") -> Iterator[list[PredictedDoc]]:
+        """Yield the spans of each text of a split, without the text, in lists of GROUP texts; see `groups`."""
+        columns = [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
+        for texts, pairs in self.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns), split):
+            docs: dict[str, PredictedDoc] = {}
+            for row in texts.to_pylist():
+                uncovered = dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none")
+                rejected = [(span["start"], span["end"], span["label"]) for span in row["rejected"]]
+                docs[row["key"]] = PredictedDoc(row["key"], "", [], [], rejected, uncovered)
+            for key, kind, *spans in zip(*(pairs[name].to_pylist() for name in ("key", "kind", *columns)), strict=True):
+                if spans[2]:
+                    docs[key].gold.append((spans[0], spans[1], spans[2]))
+                if spans[5] and kind != "nested":
+                    docs[key].predicted.append((spans[3], spans[4], spans[5]))
+            yield [*docs.values()]
+
+    def read_pairs(self, columns: Sequence[str], split: str = "", rows: Any = None) -> pa.Table:
+        """Read some columns of the pairs of a split; of rows for which an expression of pyarrow is true, or of all."""
         _open(self.pairs)
+        if split:
+            rows = (pc.field("split") == split) & (pc.scalar(True) if rows is None else rows)
         table = parquet.read_table(self.pairs, columns=[*columns], filters=rows)
         return table.unify_dictionaries()  # each row group has its own
 
@@ -133,182 +170,67 @@ def _open(file: Path) -> parquet.ParquetFile:
         raise InputError(f"{file}: not a table of an evaluation ({error}); run the evaluation again") from error
 
 
-def write_tables(
-    predictions: Path,
-    split: Path,
-    labels: Sequence[str],
-    tables: Tables,
-    seen: np.ndarray | None = None,
-    progress: Progress = no_progress,
-) -> None:
-    """Write both tables, in one pass over train and two over the split and its predictions.
+def write_tables(splits: Iterable[Iterable[Rows]], tables: Tables, forms: SurfaceForms) -> None:
+    """Write the rows of each split's parts to both tables, in their order, with what train has of their forms.
 
-    labels (Sequence[str]): those that are scored; predictions of others can't be judged.
-    seen (np.ndarray | None): digests of the texts that the pipeline was trained on, if it has them.
-    RAISES (InputError): a file isn't what it should be, or they aren't about the same texts.
+    forms (SurfaceForms): counted in train; see `want_forms`.
     """
-    forms = SurfaceForms(labels)
-    texts = read_split(split).texts
-    for stored, doc in progress(_read_both(split, predictions), "look up words", texts):
-        forms.look_for(stored, [place for place in _places(forms, stored, doc).values() if place])
-    for file in progress(partitions_of(split.resolve().parent, "train"), "count words"):
-        for stored in read_stored_docs(file):
-            forms.mark(stored)
-            forms.release(stored)
-    both = progress(_read_both(split, predictions), "write tables", texts)
-    docs = ((doc, _in_train(forms, stored, doc)) for stored, doc in both)
-    write_rows(docs, split.name, labels, tables, seen)
-
-
-def write_rows(
-    docs: Iterable[tuple[PredictedDoc, Mapping[SpanKey, InTrain | None]]],
-    split: str,
-    labels: Sequence[str],
-    tables: Tables,
-    seen: np.ndarray | None = None,
-) -> None:
-    """Write the rows of texts, sorted by key, each with what train has of its spans; None without token boundaries."""
-    docs = iter(docs)
     with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
-        while _write_group((texts, pairs), _convert(islice(docs, GROUP), split, labels, seen)):
-            pass
+        for group in chain.from_iterable(map(_regroup, splits)):
+            for writer, rows, more in (
+                (texts, group.texts, {}),
+                (pairs, group.pairs, count_in_train(group.pairs, forms)),
+            ):
+                columns = [_encode(more.get(one.name, rows[one.name]), one.type) for one in writer.schema]
+                table = pa.Table.from_arrays(columns, schema=writer.schema)
+                writer.write_table(table, row_group_size=max(1, len(rows)))
 
 
-def _write_group(writers: Sequence[parquet.ParquetWriter], parts: Iterator[tuple[pa.Table, pa.Table]]) -> bool:
-    """Write the parts of a row group to both tables; return whether there are any. Nothing of it stays in memory."""
-    columns = [*zip(*parts, strict=True)]
-    for writer, tables in zip(writers, columns, strict=False):
-        group = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        writer.write_table(group, row_group_size=max(1, len(group)))
-    return bool(columns)
+def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield the rows of GROUP texts at a time."""
+    texts, pairs = TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table()
+    for part in parts:
+        texts, pairs = pa.concat_tables([texts, part.texts]), pa.concat_tables([pairs, part.pairs])
+        while len(texts) >= GROUP:
+            n = pc.sum(texts["pairs"][:GROUP]).as_py()
+            yield Rows(texts[:GROUP], pairs[:n])
+            texts, pairs = texts[GROUP:], pairs[n:]
+    if len(texts):
+        yield Rows(texts, pairs)
 
 
-def _convert(
-    docs: Iterator[tuple[PredictedDoc, Mapping[SpanKey, InTrain | None]]],
-    split: str,
-    labels: Sequence[str],
-    seen: np.ndarray | None,
-) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Yield the rows of both tables for PART texts at a time."""
-    while part := list(islice(docs, PART)):
-        text_rows, pair_rows = list[dict[str, Any]](), list[dict[str, Any]]()
-        for doc, in_train in part:
-            gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
-            text_rows.append(_text_row(doc, gold, split, seen))
-            pair_rows.extend(_pair_rows(doc, gold, split, labels, in_train))
-        yield pa.Table.from_pylist(text_rows, TEXTS), pa.Table.from_pylist(pair_rows, PAIRS)
+def _encode(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Convert a column of a group; each distinct name is stored once, in the order of the rows."""
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return whole.dictionary_encode() if kind == NAME else whole.cast(kind)
 
 
-def _read_both(split: Path, predictions: Path) -> Iterator[tuple[StoredDoc, PredictedDoc]]:
-    """Yield the texts of a split, each with its predictions; both are sorted by key.
-
-    RAISES (InputError): they aren't the same texts.
-    """
-    stored = (doc for file in find_partitions(split) for doc in read_stored_docs(file))
-    for one, doc in zip_longest(stored, read_predictions(predictions)):
-        if one is None or doc is None or one.text != doc.text:
-            raise InputError(f"{predictions}: not the predictions for the texts of {split}; run the evaluation again")
-        yield one, doc
+def want_forms(forms: SurfaceForms, pairs: pa.Table) -> None:
+    """Add the forms of pairs to those that are counted in train."""
+    forms.want(*_forms(forms, pairs)[1:])
 
 
-def _places(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, TokenSpan | None]:
-    """Map the spans of a text to tokens and the number of their label; to None without token boundaries."""
-    number_of = {label: number for number, label in enumerate(forms.labels)}
-    spans = sorted(span for span in {*doc.gold, *doc.predicted} if span[2] in number_of)
-    found = zip(spans, stored.in_tokens(spans), strict=True)
-    return {span: (*place, number_of[span[2]]) if place else None for span, place in found}
+def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the places of pairs that have the digest of a form, the digests, and the numbers of their labels."""
+    known = np.flatnonzero(pairs["form_digest"].is_valid())
+    label = pc.coalesce(pairs["gold_label"], pairs["predicted_label"])
+    number = pc.index_in(label, pa.array(forms.labels, pa.string())).fill_null(0)
+    return known, pairs["form_digest"].fill_null(0).to_numpy()[known], number.to_numpy()[known]
 
 
-def _in_train(forms: SurfaceForms, stored: StoredDoc, doc: PredictedDoc) -> dict[SpanKey, InTrain | None]:
-    """Look up what train has of the forms of a text's spans; None without token boundaries."""
-    places = _places(forms, stored, doc)
-    known = [place for place in places.values() if place]
-    counts = forms.counts(stored, known)
-    found: dict[TokenSpan | None, InTrain | None] = {None: None}
-    for place, marked in zip(known, forms.marked_as(stored, known).tolist(), strict=True):
-        marked[place[2]] = 0
-        most = max(marked)
-        found[place] = InTrain(*counts[place], most, forms.labels[marked.index(most)] if most else None)
-    return {span: found[place] for span, place in places.items()}
-
-
-def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.ndarray | None) -> dict[str, Any]:
-    ends = accumulate((end for _, end, _ in gold), max)
-    return {
-        "key": doc.key,
-        "doc": doc.doc,
-        "split": split,
-        "words": doc.words,
-        "partial": [label for label, state in doc.uncovered.items() if state == "partial"],
-        "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
-        "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],
-        "overlaps": any(start < end for end, (start, *_) in zip(ends, gold[1:], strict=False)),
-        "seen": None if seen is None else has_seen(seen, doc.key),
-    }
-
-
-def _pair_rows(
-    doc: PredictedDoc,
-    gold: Sequence[SpanKey],
-    split: str,
-    labels: Sequence[str],
-    in_train: Mapping[SpanKey, InTrain | None],
-) -> Iterator[dict[str, Any]]:
-    """Yield the pairs of a text."""
-    found = {(start, end, label): p for start, end, label, p in doc.found}
-    predicted, nested = (
-        {span for span in doc.scored(spans) if span[2] in labels}
-        for spans in (doc.predicted, found.keys() - {*gold, *doc.predicted})
-    )
-    rows: list[tuple[str, SpanPair]] = [(pair.kind, pair) for pair in pair_spans(gold, predicted)]
-    rows += [("unjudged", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
-    rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
-    overlapped = {
-        one
-        for ones, others in overlapping_groups(gold, predicted)
-        for one in ones
-        if any(one[0] < end and start < one[1] for start, end, _ in others)
-    }
-    for kind, pair in rows:
-        one, other, about = *pair, pair.about
-        first, last = about[:2] if kind == "right" else sentence_around(doc.text, *about[:2])
-        train = in_train.get(about, InTrain())
-        yield {
-            "key": doc.key,
-            "doc": doc.doc,
-            "split": split,
-            "kind": kind,
-            "cause": one and _cause(kind, train, one in overlapped),
-            **_columns("gold", one),
-            **_columns("predicted", other),
-            "form": doc.form(about),
-            "predicted_form": other and doc.form(other),
-            "probability": found.get(other) if other else None,
-            "gold_probability": found.get(one) if one else None,
-            **(train or InTrain())._asdict(),
-            "before": doc.text[first : about[0]],
-            "after": doc.text[about[1] : last],
-        }
-
-
-def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
-    start, end, label = span or (None, None, None)
-    return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
-
-
-def _cause(kind: str, train: InTrain | None, overlapped: bool) -> str:
-    """Return the cause of a gold span: the kind of its pair, or, if it is missed, one of MISSED.
-
-    overlapped (bool): a prediction overlaps it, which is in another pair if the span is missed.
-    """
-    if kind == "right":
-        return "found"
-    if train is None:
-        return TOKENS
-    if kind != "missed":
-        return kind
-    if overlapped:
-        return "overlapped"
-    if train.free >= ENOUGH and train.marked <= HARDLY * train.free:
-        return "otherwise" if 2 * train.otherwise >= train.free else "unmarked"
-    return "new" if not train.marked else "known" if train.marked >= train.free else "sometimes"
+def count_in_train(pairs: pa.Table, forms: SurfaceForms) -> dict[str, pa.ChunkedArray]:
+    """Return the columns about train: how often it has the form of each pair, and why spans are missed."""
+    known, digests, labels = _forms(forms, pairs)
+    keys = forms.keys(digests, labels)
+    marked, free = np.zeros((2, len(pairs)), int)
+    marked[known], free[known] = forms.marked.of(keys), forms.free.of(keys)
+    others = np.zeros((len(pairs), 1 + len(forms.labels)), int)  # (pairs, none and each label)
+    others[known, 1:] = forms.marked.of(forms.keys(digests[:, None], np.arange(len(forms.labels))))
+    others[known, 1 + labels] = 0
+    otherwise, hardly = others.max(1), (free >= ENOUGH) & (marked <= HARDLY * free)
+    kinds = [hardly & (2 * otherwise >= free), hardly, marked == 0, marked >= free]
+    causes = pa.array(np.select(kinds, ["otherwise", "unmarked", "new", "known"], "sometimes"))
+    other_label = pa.array([None, *forms.labels], pa.string()).take(pa.array(others.argmax(1)))
+    columns = {"marked": marked, "free": free, "otherwise": otherwise, "other_label": other_label}
+    columns["cause"] = pc.if_else(pc.equal(pairs["cause"], "missed"), causes, pairs["cause"])
+    return {name: column if name == "cause" else pa.chunked_array([column]) for name, column in columns.items()}

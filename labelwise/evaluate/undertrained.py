@@ -3,7 +3,7 @@
 import numpy as np
 
 from labelwise.evaluate.results import Curve
-from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.scores import SplitMetrics
 
 KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
 WORTH = 0.01  # what twice the steps must add to F1 on dev
@@ -18,7 +18,7 @@ def is_broken(curve: Curve | None, dev_gold: int) -> bool:
     return bool(curve and curve.f and dev_gold and max(curve.f) < MIN_F)
 
 
-def train_longer(metrics: Metrics, curve: Curve | None) -> str:
+def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
     """Explain why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
 
     It is if it misses more spans whose words train marks than it finds in all, or if twice the steps are worth it.

@@ -11,12 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from spacy.language import Language
 
 from labelwise import __version__
+from labelwise.base.counts import Score, Scores
 from labelwise.base.sections import SHIP_AT
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest
 from labelwise.evaluate.ranking import CLOSE, group_by_verdict, rank_labels
-from labelwise.evaluate.scores import Metrics, Score, Scores, describe_seen
+from labelwise.evaluate.scores import Metrics, describe_seen
 from spacy_per_label import PerLabelRecognizer
 
 

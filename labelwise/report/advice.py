@@ -97,9 +97,9 @@ KINDS = {
     "label": Kind("wrong label", "a wrong label", "wrong labels"),
     "spurious": Kind("spurious", "a spurious span", "spurious spans"),
     "goldless": Kind(
-        "of labels without test gold",
-        "a prediction of a label without test gold",
-        "predictions of labels without test gold",
+        "of labels without gold",
+        "a prediction of a label without gold",
+        "predictions of labels without gold",
     ),
 }
 REASONS = {
@@ -148,7 +148,7 @@ class Advice(NamedTuple):
     verdict (str): how many labels are ready.
     why (str): what is in the way: the training, test, or the most frequent errors.
     first (Step): the first step.
-    rows (list): labels, the one with the most errors first, each with its next step.
+    rows (list): labels, the one with the most errors to learn from first, each with its next step.
     warnings (list): reasons not to trust the scores.
     """
 
@@ -182,12 +182,12 @@ def advise(
     shares (Shares): of findings that are right, by that sample.
     unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
     """
-    ranked, evidence = rank_labels(metrics, ship_at), in_test(found, metrics, merge, shares)
+    ranked, evidence = rank_labels(metrics, ship_at), scale_findings(found, metrics, merge, shares)
     pairs = confused_pairs(metrics)
     rows = [(row, next_step(row, ship_at, evidence.get(row.label, Counter()), pairs)) for row in ranked]
     if blocked := _find_block(metrics, curve, pipeline, merge, steps):
         why, first, every = blocked
-        rows = [(row, step if row.mistakes.unknown else every) for row, step in rows]
+        rows = [(row, step if row.unjudged else every) for row, step in rows]
     else:
         rows = _share_pairs(rows)
         why, first = _choose_first(metrics, rows, pipeline, sample, unanswered)
@@ -210,7 +210,7 @@ def _find_block(
     """Explain why the scores say little of the annotations, with the first step and that of each label."""
     again, config = AGAIN.get(pipeline, f"dvc repro report@{pipeline}"), f"configs/{pipeline}.cfg"
     broken = is_broken(curve, sum(merge.gold.get("dev", {}).values()))
-    longer = "" if broken else train_longer(metrics, curve)
+    longer = "" if broken else train_longer(metrics.to_learn[1], curve)
     if curve and (broken or longer):
         why = f"training stopped too early: {longer}"
         if broken:
@@ -284,15 +284,15 @@ def _share_pairs(rows: Sequence[tuple[RankedLabel, Step]]) -> list[tuple[RankedL
     steps = sorted((step for _, step in rows if step.labels), key=lambda step: step.removes)
     shared = {label: step for step in steps for label in step.labels}
     return [
-        (row, step if row.verdict == "ready" or row.mistakes.unknown or step.labels else shared.get(row.label, step))
+        (row, step if row.verdict == "ready" or row.unjudged or step.labels else shared.get(row.label, step))
         for row, step in rows
     ]
 
 
 def divide(metrics: Metrics) -> dict[str, int]:
-    """Count all pairs of gold and predicted spans: those that are right, and each error once, by kind."""
+    """Count all pairs of gold and predicted spans to learn from: those that are right, and each error once, by kind."""
     total: Counter[str] = Counter()
-    for one in metrics.mistakes.values():
+    for one in metrics.to_learn[1].mistakes.values():
         total.update({"found": one.right, **one.kinds, "label": one.label})  # `taken` is another's `label`
     return {kind: total[kind] for kind in ("found", *KINDS)}
 
@@ -312,7 +312,7 @@ def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
     """Count the wrong labels of each two labels, in both directions; the label with more errors comes first."""
     place = {row.label: number for number, row in enumerate(rank_labels(metrics))}
     pairs = Counter[tuple[str, ...]]()
-    for label, one in metrics.mistakes.items():
+    for label, one in metrics.to_learn[1].mistakes.items():
         for other, n in one.confused.items():
             pairs[tuple(sorted((label, other), key=place.__getitem__))] += n
     return pairs
@@ -339,12 +339,12 @@ def next_step(row: RankedLabel, ship_at: float, found: Counter[str], pairs: Mapp
     return best
 
 
-def in_test(
+def scale_findings(
     found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger, shares: Shares
 ) -> dict[str, Counter[str]]:
-    """Scale the findings of a check, in train and dev, to the number of test texts and to the share that is right."""
+    """Scale the findings of a check, in train and dev, to the texts with errors, and to the share that is right."""
     texts = sum(n for split, n in merge.texts.items() if split != "test")
-    boundaries, others = (share * metrics.texts / texts if texts else share for share in shares)
+    boundaries, others = (share * metrics.to_learn[1].texts / texts if texts else share for share in shares)
     return {
         label: Counter(
             {kind: round(n * (boundaries if kind == WRONG_BOUNDARIES else others)) for kind, n in kinds.items()}
@@ -356,7 +356,7 @@ def in_test(
 def removable(row: RankedLabel, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> list[Step]:
     """List the steps that may remove errors of a label, each error by one of them; too few may be chance.
 
-    found (Counter): findings of the check, by kind, in as many texts as test has; each explains one error at most.
+    found (Counter): findings of the check, by kind, scaled to the texts with errors; each explains one error at most.
         More texts teach neither what train contradicts nor what gold lacks.
     pairs (Mapping): wrong labels by pair; a rule for both labels removes those that no finding explains.
     """

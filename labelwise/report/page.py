@@ -88,13 +88,15 @@ def write_report(
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["checks"] = list_checks(root / "corpus", people=annotators)
     known["steps"] = read_steps(root, pipeline)
-    known["unanswered"] = find_unanswered(tables, root / "corpus") if tables else None
+    known["unanswered"] = find_unanswered(tables, root / "corpus", metrics.split) if tables else None
     advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
     cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
         answer["annotator"] = ""
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
-    mistakes, changed = list_mistakes(tables) if tables else [], list_changed(base.changed) if base else []
+    split, learned = metrics.to_learn
+    read = split if metrics.split else ""  # tables of 0.3.0 have one split
+    mistakes, changed = list_mistakes(tables, read) if tables else [], list_changed(base.changed) if base else []
     name_texts(mistakes, changed, root / "corpus")
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
@@ -102,6 +104,8 @@ def write_report(
         corpus=digest.read_text(encoding="utf8") if (digest := root / "metrics" / f"merge{DIGEST}").is_file() else "",
         merge=merge,
         metrics=metrics,
+        split=split,
+        learned=learned,
         advice=advice,
         ship_at=ship_at,
         close=CLOSE,
@@ -120,6 +124,7 @@ def write_report(
             "cases": cases,
             "mistakes": mistakes,
             "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
+            "split": split,
             "base": base.name if base else "",
             "changed": changed,
             "kinds": {kind: one.name for kind, one in KINDS.items()},
@@ -129,7 +134,7 @@ def write_report(
         people=read_annotators(root / "corpus") if annotators else [],
         learning=learning,
         charts=list_charts(curve, learning),
-        texts_per_100=count_texts_per_100(tables) if tables else {},
+        texts_per_100=count_texts_per_100(tables, read) if tables else {},
     )
     content = page.encode()
     if not out.is_file() or out.read_bytes() != content:  # its time tells when it has changed
@@ -240,7 +245,7 @@ class Figures(NamedTuple):
 
 def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | None) -> list[Figures]:
     """List the columns behind the next steps, for labels with gold; one whose rows are all equal says nothing."""
-    rows = [row for row, _ in advice.rows if row.mistakes.gold]
+    rows = [row for row, _ in advice.rows if row.scores.support]
     agreement = merge.agreement
 
     def shares(head: str, values: Iterable[float | None]) -> Figures:
@@ -336,10 +341,10 @@ def name_texts(mistakes: Sequence[dict[str, Any]], changed: Sequence[dict[str, A
         row["text"] = names.get(row["text"], row["text"])
 
 
-def count_texts_per_100(tables: Tables) -> dict[str, float]:
-    """Compute how many texts have 100 gold spans of each label, from the test texts that are complete for it."""
+def count_texts_per_100(tables: Tables, split: str) -> dict[str, float]:
+    """Compute how many texts have 100 gold spans of each label, from a split's texts that are complete for it."""
     texts, elsewhere, spans = 0, Counter[str](), Counter[str]()
-    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "gold_label")):
+    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "gold_label"), split):
         uncovered = {row["key"]: {*row["partial"], *row["unknown"]} for row in group.to_pylist()}
         texts += len(uncovered)
         elsewhere.update(label for labels in uncovered.values() for label in labels)
@@ -367,12 +372,12 @@ def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
     return [one._asdict() for one in first_of_each(changed, names, CHANGES)]
 
 
-def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
-    """List mistakes, each form once, the most frequent first; if there are too many, those of each label."""
+def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
+    """List mistakes on a split, each form once, the most frequent first; if there are too many, those of each label."""
     names = ["kind", "gold_label", "predicted_label", "form", "predicted_form"]
     places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
     more = ["cause", "doc", "before", "after", "marked", "free", "otherwise", "other_label"]
-    rows = tables.read_pairs([*names, *places, *more, "key"], pc.field("kind").isin([*KINDS]))
+    rows = tables.read_pairs([*names, *places, *more, "key"], split, pc.field("kind").isin([*KINDS]))
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
     groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
@@ -382,7 +387,7 @@ def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
     gold: dict[str, list[SpanKey]] = {}
     columns = ["key", "gold_start", "gold_end", "gold_label"]
     keys = pc.field("key").isin(pa.array([row["key"] for row in found], pa.string()))
-    for row in tables.read_pairs(columns, keys & pc.field("gold_label").is_valid()).to_pylist():
+    for row in tables.read_pairs(columns, split, keys & pc.field("gold_label").is_valid()).to_pylist():
         gold.setdefault(row["key"], []).append((row["gold_start"], row["gold_end"], row["gold_label"]))
     for row, group in zip(found, chosen, strict=True):
         about, other = ([row.pop(f"{side}_{end}") for end in ("start", "end")] for side in ("gold", "predicted"))

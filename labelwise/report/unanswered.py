@@ -42,15 +42,16 @@ class Unanswered(NamedTuple):
     places: Mapping[str, list[Place]]
 
 
-def find_unanswered(tables: Tables, corpus: Path) -> Unanswered:
+def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
     """Find them in the tables of an evaluation, a row group at a time; the merge's tables have their places.
 
+    split (str): name of test in the tables; "" for the only split.
     corpus (Path): folder of the corpus; without one, texts are counted and not named.
     RAISES (InputError): if a table isn't what the merge or the evaluation writes.
     """
     texts, unjudged, total = Counter[str](), Counter[str](), 0
     first: dict[str, list[str]] = {}
-    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "kind", "predicted_label")):
+    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "kind", "predicted_label"), split):
         for name in ("partial", "unknown"):
             texts.update(pc.list_flatten(group[name]).to_pylist())
         rows = pairs.filter(pc.equal(pairs["kind"].cast(pa.string()), "unjudged")).to_pylist()

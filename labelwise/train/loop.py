@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from thinc.api import constant
 
 from labelwise.base.parallel import trim_heap
+from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import predict_each, untaught_labels
 from labelwise.train.ahead import open_batches
-from labelwise.train.dev_scores import Counts, count_entities, scores_of, weighted_score
+from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
 from labelwise.train.ranks import sum_gradients
 from labelwise.train.training import Training
 from labelwise.train.updates import update_within_memory
@@ -116,12 +118,17 @@ def score_dev(training: Training) -> tuple[float, dict[str, Any]]:
     """Score dev by the weights of the config; each rank counts the entities of its own texts."""
     ranks = training.ranks
     share = islice(training.dev.texts(), ranks.rank, None, ranks.count)
-    counts = count_entities(predict_each(training.nlp, share, len))
-    return score_counts(training, sum(ranks.all_gather_object(counts), Counter()))
+    counts = count_entities(predict_each(training.nlp, share, len), scored_labels(training))
+    return score_counts(training, sum(ranks.all_gather_object(counts)))
 
 
-def score_counts(training: Training, counts: Counts) -> tuple[float, dict[str, Any]]:
-    """Score counts of entities by the weights of the config; labels that the pipeline leaves out don't count."""
-    untaught = untaught_labels(training.nlp)
-    scores = scores_of(Counter({key: n for key, n in counts.items() if key[0] not in untaught}))
+def score_counts(training: Training, counts: np.ndarray) -> tuple[float, dict[str, Any]]:
+    """Score counts of entities, shape (labels, 3), by the weights of the config."""
+    scores = scores_of(counts, scored_labels(training))
     return weighted_score(scores, training.settings["score_weights"]), scores
+
+
+def scored_labels(training: Training) -> list[str]:
+    """List the labels of the corpus, without those that the pipeline leaves out."""
+    untaught = untaught_labels(training.nlp)
+    return [label for label in read_manifest(training.dev.path.resolve().parent).labels if label not in untaught]

@@ -32,7 +32,7 @@ from labelwise.train.config import changed_keys, is_per_label, make_pipeline, re
 from labelwise.train.config_file import read_config_file
 from labelwise.train.gpu import peak_memory
 from labelwise.train.held_out import fit
-from labelwise.train.loop import describe_end, score_counts, train_while_improving
+from labelwise.train.loop import describe_end, score_counts, scored_labels, train_while_improving
 from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
 from labelwise.train.steps import is_small
 from labelwise.train.training import Log, State, Training, remake
@@ -220,7 +220,8 @@ def finish(training: Training) -> Fitted | None:
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if is_per_label(nlp.config):
         shifts = OUTSIDE if is_small(training.wanted.corpus, nlp.config.interpolate()) else OUTSIDE[:1]
-        fitted = fit(nlp, training.dev.texts(), shifts, lambda counts: score_counts(training, counts)[0])
+        labels = scored_labels(training)
+        fitted = fit(nlp, training.dev.texts(), shifts, labels, lambda counts: score_counts(training, counts)[0])
         # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
         path.unlink()

@@ -8,14 +8,15 @@ import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.compare.changed_spans import changed_spans
-from labelwise.compare.comparison import Change, compare, count_spans, read_docs
+from labelwise.compare.comparison import Change, compare, count_against
 from labelwise.compare.revisions import Revision
 from labelwise.compare.summary import notes, tabulate
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import GROUP
+from labelwise.evaluate.tables import GROUP, Tables
 from tests.evaluate.test_scoring import keyed, write
+from tests.evaluate.written import write_rows
 
 FOLDER = TemporaryDirectory()
 A, A2, B = (0, 3, "A"), (4, 7, "A"), (4, 7, "B")
@@ -73,11 +74,12 @@ def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
         doc.gold = sorted({*doc.gold, (0, 7, "A")})
         doc.rejected = sorted({(0, 3, "A")}.difference(doc.gold))
         doc.uncovered = states[number % 4]
-    read = read_docs(make_results("main", docs, "ABC").tables)
+    groups = make_results("main", docs, "ABC").tables.docs()
+    read = {doc.key: doc for group in groups for doc in group}
     assert list(read) == [doc.key for doc in docs]
     for doc in docs:
         gold, predicted = doc.scored(doc.gold), doc.scored(doc.predicted)
-        for label, row in zip("ABC", count_spans(read[doc.key], read[doc.key], "ABC"), strict=True):
+        for label, row in zip("ABC", count_against(read[doc.key], read[doc.key], "ABC").tolist(), strict=True):
             kept = (gold & predicted, predicted, gold)
             assert row == [sum(span[2] == label for span in spans) for spans in kept]
 
@@ -114,6 +116,21 @@ def test_the_gold_and_the_coverage_of_the_last_revision_count():
     assert made.labels["A"].changes["main"] == Change()
     assert made.gold_differs == 1
     assert compare_docs(main=unknown, branch=known).labels["A"].f == {"main": 0.0, "branch": 0.0}
+
+
+def test_of_dev_and_test_those_of_test_are_compared_and_spans_of_either_are_listed():
+    """On dev, the branch finds nothing, and main everything; on test it's the other way round."""
+    right, wrong = [make_doc("1", [A], [A])], [make_doc("1", [], [A])]
+    on_dev = [(make_doc("0", doc.predicted, [A, B]), {}) for doc in (*right, *wrong)]
+    revisions = []
+    for name, docs, dev in (("main", wrong, on_dev[:1]), ("branch", right, on_dev[1:])):
+        tables = Tables.of(Path(mkdtemp(dir=FOLDER.name)))
+        write_rows(((doc, {}) for doc in docs), "test", ["A", "B"], tables, dev=dev)
+        revisions.append(Revision(name, measure(tables, ["A", "B"], "test"), tables))
+    made = compare(revisions)
+    assert (made.texts, made.micro.f, made.micro.support) == (1, {"main": 0.0, "branch": 1.0}, 1)
+    assert [(one.change, one.text) for one in changed_spans(*revisions)] == [("won", "1")]
+    assert [(one.change, one.text) for one in changed_spans(*revisions, dev=True)] == [("lost", "0")]
 
 
 def test_labels_that_one_revision_has_alone():

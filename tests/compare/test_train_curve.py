@@ -8,11 +8,13 @@ from msgspec.json import encode
 
 from labelwise.base.errors import InputError
 from labelwise.compare.train_curve import measure_curve, read_train_curve
-from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.tables import Tables
 from labelwise.train.config import read_settings, share_of
 from labelwise.train.training_config import TrainingConfig
 from scripts.train_curve import train_curve_cli
 from tests.conftest import Merging, call, task
+from tests.evaluate.written import write_rows
 from tests.train.training import CPU
 
 A, B = (0, 3, "A"), (4, 7, "B")
@@ -21,15 +23,17 @@ TEXTS = {"half": 50, "a quarter": 25, "all": 100}
 
 def curve_of(tmp_path, docs=20, **right):
     """The curve of pipelines that find A in so many docs, and B in all, or in none where it is negative."""
-    files = {}
+    tables = {}
     for share, n in right.items():
         made = [
             PredictedDoc(f"{number:02}", "abc def", [A] * (number < n) + [B] * (n >= 0), [A, B])
             for number in range(docs)
         ]
-        files[share.replace("_", " ")] = tmp_path / share
-        write_predictions(made, tmp_path / share)
-    return measure_curve(files, TEXTS, ["A", "B"], "of all")
+        folder = tmp_path / share
+        folder.mkdir(exist_ok=True)
+        tables[share.replace("_", " ")] = Tables.of(folder)
+        write_rows(((doc, {}) for doc in made), "dev", ["A", "B"], Tables.of(folder))
+    return measure_curve(tables, TEXTS, ["A", "B"], "of all")
 
 
 def test_the_gain_is_that_of_the_last_doubling(tmp_path):

@@ -14,8 +14,9 @@ from labelwise.base.files import digest_folder
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate import predict as module
-from labelwise.evaluate.predict import Done, hold_pipeline, predict_split, predict_texts
+from labelwise.evaluate.predict import hold_pipeline, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
+from labelwise.evaluate.run import Evaluation, evaluate_pipeline
 from scripts.predict import predict_cli
 from tests.conftest import call, read_docs, run_python, save_ruler, task
 from tests.pretend_gpu import pretended
@@ -23,8 +24,8 @@ from tests.spacy_per_label.bert import make_bert
 from tests.train.training import GPU, train_in, with_bert
 
 
-def predict(model: Path, split: Path, out: Path, **options) -> tuple[list[Done], list[PredictedDoc]]:
-    done = list(predict_split(model, digest_folder(model), split, out, **options))
+def predict(model: Path, split: Path, out: Path, **options) -> tuple[Evaluation, list[PredictedDoc]]:
+    done = evaluate_pipeline(model, split, predictions=out, **options)
     return done, list(read_predictions(out))
 
 
@@ -43,10 +44,9 @@ def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path, monkeypatch
         assert doc.gold == sorted(annotation_of(gold).accepted)
         assert doc.uncovered == annotation_of(gold).uncovered
     assert not gold_docs
-    # One of each partition, of as many words as the pipeline's tokenizer makes.
-    assert len(done) == len(find_partitions(demo_corpus / "test")) > 1
-    assert sum(part.texts for part in done) == len(found)
-    assert sum(part.words for part in done) == sum(len(nlp.make_doc(doc.text)) for doc in found)
+    assert len(find_partitions(demo_corpus / "test")) > 1
+    assert done.metrics.texts == len(found)
+    assert done.words == sum(len(nlp.make_doc(doc.text)) for doc in found)
     # There is something to get wrong.
     right = sum(len({*doc.predicted} & {*doc.gold}) for doc in found)
     assert 0 < right < min(sum(len(doc.predicted) for doc in found), sum(len(doc.gold) for doc in found))

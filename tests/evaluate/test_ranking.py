@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from labelwise.base.counts import score_table
 from labelwise.evaluate.ranking import group_by_verdict, rank_labels
-from labelwise.evaluate.scores import Metrics, Mistakes, Seen, score_table
+from labelwise.evaluate.scores import Metrics, Mistakes, Seen
 
 
 def make_metrics(mistakes: dict[str, Mistakes], texts: int = 50, f_low: float | None = 0.5) -> Metrics:

@@ -13,12 +13,13 @@ from labelwise.base.files import list_digests, locked
 from labelwise.corpus.manifest import MANIFEST, digest_splits, read_manifest
 from labelwise.corpus.record import RECORD, write_record
 from labelwise.corpus.seen_texts import write_seen
-from labelwise.evaluate import predict
+from labelwise.evaluate import run
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import Tables, write_rows
+from labelwise.evaluate.tables import Tables
 from scripts.evaluate import evaluate_cli
 from tests.conftest import another_process, call
+from tests.evaluate.written import write_rows
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -69,6 +70,30 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     again = evaluate(tmp_path / "two", ruler, demo_corpus / "test", "--workers", 2)
     assert again.split("Scores on")[0] == printed.split("Scores on")[0]
     assert files_of(tmp_path / "two") == files_of(out)
+
+
+def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus, tmp_path):
+    """Its scores are a block, its rows come first, and nothing is said of texts that the pipeline was trained on."""
+    model = Path(shutil.copytree(ruler, tmp_path / "model"))
+    write_seen(model, np.zeros(0, np.uint64))
+    found, rows = {}, {}
+    for name, options in (("both", ()), ("test", ("--split", "corpus/test")), ("dev", ("--split", "corpus/dev"))):
+        (folder := tmp_path / name).mkdir()
+        (folder / "corpus").symlink_to(demo_corpus)
+        with chdir(folder):
+            printed = call(evaluate_cli, "own", "--model", model, "--predictions", "predictions.jsonl", *options)
+        found[name] = json.loads((folder / "metrics/own.json").read_text())
+        rows[name] = [read_table(file).to_pylist() for file in Tables.of(folder / TABLES)]
+        assert ("F1 on dev" in printed) == (name == "both")
+    both, test, dev = found.values()
+    assert {name for name in both if both[name] != test[name]} == {"predictions_digest", "dev"}
+    assert both["dev"] == {name: dev[name] for name in both["dev"]} | {"seen": None}
+    assert {"all_gold", "mistakes", "split_digest"} < both["dev"].keys()
+    for every, of_test, of_dev in zip(*rows.values(), strict=True):
+        assert every == [row | {"seen": None} if "seen" in row else row for row in of_dev] + of_test
+        assert {row["split"] for row in every} == {"dev", "test"}
+    predictions = [(tmp_path / name / "predictions.jsonl").read_bytes() for name in ("both", "test")]
+    assert predictions[0] == predictions[1]
 
 
 def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(ruler, demo_corpus, tmp_path):
@@ -132,7 +157,7 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
 
 @pytest.mark.parametrize("file", FILES)
 def test_files_that_another_process_is_writing_are_refused_at_once(ruler, demo_corpus, tmp_path, monkeypatch, file):
-    monkeypatch.setattr(predict, "predict_part", lambda job: pytest.fail("it was begun"))
+    monkeypatch.setattr(run, "evaluate_part", lambda *given: pytest.fail("it was begun"))
     with another_process(locked(tmp_path / file)):
         printed = evaluate(tmp_path, ruler, demo_corpus / "test", status=1)
     assert f"{Path(file).name}: another process is writing this; wait until it ends" in printed

@@ -11,14 +11,15 @@ import spacy
 from spacy.scorer import Scorer
 from spacy.training import Corpus, Example
 
+from labelwise.base.counts import Scores, macro, prf
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import FEWEST
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import Scores, macro, prf
 from labelwise.evaluate.scoring import count_mistakes, measure
-from labelwise.evaluate.tables import InTrain, Tables, write_rows
+from labelwise.evaluate.tables import Tables
 from tests.conftest import save_ruler, task
+from tests.evaluate.written import InTrain, write_rows
 
 NLP = spacy.blank("en")
 

@@ -2,20 +2,23 @@
 
 import tracemalloc
 
+import msgspec
 import pytest
 from pyarrow import parquet
 
 from labelwise.base.errors import InputError
-from labelwise.base.text import text_key
+from labelwise.base.parallel import no_progress
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
-from labelwise.evaluate import tables as tables_module
-from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.evaluate import rows as rows_module
+from labelwise.evaluate.rows import digest_forms, gold_of, make_rows
+from labelwise.evaluate.run import collect
 from labelwise.evaluate.scores import Mistakes
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import InTrain, Tables, write_tables
+from labelwise.evaluate.tables import Tables
 from tests.conftest import task
 from tests.evaluate.test_scoring import keyed, make_doc, write
+from tests.evaluate.written import InTrain
 
 
 def rows_of(tables: Tables) -> list[dict]:
@@ -60,12 +63,12 @@ def test_rows_take_the_memory_of_a_few_texts_and_their_number_changes_no_byte(tm
     docs, peaks = keyed([make_doc(spans, spans[1:], doc=f"{number}.txt") for number in range(1000)]), {}
     for number in (100, 1000):
         tracemalloc.start()
-        tables = write(tmp_path, docs[:number])
+        make_rows(((doc, {}) for doc in docs[:number]), "test", ["A"])
         peaks[number] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peaks[1000] < 1.5 * peaks[100]
-    digest = tables.digest()
-    monkeypatch.setattr(tables_module, "PART", 10_000)
+    digest = write(tmp_path, docs).digest()
+    monkeypatch.setattr(rows_module, "CHUNK", 10_000)
     assert write(tmp_path, docs).digest() == digest
 
 
@@ -114,22 +117,24 @@ def test_train_is_counted_by_form_and_label(merging):
     merging.add("train", ["A", "B"], train, split="train")
     merging.add("test", ["A", "B"], [task("my cat", (3, 6)), task("one cat", (0, 7, "B"))], split="test")
     merging.run()
-    root, docs = merging.root, []
-    for stored in (one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)):
-        gold = sorted(stored.annotation.accepted)
-        docs.append(PredictedDoc(text_key(stored.text).hex(), stored.text, [(3, 6, "A")], gold))
-    write_predictions(docs, root / "p.jsonl")
-    write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))
+    root = merging.root
+
+    def write_rows(labels):
+        """Write the tables of a pipeline that predicts one span in each text."""
+        stored = [one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)]
+        docs = [msgspec.structs.replace(gold_of(one), predicted=[(3, 6, "A")]) for one in stored]
+        forms = (digest_forms(*both, labels) for both in zip(stored, docs, strict=True))
+        make_rows(zip(docs, forms, strict=True), "test", labels).write(root)
+        (root / "written").mkdir(exist_ok=True)
+        collect([[root]], root / "corpus", labels, Tables.of(root / "written"), None, no_progress)
+        return rows_of(Tables.of(root / "written"))
+
     names = ("marked", "free", "otherwise", "other_label")
-    counts = {(row["form"], row["kind"]): tuple(row[name] for name in names) for row in rows_of(Tables.of(root))}
+    counts = {(row["form"], row["kind"]): tuple(row[name] for name in names) for row in write_rows(["A", "B"])}
     assert counts["cat", "right"] == (2, 1, 0, None)
     assert counts["one cat", "label"] == (0, 4, 4, "A")
-    assert measure(Tables.of(root), ["A", "B"]).mistakes["B"].causes == {"label": 1}
-    write_tables(root / "p.jsonl", root / "corpus" / "test", [], Tables.of(root))  # of a pipeline that knows no label
-    assert {row["kind"] for row in rows_of(Tables.of(root))} == {"unjudged"}
-    write_predictions(docs[:1], root / "p.jsonl")
-    with pytest.raises(InputError, match=r"p\.jsonl: not the predictions for the texts of .*test; run the evaluation"):
-        write_tables(root / "p.jsonl", root / "corpus" / "test", ["A", "B"], Tables.of(root))
+    assert measure(Tables.of(root / "written"), ["A", "B"]).mistakes["B"].causes == {"label": 1}
+    assert {row["kind"] for row in write_rows([])} == {"unjudged"}, "a pipeline that knows no label"
 
 
 @pytest.mark.parametrize(

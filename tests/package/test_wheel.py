@@ -16,6 +16,7 @@ import pytest
 import spacy
 from packaging.requirements import Requirement
 
+from labelwise.base.counts import AllScores, Scores
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
@@ -26,7 +27,7 @@ from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Scores, Seen
+from labelwise.evaluate.scores import Metrics, Mistakes, Seen
 from labelwise.package.card import write_card
 from labelwise.package.wheel import identify, make_package
 from labelwise.train.run import train_pipeline

@@ -10,7 +10,8 @@ import msgspec
 from labelwise.base.text import SpanKey
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scoring import measure
-from labelwise.evaluate.tables import InTrain, Tables, write_rows
+from labelwise.evaluate.tables import Tables
+from tests.evaluate.written import InTrain, write_rows
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = {
@@ -61,12 +62,18 @@ def write_results(
     pipeline: str = "cpu",
     labels: Sequence[str] = LABELS,
     in_train: tuple[int, int] = (4, 1),
+    dev: Sequence[PredictedDoc] = (),
 ) -> None:
-    """Write every file that a report reads."""
+    """Write every file that a report reads.
+
+    dev: texts of dev that are evaluated beside test.
+    """
     tables = Tables.of(root / "training" / pipeline)
     tables.texts.parent.mkdir(parents=True, exist_ok=True)
-    write_rows(((doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in docs), "test", labels, tables)
-    metrics = measure(tables, [*labels, "NEVER_SEEN"], seen_known=True)
+    texts, more = ([(doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in some] for some in (docs, dev))
+    write_rows(texts, "test", labels, tables, dev=more)
+    metrics = measure(tables, [*labels, "NEVER_SEEN"], "test", seen_known=True)
+    metrics.dev = measure(tables, [*labels, "NEVER_SEEN"], "dev") if dev else None
     metrics.pipeline_digest = "89abcdef01234567"
     metrics.predictions_digest = tables.digest()
     write_json(root / "metrics" / f"{pipeline}.json", msgspec.to_builtins(metrics))

@@ -23,6 +23,7 @@ from labelwise.report.deck import draw
 from labelwise.report.page import Base, hash_of, write_report
 from scripts.report import report_cli
 from tests.conftest import ROOT, call, save_ruler, task, write_jsonl
+from tests.evaluate.test_scoring import keyed
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, write_results
 
 ONE = dict.fromkeys("prf", 1.0)
@@ -121,6 +122,40 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     assert page.text() == "0 of 6 labels are ready; 5 not ready, 1 unknown. Of 149 errors, 67 are missed spans."
     counts = [one["count"] for one in json.loads(page.scripts[0])["mistakes"]]
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
+
+
+@pytest.mark.parametrize(
+    ("texts", "split", "said"),
+    [
+        (
+            12,
+            "dev",
+            "These are errors on dev, and the lists below are, too: whoever improves a pipeline by its errors on test",
+        ),
+        (9, "test", "These are errors on test, as dev has 9 texts: raise dev_ratio in project.yml. After you improve"),
+        (
+            0,
+            "test",
+            "These are errors on test, as dev wasn’t evaluated. After you improve the pipeline by them, F1 there",
+        ),
+    ],
+)
+def test_errors_to_learn_from_are_those_on_dev_and_scores_those_on_test(texts, split, said, html, tmp_path):
+    """On dev, all that is predicted is a DRUG of six words, which test has nowhere."""
+    gold, wrong = make_docs()[0].gold, (0, 37, "DRUG")
+    dev = [msgspec.structs.replace(doc, predicted=[wrong], gold=gold) for doc in keyed(make_docs()[:texts])]
+    write_results(tmp_path, make_docs(), dev=dev)
+    page, alone = Page(render(tmp_path, "cpu")), Page(html)
+    cards = json.loads(page.scripts[0])
+    assert said in page.text("gold")
+    assert {len(one["key"]) for one in cards["mistakes"]} == ({24} if split == "dev" else {32}), "keys on dev are short"
+    assert (cards["split"], f"Errors on {split}" in page.text("mistakes")) == (split, True)
+    errors, on = (6 * texts, texts) if split == "dev" else (149, 60)
+    assert f"{errors} errors on {on} {split} texts" in page.text("gold")
+    # What test says stays: F1, intervals and verdicts.
+    assert page.text().partition(".")[0] == alone.text().partition(".")[0]
+    f, same = (re.search(r"F1 0\.\d+ \(0\.\d+ to 0\.\d+\) on 60 test texts", one.html)[0] for one in (page, alone))
+    assert f == same
 
 
 @pytest.mark.parametrize("pipeline", ["cpu", "small", "gpu"])
@@ -408,7 +443,7 @@ def heads(page: Page) -> list[str]:
 def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_all_rows_are_left_out(own):
     """All labels have 60 gold spans, and 400 texts that are complete for them."""
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
-    first = ["Label", "Verdict", "F1, 95% interval, goal 0.8", "Errors", "Next"]
+    first = ["Label", "Verdict", "F1, 95% interval, goal 0.8", "Errors on test", "Next"]
     columns = ["Annotators agree", "Train spans", "P", "R"]
     assert heads(Page(render(own, "cpu", base=Base("main", before)))) == [*first, *columns]
     before.all_gold.labels["PLACE"].f -= 0.2

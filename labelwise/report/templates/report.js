@@ -115,7 +115,7 @@ function showLabel() {
   const names = labels.join(" and ");
   const since = cards.changed.length ? `, then those won and lost since ${cards.base}` : "";
   const confused = labels.length > 1 ? `: ${own.reduce((sum, { count }) => sum + count, 0).toLocaleString("en")} confusions` : "";
-  const title = own.length ? `Errors of ${names} on test${confused}, the most frequent first${since}` : `No errors of ${names} on test`;
+  const title = own.length ? `Errors of ${names} on ${cards.split}${confused}, the most frequent first${since}` : `No errors of ${names} on ${cards.split}`;
   const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...list(own));
   row.after(make("tr", {}, make("td", { colSpan: row.cells.length }, card)));
   card.focus({ preventScroll: true });

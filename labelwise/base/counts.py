@@ -1,0 +1,74 @@
+"""Count right, predicted and gold spans, and compute precision, recall and F1: the same on dev, on test and in between.
+
+A label's F1 counts in the macro average if the split has gold of the label. F1 of another label can only be 0.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from labelwise.base.text import SpanKey
+
+Score = float | None  # None where there is nothing to score
+
+
+class Scores(msgspec.Struct, omit_defaults=True):
+    """Precision, recall and F1, 0 to 1.
+
+    support (int | None): the number of gold spans; None for an average over labels.
+    f_low, f_high (float | None): the ends of the 95% interval of F1, if there is one.
+    """
+
+    p: Score
+    r: Score
+    f: Score
+    support: int | None = None
+    f_low: Score = None
+    f_high: Score = None
+
+    def shown(self) -> "Scores":
+        """Hide recall and F1 where there is no gold: they are 0 by spaCy's formula only."""
+        return Scores(self.p, None, None, self.support) if self.support == 0 else self
+
+
+class AllScores(Scores, omit_defaults=True, kw_only=True):
+    """Scores of all spans (micro average), their mean over the labels that have gold (macro), and each label's."""
+
+    macro: Scores
+    labels: dict[str, Scores]
+
+
+def count_spans(gold: Collection[SpanKey], predicted: Collection[SpanKey], scored: Sequence[str]) -> np.ndarray:
+    """Count the spans of a text that can be scored; see `text.evaluable`.
+
+    scored (Sequence[str]): labels; spans of other labels don't count.
+    RETURNS (np.ndarray): shape (labels, 3); right, predicted and gold spans.
+    """
+    counts = [Counter(label for *_, label in spans) for spans in ({*gold} & {*predicted}, predicted, gold)]
+    return np.array([[count[label] for count in counts] for label in scored], int).reshape(-1, 3)
+
+
+def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
+    """Compute scores from counts, shape (labels, 3); see `count_spans`."""
+    by_label = {label: prf(*row) for label, row in zip(labels, counts.tolist(), strict=True)}
+    micro = prf(*counts.sum(0).tolist())
+    return AllScores(micro.p, micro.r, micro.f, micro.support, macro=macro(by_label.values()), labels=by_label)
+
+
+def prf(right: int, predicted: int, gold: int) -> Scores:
+    """Compute precision, recall and F1 with the formula of spaCy's PRFScore; without any span, they are None."""
+    if not predicted and not gold:
+        return Scores(None, None, None, 0)
+    p, r = right / (predicted + 1e-100), right / (gold + 1e-100)
+    return Scores(p, r, 2 * (p * r / (p + r + 1e-100)), gold)
+
+
+def macro(scores: Iterable[Scores]) -> Scores:
+    """Average scores over the labels that have gold; they are None if no label has."""
+    defined = [score for score in scores if score.support]
+    if not defined:
+        return Scores(None, None, None)
+    means = (sum(getattr(score, name) for score in defined) / len(defined) for name in "prf")
+    return Scores(*means)

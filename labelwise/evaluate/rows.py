@@ -1,0 +1,187 @@
+"""Predict the partitions of a split, each in a job that writes the rows of its texts and pairs; see `tables`.
+
+The rows have digests of their forms, as train is counted when the forms of all parts are known.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice, tee
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelwise.base.text import SpanKey, overlapping_groups, sentence_around, text_key
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.corpus.manifest import Partition
+from labelwise.corpus.seen_texts import has_seen, read_seen
+from labelwise.corpus.surface_forms import digest
+from labelwise.evaluate.pairs import SpanPair, pair_spans
+from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline, predict_docs
+from labelwise.evaluate.predictions import PredictedDoc, encode_prediction
+from labelwise.evaluate.tables import PAIR_ROWS, TEXT_ROWS, TOKENS, Rows
+
+CHUNK = 32  # texts whose rows are dicts at a time: those of a thousand take ten times the memory of their table
+Forms = Mapping[SpanKey, int]  # digests of the words of spans on token boundaries
+
+
+class EvaluateJob(NamedTuple):
+    """A partition to predict, and the pipeline's folder and its digest.
+
+    labels (Sequence[str]): labels that are scored; predictions of others are "unjudged".
+    beside (bool): dev beside another split: nothing is said of texts that were trained on.
+    predictions (bool): write the predictions as JSONL, too.
+    """
+
+    model: Path
+    digest: str
+    partition: Partition
+    labels: Sequence[str]
+    beside: bool
+    predictions: bool
+
+    def __str__(self) -> str:
+        """Name the partition."""
+        return str(self.partition.file)
+
+    def place(self, folder: Path) -> Path:
+        """Return the folder of the part's files in a folder of parts."""
+        return folder / self.partition.file.parent.name / self.partition.file.stem
+
+
+def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
+    """Predict a partition, and write the rows of its texts and pairs to a folder of parts."""
+    nlp, place = hold_pipeline(job.model, job.digest), job.place(folder)
+    seen = None if job.beside else read_seen(job.model)
+    stored, read = tee(read_stored_docs(job.partition))
+    place.mkdir(parents=True)
+
+    def docs() -> Iterator[tuple[PredictedDoc, Forms]]:
+        """Yield the predicted texts, and write them."""
+        with (place / PART_FILE).open("wb") as file:
+            for one, doc in zip(stored, predict_docs(nlp, map(gold_of, read)), strict=True):
+                file.write(encode_prediction(doc) + b"\n" if job.predictions else b"")
+                yield doc, digest_forms(one, doc, job.labels)
+
+    rows = make_rows(docs(), job.partition.file.parent.name, job.labels, seen)
+    rows.write(place)
+    return Done(len(rows.texts), pc.sum(rows.texts["words"]).as_py() or 0, Counter())
+
+
+def gold_of(stored: StoredDoc) -> PredictedDoc:
+    """Return a text of a corpus with its gold, without predictions."""
+    merged = stored.annotation
+    return PredictedDoc(
+        key=text_key(stored.text).hex(),
+        text=stored.text,
+        predicted=[],
+        gold=sorted(merged.accepted),
+        rejected=sorted(merged.rejected),
+        uncovered=dict(merged.uncovered),
+        doc=merged.doc,
+    )
+
+
+def digest_forms(stored: StoredDoc, doc: PredictedDoc, labels: Sequence[str]) -> Forms:
+    """Digest the words of a text's spans with some labels, as `SurfaceForms` does."""
+    spans = sorted(span for span in {*doc.gold, *doc.predicted} if span[2] in labels)
+    places = zip(spans, stored.in_tokens(spans), strict=True)
+    return {span: int(digest(stored.words[slice(*place)])) for span, place in places if place}
+
+
+def make_rows(
+    docs: Iterable[tuple[PredictedDoc, Forms]], split: str, labels: Sequence[str], seen: np.ndarray | None = None
+) -> Rows:
+    """Make the rows of predicted texts.
+
+    labels (Sequence[str]): labels that are scored.
+    seen (np.ndarray | None): digests of the texts that the pipeline was trained on, if it has them.
+    """
+    docs = iter(docs)
+    tables = [(TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table())]
+    while chunk := list(islice(docs, CHUNK)):
+        text_rows, pair_rows = list[dict[str, Any]](), list[dict[str, Any]]()
+        for doc, forms in chunk:
+            gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
+            pairs = [*_pair_rows(doc, gold, split, labels, forms)]
+            text_rows.append(_text_row(doc, gold, split, seen) | {"pairs": len(pairs)})
+            pair_rows += pairs
+        tables.append((pa.Table.from_pylist(text_rows, TEXT_ROWS), pa.Table.from_pylist(pair_rows, PAIR_ROWS)))
+    return Rows(*map(pa.concat_tables, zip(*tables, strict=True)))
+
+
+def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.ndarray | None) -> dict[str, Any]:
+    ends = accumulate((end for _, end, _ in gold), max)
+    return {
+        "key": doc.key,
+        "doc": doc.doc,
+        "split": split,
+        "words": doc.words,
+        "partial": [label for label, state in doc.uncovered.items() if state == "partial"],
+        "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
+        "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],
+        "overlaps": any(start < end for end, (start, *_) in zip(ends, gold[1:], strict=False)),
+        "seen": None if seen is None else has_seen(seen, doc.key),
+    }
+
+
+def _pair_rows(
+    doc: PredictedDoc,
+    gold: Sequence[SpanKey],
+    split: str,
+    labels: Sequence[str],
+    forms: Forms,
+) -> Iterator[dict[str, Any]]:
+    """Yield the pairs of a text."""
+    found = {(start, end, label): p for start, end, label, p in doc.found}
+    predicted, nested = (
+        {span for span in doc.scored(spans) if span[2] in labels}
+        for spans in (doc.predicted, found.keys() - {*gold, *doc.predicted})
+    )
+    rows: list[tuple[str, SpanPair]] = [(pair.kind, pair) for pair in pair_spans(gold, predicted)]
+    rows += [("unjudged", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
+    rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
+    overlapped = {
+        one
+        for ones, others in overlapping_groups(gold, predicted)
+        for one in ones
+        if any(one[0] < end and start < one[1] for start, end, _ in others)
+    }
+    for kind, pair in rows:
+        one, other, about = *pair, pair.about
+        first, last = about[:2] if kind == "right" else sentence_around(doc.text, *about[:2])
+        yield {
+            "key": doc.key,
+            "doc": doc.doc,
+            "split": split,
+            "kind": kind,
+            "cause": one and _cause(kind, about in forms, one in overlapped),
+            **_columns("gold", one),
+            **_columns("predicted", other),
+            "form": doc.form(about),
+            "predicted_form": other and doc.form(other),
+            "probability": found.get(other) if other else None,
+            "gold_probability": found.get(one) if one else None,
+            "form_digest": forms.get(about),
+            "before": doc.text[first : about[0]],
+            "after": doc.text[about[1] : last],
+        }
+
+
+def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
+    start, end, label = span or (None, None, None)
+    return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
+
+
+def _cause(kind: str, on_tokens: bool, overlapped: bool) -> str:
+    """Return the cause of a gold span: the kind of its pair, or why it is missed; "missed" if train decides.
+
+    overlapped (bool): a prediction overlaps it, which is in another pair if the span is missed.
+    """
+    if kind == "right":
+        return "found"
+    if not on_tokens:
+        return TOKENS
+    return "overlapped" if kind == "missed" and overlapped else kind
