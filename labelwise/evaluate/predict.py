@@ -187,6 +187,8 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
         rejected=sorted(merged.rejected),
         uncovered=dict(merged.uncovered),
         doc=merged.doc,
+        unit=merged.unit,
+        groups=merged.groups,
     )
 
 

@@ -8,16 +8,19 @@ from typing import NamedTuple
 import msgspec
 
 from labelwise import __version__
+from labelwise.annotations import DOCUMENT
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic, digest_listed, list_digests
 from labelwise.base.parallel import Progress, check_workers, no_progress
+from labelwise.corpus.annotation import DATASET
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import read_seen
 from labelwise.evaluate.predict import Done, hold_pipeline, predict_split
-from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.results import GROUPS_FILE
+from labelwise.evaluate.scores import Groups, Metrics
+from labelwise.evaluate.scoring import measure, score_groups
 from labelwise.evaluate.tables import Tables, write_tables
 
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
@@ -28,12 +31,14 @@ class Evaluation(NamedTuple):
 
     seconds (float): how long predicting took, with reading and writing.
     edited (list[str]): the pipeline's files that were changed after the training.
+    groups (Groups): the scores of groups of texts.
     """
 
     metrics: Metrics
     words: int
     seconds: float
     edited: list[str]
+    groups: Groups
 
 
 def evaluate_pipeline(
@@ -51,7 +56,7 @@ def evaluate_pipeline(
     """Predict a split, and score the predictions; memory doesn't grow with the number of texts.
 
     metrics (Path | str | None): the JSON file to write the scores to, if any.
-    tables (Path | str | None): the folder to write texts.parquet and pairs.parquet to, if any.
+    tables (Path | str | None): the folder to write texts.parquet, pairs.parquet and groups.json to, if any.
     predictions (Path | str | None): the JSONL file to write the predictions to, if any.
     workers (int): processes that predict.
     other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
@@ -60,8 +65,9 @@ def evaluate_pipeline(
     """
     model, split = Path(model), Path(split)
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
-        outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
-        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
+        kept = Path(tables or folder)
+        outputs = [Path(predictions) if predictions else None, kept / GROUPS_FILE, *Tables.of(kept)]
+        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, groups, *files):
             file = wanted or scores.with_name(f"predictions-of-{scores.name}")  # on a disk that a cluster sees
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
@@ -76,13 +82,18 @@ def evaluate_pipeline(
             start = time.perf_counter()
             words = sum(done.words for done in progress(partitions, "predict", listed.texts, Done.size))
             seconds = time.perf_counter() - start
-            untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
-            labels = [label for label in every if label not in untaught]
-            written = Tables(*kept)
+            untaught, manifest = untaught_labels(nlp), read_manifest(split.resolve().parent)
+            labels = [label for label in manifest.labels if label not in untaught]
+            written = Tables(*files)
             write_tables(file, split, labels, written, seen, progress)
-            found = measure(written, labels, seen_known=seen is not None)
+            split_by = manifest.settings.get("split_by") or DOCUMENT
+            unit = "document" if split_by == DOCUMENT else split_by
+            found = measure(written, labels, seen_known=seen is not None, unit=unit)
             found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
-            found.untaught = [label for label in every if label in untaught]
+            found.untaught = [label for label in manifest.labels if label in untaught]
+            divided = Groups(found.predictions_digest, score_groups(written, labels))
+            found.groups = {by: scores for by, scores in divided.by.items() if by == DATASET}
+            groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    return Evaluation(found, words, seconds, find_edited(model, digests))
+    return Evaluation(found, words, seconds, find_edited(model, digests), divided)

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from labelwise.base.text import counted
+from labelwise.evaluate.resampling import FEWEST
 
 Score = float | None  # None where there is nothing to score
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
@@ -16,6 +17,7 @@ class Scores(msgspec.Struct, omit_defaults=True):
 
     support (int | None): the number of gold spans; None for an average over labels.
     f_low, f_high (float | None): the ends of the 95% interval of F1, if there is one.
+    units (int | None): the units (`Metrics.unit`) with its spans, which the interval is over.
     """
 
     p: Score
@@ -24,6 +26,7 @@ class Scores(msgspec.Struct, omit_defaults=True):
     support: int | None = None
     f_low: Score = None
     f_high: Score = None
+    units: int | None = None
 
     def shown(self) -> "Scores":
         """Hide recall and F1 where there is no gold: they are 0 by spaCy's formula only."""
@@ -35,6 +38,19 @@ class AllScores(Scores, omit_defaults=True, kw_only=True):
 
     macro: Scores
     labels: dict[str, Scores]
+
+
+class GroupScores(Scores, omit_defaults=True):
+    """Scores of all spans of a group of texts, and the number of texts."""
+
+    texts: int = 0
+
+
+class Groups(msgspec.Struct):
+    """The scores of groups of texts, by the key that divides them and its value; and the digest of the tables."""
+
+    predictions_digest: str = ""
+    by: dict[str, dict[str, GroupScores]] = {}
 
 
 class Seen(msgspec.Struct):
@@ -88,6 +104,8 @@ class Metrics(msgspec.Struct):
     """The scores of a pipeline, as the evaluation writes them.
 
     texts (int): the number of scored texts.
+    unit (str): what an interval leaves out in turn: "text"; or, if several texts belong together, "document" or the key
+        of `split_by`.
     all_gold (AllScores): of entities, against every accepted span, even one that no tokens represent. Predictions of a
         label without gold count, too.
     all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None if no
@@ -96,6 +114,7 @@ class Metrics(msgspec.Struct):
     unscored (int): predictions that can't be judged.
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     mistakes (dict): of each label.
+    groups (dict): scores of the texts of each data set, if the merge's `by` has "dataset". Other keys' values may be secret.
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): equal for equal texts, and for equal tables of pairs.
     pipeline_digest (str): of the pipeline's files.
@@ -109,6 +128,8 @@ class Metrics(msgspec.Struct):
     unscored: int = 0
     untaught: list[str] = []
     mistakes: dict[str, Mistakes] = {}
+    unit: str = "text"
+    groups: dict[str, dict[str, GroupScores]] = {}
     seen: Seen | None = None
     texts_digest: str = ""
     predictions_digest: str = ""
@@ -120,6 +141,11 @@ class Metrics(msgspec.Struct):
         own = scores.labels[label]
         unknown = label in self.mistakes and self.mistakes[label].unknown
         return Scores(None, None, None, own.support) if unknown else own.shown()
+
+    def few_units(self, scores: Scores) -> str:
+        """Count the units where they are too few for an interval, as in "3 documents"; else return an empty string."""
+        few = scores.f is not None and scores.units is not None and scores.units < FEWEST
+        return counted(scores.units or 0, self.unit) if few else ""
 
 
 def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:

@@ -14,18 +14,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
-from labelwise.evaluate.scores import AllScores, Metrics, Mistakes, Seen, prf, score_table
+from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, stream_units, sum_by_unit, wilson_interval
+from labelwise.evaluate.scores import AllScores, GroupScores, Metrics, Mistakes, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
+GROUPS = 20  # values of a key whose texts are scored, those with the most
 RIGHT, FOUND = pc.field("kind") == "right", pc.field("gold_probability").is_valid()
 
 
-def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) -> Metrics:
+def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False, unit: str = "document") -> Metrics:
     """Compute the metrics of some labels; equal tables have equal metrics.
 
     seen_known (bool): it is known which texts the pipeline was trained on.
+    unit (str): what texts with one unit belong to.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
@@ -34,12 +36,13 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
     jackknife = Jackknife(total)
-    for counts, _ in count_texts(tables, labels):
+    units = number_units(tables)
+    for counts in stream_units((counts for counts, _ in count_texts(tables, labels)), units):
         jackknife.add(counts)
     all_gold = score_table(total, labels)
     rows = [*(all_gold.labels[label] for label in labels), all_gold, all_gold.macro]
-    for row, between in zip(rows, intervals(jackknife), strict=True):
-        row.f_low, row.f_high = between
+    for row, between, number in zip(rows, intervals(jackknife), jackknife.docs.tolist(), strict=True):
+        (row.f_low, row.f_high), row.units = between, int(number) or None
     return Metrics(
         texts=texts,
         all_gold=all_gold,
@@ -49,6 +52,7 @@ def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False) 
             pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"])
         ),
         mistakes=count_mistakes(tables, labels),
+        unit=unit if len(np.unique(units)) < texts else "text",
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
     )
 
@@ -71,6 +75,39 @@ def count_texts(tables: Tables, labels: Sequence[str]) -> Iterator[tuple[np.ndar
         seen = texts["seen"].fill_null(False).to_numpy()
         for start in range(0, len(texts), BLOCK):
             yield counts[start : start + BLOCK], seen[start : start + BLOCK]
+
+
+def number_units(tables: Tables) -> np.ndarray:
+    """Number the unit of each text, in the order of their first texts."""
+    return tables.read_units()["unit"].combine_chunks().dictionary_encode().indices.to_numpy()
+
+
+def score_groups(tables: Tables, labels: Sequence[str]) -> dict[str, dict[str, GroupScores]]:
+    """Score the texts of each group: F1 of all spans, by key and value, for the GROUPS values with the most texts.
+
+    A text may be in several groups of a key; a text without a value of a key is in none.
+    """
+    members: dict[tuple[str, str], list[int]] = {}
+    texts = 0
+    for group, _ in tables.groups(("groups",), ()):
+        for text, row in enumerate(group["groups"].to_pylist(), texts):
+            for one in row:
+                members.setdefault((one["by"], one["value"]), []).append(text)
+        texts += len(group)
+    if not members:
+        return {}
+    counts = np.concatenate([some.sum(1, keepdims=True) for some, _ in count_texts(tables, labels)])
+    units = number_units(tables)
+    found: dict[str, dict[str, GroupScores]] = {}
+    for (by, value), own in sorted(members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
+        if len(found.setdefault(by, {})) < GROUPS:
+            jackknife = Jackknife(counts[own].sum(0))
+            jackknife.add(sum_by_unit(counts[own], units[own]))
+            row, between = prf(*jackknife.total[0].tolist()), intervals(jackknife)[0]
+            found[by][value] = GroupScores(
+                row.p, row.r, row.f, row.support, *between, units=int(jackknife.docs[0]), texts=len(own)
+            )
+    return found
 
 
 def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:

@@ -50,6 +50,8 @@ TEXTS = pa.schema(
         "unknown": pa.list_(pa.string()),  # labels that nobody looked for; all others were judged
         "rejected": pa.list_(SPAN),
         "overlaps": pa.bool_(),  # some gold spans overlap
+        "unit": pa.string(),  # digest of what it shares with other texts; the key of a text that shares nothing
+        "groups": pa.list_(pa.struct([("by", pa.string()), ("value", pa.string())])),  # by which scores are divided
         "seen": pa.bool_(),  # in train or dev of the pipeline; null if it has no digests
     }
 )
@@ -116,6 +118,11 @@ class Tables(NamedTuple):
         first, second = (_open(file) for file in self)
         for number in range(first.num_row_groups):
             yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
+
+    def read_units(self) -> pa.Table:
+        """Read the key and the unit of each text, in order; of an earlier version's tables, the key for both."""
+        texts = _open(self.texts).read(["key", "unit"])
+        return texts if "unit" in texts.column_names else texts.append_column("unit", texts["key"])
 
     def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
         """Read some columns of the pairs; of the rows for which an expression of pyarrow is true, or of all."""
@@ -243,6 +250,8 @@ def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.n
         "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
         "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],
         "overlaps": any(start < end for end, (start, *_) in zip(ends, gold[1:], strict=False)),
+        "unit": doc.unit or doc.key,
+        "groups": [{"by": by, "value": value} for by, values in doc.groups.items() for value in values],
         "seen": None if seen is None else has_seen(seen, doc.key),
     }
 

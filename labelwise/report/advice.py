@@ -433,5 +433,6 @@ def format_f(metrics: Metrics) -> str:
     scores = metrics.all_gold
     if scores.f is None or not scores.support:
         return "unknown"
-    between = f" ({scores.f_low:.3f} to {scores.f_high:.3f})" if scores.f_low is not None else ""
-    return f"{scores.f:.3f}{between}"
+    few = metrics.few_units(scores)
+    between = f"{scores.f_low:.3f} to {scores.f_high:.3f}" if scores.f_low is not None else few and f"{few}: no interval"
+    return f"{scores.f:.3f}" + (f" ({between})" if between else "")

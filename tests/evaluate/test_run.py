@@ -25,7 +25,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-FILES = ("metrics/own.json", "predictions.jsonl", "training/own/texts.parquet", "training/own/pairs.parquet")
+TABLES_OF_OWN = tuple(f"training/own/{name}" for name in ("texts.parquet", "pairs.parquet", "groups.json"))
+FILES = ("metrics/own.json", "predictions.jsonl", *TABLES_OF_OWN)
 TABLES = Path("training/own")
 
 
