@@ -1,6 +1,6 @@
 """A curve of learning: F1 on dev of pipelines that were trained on a quarter, on half and on all of train.
 
-What twice the texts should add is what the last doubling added, with its interval, by a jackknife over texts of dev;
+What twice the texts should add is what the last doubling added, with its interval, by a jackknife over units of dev;
 nothing is fitted to three points. It is Prodigy's `train-curve`, label by label.
 """
 
@@ -15,6 +15,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.compare.comparison import Change, ComparedScores, count_spans, score_counts
 from labelwise.evaluate.predictions import read_predictions
+from labelwise.evaluate.resampling import sum_by_unit
 
 HALF, ALL = "half", "all"
 
@@ -64,8 +65,10 @@ def measure_curve(
 
     predicted, texts (Mapping): by share, "half" first: files of `predictions`, and the number of texts of train.
     """
-    counts = [[count_spans(doc, doc, labels) for doc in read_predictions(file)] for file in predicted.values()]
-    scores = score_counts([*predicted], labels, np.array(counts).swapaxes(0, 1))
+    docs = [list(read_predictions(file)) for file in predicted.values()]
+    counts = np.array([[count_spans(doc, doc, labels) for doc in some] for some in docs]).swapaxes(0, 1)
+    units = np.unique([doc.unit or doc.key for doc in docs[0]], return_inverse=True)[1]
+    scores = score_counts([*predicted], labels, sum_by_unit(counts, units))
     return TrainCurve(
         pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]
     )
