@@ -114,7 +114,7 @@ class Metrics(msgspec.Struct):
     unscored (int): predictions that can't be judged.
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     mistakes (dict): of each label.
-    groups (dict): scores of the texts of each data set, if the merge's `by` has "dataset". Other keys' values may be secret.
+    groups (dict): scores of the texts of each data set, if the merge has `by: [dataset]`; other keys may have secrets.
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): equal for equal texts, and for equal tables of pairs.
     pipeline_digest (str): of the pipeline's files.

@@ -144,9 +144,7 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     return result._replace(made=made)
 
 
-def _other_split(
-    key: bytes, answers: Sequence[Answer], job: MergeJob, values: Mapping[str, str]
-) -> tuple[Split, str]:
+def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, values: Mapping[str, str]) -> tuple[Split, str]:
     """Return the split of a text for which no data set declares one, and what chose it."""
     group = job.groups.get(key, SplitGroup(key))
     if group.declared:

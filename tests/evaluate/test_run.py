@@ -137,7 +137,9 @@ def test_texts_are_scored_by_where_they_come_from(merging, by):
     kept = json.loads((merging.root / "training/own/groups.json").read_text())
     metrics = json.loads((merging.root / "metrics/own.json").read_text())
     assert kept["predictions_digest"] == metrics["predictions_digest"]
-    found = {key: {value: (one["texts"], one["support"]) for value, one in of.items()} for key, of in kept["by"].items()}
+    found = {
+        key: {value: (one["texts"], one["support"]) for value, one in of.items()} for key, of in kept["by"].items()
+    }
     expected = {"source": {"s1": (14, 6), "s0": (6, 6)}, "dataset": {"one": (12, 12), "two": (10, 2), "none": (1, 1)}}
     assert found == {key: expected[key] for key in sorted(by)}
     for key in by:

@@ -45,7 +45,7 @@ def least_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str
 def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Settings) -> str:
     """Digest what a text shares with others: its value of `split_by`, or its document; empty if it has neither.
 
-    Documents are told apart by data set and file, as those of CoNLL files are numbered; the least one of several counts.
+    Data set and file tell documents apart, as CoNLL's are numbered; the least of several counts.
     """
     documents = ([one.dataset.name, one.file.name, one.task.doc] for one in answers if one.task.doc)
     shared = values.get(settings.split_by) or min(documents, default=None)
