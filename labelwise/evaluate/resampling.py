@@ -48,17 +48,14 @@ def stream_units(blocks: Iterable[np.ndarray], units: np.ndarray) -> Iterator[np
     units (np.ndarray): the number of each text's unit, from 0.
     """
     shared = np.bincount(units) > 1
-    place = np.cumsum(shared) - 1
-    sums: np.ndarray | None = None
+    place, sums = np.cumsum(shared) - 1, np.zeros(0, int)
     for counts in blocks:
         own, units = units[: len(counts)], units[len(counts) :]
-        if sums is None:
-            sums = np.zeros((shared.sum(), *counts.shape[1:]), counts.dtype)
+        sums = sums if len(sums) else np.zeros((shared.sum(), *counts.shape[1:]), counts.dtype)
         several = shared[own]
         np.add.at(sums, place[own[several]], counts[several])
         yield counts[~several]
-    for start in range(0, 0 if sums is None else len(sums), BLOCK):
-        yield sums[start : start + BLOCK]
+    yield from (sums[start : start + BLOCK] for start in range(0, len(sums), BLOCK))
 
 
 class Jackknife:

@@ -62,12 +62,10 @@ def load_results(root: Path, pipeline: str) -> Results:
     pulled = all(file.is_file() for file in tables)
     if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
-    groups = _read_json(tables.texts.with_name(GROUPS_FILE), Groups, evaluate) or Groups()
-    if groups.predictions_digest != metrics.predictions_digest:
-        groups = Groups()
+    groups = _read_json(tables.texts.with_name(GROUPS_FILE), Groups, evaluate) if pulled else None
     merge = _read_json(merged, Ledger, "run merge again") or Ledger()
     curve = read_curve(plot, f"train {pipeline} again")
-    return Results(metrics, merge, tables if pulled else None, curve, groups)
+    return Results(metrics, merge, tables if pulled else None, curve, groups or {})
 
 
 def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:

@@ -92,8 +92,8 @@ def evaluate_pipeline(
             found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in manifest.labels if label in untaught]
-            divided = Groups(found.predictions_digest, score_groups(written, labels))
-            found.groups = {by: scores for by, scores in divided.by.items() if by == DATASET}
+            divided = score_groups(written, labels)
+            found.groups = {by: scores for by, scores in divided.items() if by == DATASET}
             groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests), divided)

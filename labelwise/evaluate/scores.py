@@ -46,11 +46,7 @@ class GroupScores(Scores, omit_defaults=True):
     texts: int = 0
 
 
-class Groups(msgspec.Struct):
-    """The scores of groups of texts, by the key that divides them and its value; and the digest of the tables."""
-
-    predictions_digest: str = ""
-    by: dict[str, dict[str, GroupScores]] = {}
+Groups = dict[str, dict[str, GroupScores]]  # by key and value
 
 
 class Seen(msgspec.Struct):
@@ -129,7 +125,7 @@ class Metrics(msgspec.Struct):
     untaught: list[str] = []
     mistakes: dict[str, Mistakes] = {}
     unit: str = "text"
-    groups: dict[str, dict[str, GroupScores]] = {}
+    groups: Groups = {}
     seen: Seen | None = None
     texts_digest: str = ""
     predictions_digest: str = ""

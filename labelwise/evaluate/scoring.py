@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, stream_units, sum_by_unit, wilson_interval
-from labelwise.evaluate.scores import AllScores, GroupScores, Metrics, Mistakes, Seen, prf, score_table
+from labelwise.evaluate.scores import AllScores, Groups, GroupScores, Metrics, Mistakes, Seen, prf, score_table
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
@@ -82,7 +82,7 @@ def number_units(tables: Tables) -> np.ndarray:
     return tables.read_units()["unit"].combine_chunks().dictionary_encode().indices.to_numpy()
 
 
-def score_groups(tables: Tables, labels: Sequence[str]) -> dict[str, dict[str, GroupScores]]:
+def score_groups(tables: Tables, labels: Sequence[str]) -> Groups:
     """Score the texts of each group: F1 of all spans, by key and value, for the GROUPS values with the most texts.
 
     A text may be in several groups of a key; a text without a value of a key is in none.
@@ -98,7 +98,7 @@ def score_groups(tables: Tables, labels: Sequence[str]) -> dict[str, dict[str, G
         return {}
     counts = np.concatenate([some.sum(1, keepdims=True) for some, _ in count_texts(tables, labels)])
     units = number_units(tables)
-    found: dict[str, dict[str, GroupScores]] = {}
+    found: Groups = {}
     for (by, value), own in sorted(members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
         if len(found.setdefault(by, {})) < GROUPS:
             jackknife = Jackknife(counts[own].sum(0))

@@ -31,7 +31,7 @@ def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
 
     more (str): the file that has all of them.
     """
-    for by, found in groups.by.items():
+    for by, found in groups.items():
         rows = [[value, *_cells(metrics, one), f"{one.texts:,}"] for value, one in found.items()]
         print_table([by, "P", "R", "F1", head_interval(metrics), "Support", "Texts"], rows, more)
 

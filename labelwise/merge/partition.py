@@ -23,14 +23,7 @@ from labelwise.merge.rules.decisions import judge
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.rules.splits import (
-    SplitGroup,
-    declared_split,
-    excluded_splits,
-    hashed_split,
-    least_values,
-    unit_of,
-)
+from labelwise.merge.rules.splits import SplitGroup, declared_split, excluded_splits, hashed_split, min_values, unit_of
 from labelwise.merge.rules.to_doc import missing_labels, to_doc
 from labelwise.merge.same_texts import move_decisions
 
@@ -123,7 +116,7 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)
-    values = least_values(answers, job.settings)
+    values = min_values(answers, job.settings)
     split, chosen_by = (declared, "declared") if declared else _other_split(text.key, answers, job, values)
     result = TextResult(answers, merged, split, chosen_by)
     if not merged.coverage:
@@ -135,9 +128,9 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     groups = {key: [values[key]] for key in job.settings.by if key in values}
     if DATASET in job.settings.by:
         groups[DATASET] = merged.datasets
-    unit = unit_of(answers, values, job.settings)
+    merged = merged._replace(unit=unit_of(answers, values, job.settings), groups=groups)
     try:
-        made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked, unit=unit, groups=groups)
+        made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
     except InputError as error:
         first = next(answer for answer in answers if not left_out(answer))
         raise InputError(f"{first.place}: {text.text[:60]!r}: {error}") from error

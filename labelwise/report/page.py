@@ -112,7 +112,7 @@ def write_report(
         estimate=estimate,
         sample=len(sample),
         more=want_texts(advice),
-        groups=groups.by,
+        groups=groups,
         base=base,
         deck=deck,
         listed=sum(one["listed"] for one in cases),

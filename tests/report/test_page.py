@@ -430,21 +430,16 @@ def test_intervals_are_by_document_and_below_five_their_number_stands_there(tmp_
     assert ("(3 documents: no interval)" in page.html) == (units == 3)
 
 
-@pytest.mark.parametrize("same", [True, False])
-def test_groups_of_texts_have_a_table_if_they_are_of_this_evaluation(own, same):
-    digest = json.loads((own / "metrics/cpu.json").read_text())["predictions_digest"]
+def test_groups_of_texts_have_a_table(own):
     row = {"p": 0.5, "r": 0.5, "f": 0.5, "support": 1234, "f_low": 0.4, "f_high": 0.6, "units": 30, "texts": 56}
     few = {"p": 1.0, "r": 0.0, "f": 0.0, "support": 7, "units": 4, "texts": 4}
-    by = {"dataset": {"<b>web</b>": row, "mail": few}}
-    content = {"predictions_digest": digest if same else "other", "by": by}
+    content = {"dataset": {"<b>web</b>": row, "mail": few}}
     (own / "training/cpu/groups.json").write_text(json.dumps(content))
     html = Page(render(own, "cpu")).html
-    assert ("By dataset</h2>" in html) == same
-    if same:
-        [table] = re.findall(r"(?s)Table by dataset.*?</section>", html)
-        text = " ".join(re.sub("<[^>]*>", " ", table).split())
-        assert "&lt;b&gt;web&lt;/b&gt; 56 1,234 0.50 0.40–0.60 mail 4 7 0.00 4 texts" in text
-        assert "rows don’t add up" in text
+    [table] = re.findall(r"(?s)Table by dataset.*?</section>", html)
+    text = " ".join(re.sub("<[^>]*>", " ", table).split())
+    assert "&lt;b&gt;web&lt;/b&gt; 56 1,234 0.50 0.40–0.60 mail 4 7 0.00 4 texts" in text
+    assert "rows don’t add up" in text
 
 
 def test_one_row_has_all_figures(tmp_path):

@@ -36,7 +36,7 @@ def excluded_splits(answers: Sequence[Answer]) -> set[Split]:
     return {split for answer in answers if not left_out(answer) for split in HASHED.get(answer.dataset.split, ())}
 
 
-def least_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:
+def min_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:
     """Return the value of each kept key of `meta` that a text has; the least one of several."""
     found = {key: [one.task.meta[key] for one in answers if key in one.task.meta] for key in settings.kept_meta}
     return {key: min(values) for key, values in found.items() if values}

@@ -36,21 +36,13 @@ class Projection(NamedTuple):
 
 
 def to_doc(
-    tokenize: Callable[[str], Doc],
-    merged: Merged,
-    labels: Sequence[str],
-    policies: Policies,
-    unmarked: Unmarked,
-    *,
-    unit: str = "",
-    groups: Mapping[str, list[str]] = {},
+    tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies, unmarked: Unmarked
 ) -> Projection:
     """Make a Doc from a merged annotation, and give each accepted and each rejected span its outcome.
 
     tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
     unmarked (str): the value of tokens outside all spans.
-    unit, groups: see `annotation.Annotation`.
     RAISES (InputError): the tokenizer fails.
     """
     doc = tokenize(merged.text)
@@ -95,8 +87,8 @@ def to_doc(
             uncovered=dict(sorted(uncovered.items())),
             datasets=merged.datasets if uncovered else [],
             doc=merged.doc,
-            unit=unit,
-            groups=dict(groups),
+            unit=merged.unit,
+            groups=merged.groups,
         ),
     )
     moved = {key for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]}
