@@ -44,11 +44,11 @@ def check_corpus(pipeline: Path, corpus: Path) -> None:
 
 
 def find_trained(pipeline: Path, digests: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the trained pipelines beside an assembled one, as training/cpu/model-best is, that have its recognizer.
+    """Yield the trained pipelines beside training/NAME/model-best that have its recognizer.
 
     digests (Mapping[str, str]): those of its files; the weights of two trainings differ.
     """
-    for record in sorted(pipeline.absolute().parents[1].glob(f"*/*/{RECORD}")):
+    for record in sorted(pipeline.absolute().parent.parent.glob(f"*/{pipeline.name}/{RECORD}")):
         with suppress(ValueError, LookupError, TypeError):  # a record that was edited is of no training
             if json.loads(record.read_bytes())["files"][WEIGHTS] == digests[WEIGHTS]:
                 yield record.parent

@@ -5,6 +5,7 @@ was in training, so a wheel has it only on request.
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -45,5 +46,5 @@ def read_seen(pipeline: Path, digests: Mapping[str, str]) -> np.ndarray | None:
 
     digests (Mapping[str, str]): those of its files.
     """
-    files = (folder / SEEN_TEXTS for folder in (pipeline, *find_trained(pipeline, digests)))
+    files = (folder / SEEN_TEXTS for folder in chain([pipeline], find_trained(pipeline, digests)))
     return next((np.load(file) for file in files if file.is_file()), None)

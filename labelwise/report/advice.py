@@ -434,7 +434,7 @@ def format_f(metrics: Metrics) -> str:
     if scores.f is None or not scores.support:
         return "unknown"
     few = metrics.few_units(scores)
-    between = (
-        f"{scores.f_low:.3f} to {scores.f_high:.3f}" if scores.f_low is not None else few and f"{few}: no interval"
-    )
-    return f"{scores.f:.3f}" + (f" ({between})" if between else "")
+    between = f" ({few}: no interval)" if few else ""
+    if scores.f_low is not None:
+        between = f" ({scores.f_low:.3f} to {scores.f_high:.3f})"
+    return f"{scores.f:.3f}{between}"
