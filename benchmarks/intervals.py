@@ -1,9 +1,11 @@
 """Does the 95% interval of F1 hold, however few the test texts are, and is the truth below it as rarely as it should?
 
     python -m benchmarks.intervals
+    python -m benchmarks.intervals --documents
 
 Texts of unequal difficulty, length and number of spans are drawn from a population whose F1 is known. A label is
-shipped by the lower end of its interval: how often the truth lies below that is what matters most.
+shipped by the lower end of its interval: how often the truth lies below that is what matters most. With `--documents`,
+texts are sentences of documents that differ in difficulty as much as the sentences of one do.
 """
 
 from typing import NamedTuple
@@ -12,8 +14,9 @@ import numpy as np
 import typer
 
 from benchmarks.measure import write_result
-from labelwise.evaluate.resampling import FEWEST, Jackknife, f_scores
+from labelwise.evaluate.resampling import FEWEST, Jackknife, f_scores, sum_by_unit
 
+SENTENCES = 20  # of a document
 SIZES = (FEWEST, 8, 12, 20, 33, 100)
 EASE = (0.8, 2.0)  # log-odds of a span to be found, on average
 POPULATION = 400_000
@@ -26,8 +29,11 @@ class Coverage(NamedTuple):
     below: float
 
 
-def draw(rng: np.random.Generator, texts: int, ease: float) -> np.ndarray:
-    """Draw right, predicted and gold spans of texts, of the shape (texts, 1, 3)."""
+def draw(rng: np.random.Generator, texts: int, ease: float | np.ndarray) -> np.ndarray:
+    """Draw right, predicted and gold spans of texts, of the shape (texts, 1, 3).
+
+    ease (float | np.ndarray): log-odds of a span to be found, on average, or for each text.
+    """
     size = rng.lognormal(np.log(6), 0.7, texts)
     gold = rng.poisson(size)
     found = 1 / (1 + np.exp(-(ease + rng.normal(size=texts))))
@@ -52,8 +58,36 @@ def simulate(texts: int, *, samples: int, seed: int) -> Coverage:
     return Coverage(float(inside / used), float(below / used))
 
 
-def main(samples: int = 4000, seed: int = 0) -> None:
+def simulate_documents(documents: int, *, samples: int, seed: int) -> tuple[Coverage, Coverage]:
+    """Compute intervals of many samples of documents, by document and by sentence."""
+    held = np.zeros((2, 2))
+    for ease in EASE:
+        rng = np.random.default_rng((seed, documents))
+        population = ease + np.repeat(rng.normal(size=POPULATION // SENTENCES), SENTENCES)
+        true = f_scores(draw(rng, POPULATION, population).sum(0))[0]
+        units = np.repeat(np.arange(documents), SENTENCES)
+        for _ in range(samples // len(EASE)):
+            texts = draw(rng, len(units), ease + rng.normal(size=documents)[units])
+            for way, docs in enumerate((sum_by_unit(texts, units), texts)):
+                jackknife = Jackknife(docs.sum(0))
+                jackknife.add(docs)
+                low, high = jackknife.interval(within=True)[:, 0]
+                held[way] += low <= true <= high, true < low
+    by_document, by_sentence = (Coverage(*row) for row in (held / samples).tolist())
+    return by_document, by_sentence
+
+
+def main(samples: int = 4000, seed: int = 0, *, documents: bool = False) -> None:
     """Simulate, and store the result."""
+    if documents:
+        rows = [[n, samples, *sum(simulate_documents(n, samples=samples, seed=seed), ())] for n in SIZES]
+        ways = {
+            f"truth {what} by {way}": ".1%"
+            for way in ("document", "sentence")
+            for what in ("in the interval", "below it")
+        }
+        write_result("document_intervals", {"documents": ",", "samples": ","} | ways, rows)
+        return
     rows = [[texts, samples, *simulate(texts, samples=samples, seed=seed)] for texts in SIZES]
     columns = {"test texts": ",", "samples": ",", "truth in the interval": ".1%", "truth below it": ".1%"}
     write_result("intervals", columns, rows)

@@ -49,6 +49,7 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
         {
             "duplicates": "one person answered a text twice: latest | union",
             "overlap": "spans overlap: longest | first",
+            "by": "keys of the tasks' meta, or dataset: F1 for the texts of each value",
             "split_salt": "another word gives another random split",
             "near_duplicates": "nearly equal texts in two splits are listed, or kept in one: report | group | off",
             "near_similarity": "the similarity of nearly equal texts, 0.5 to 1: the share of word triples in common",

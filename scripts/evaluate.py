@@ -10,9 +10,10 @@ from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.warnings import warnings_about_untaught
+from labelwise.evaluate.results import GROUPS_FILE
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
-from labelwise.evaluate.summary import print_scores
+from labelwise.evaluate.summary import print_groups, print_scores
 
 Option = typer.Option
 
@@ -49,6 +50,7 @@ def evaluate_cli(
             progress=progress,
         )
     print_scores(found.metrics, str(metrics))
+    print_groups(found.metrics, found.groups, str(tables / GROUPS_FILE))
     if said := describe_seen(found.metrics):
         tell = msg.warn if found.metrics.seen and found.metrics.seen.texts else msg.info
         tell(said, SEEN_REMEDY)

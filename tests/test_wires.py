@@ -296,6 +296,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "dev_ratio": (0.1, 0.5, CORPUS),
         "test_ratio": (0.1, 0.5, CORPUS),
         "split_by": ("", "place", CORPUS),
+        "by": ([], ["place"], CORPUS),
         "split_salt": ("labelwise", "x", CORPUS),
         "near_duplicates": ("report", "group", CORPUS),
         "near_similarity": (0.5, 1.0, files("near_duplicates")),

@@ -19,6 +19,7 @@ class Scores(msgspec.Struct, omit_defaults=True):
 
     support (int | None): the number of gold spans; None for an average over labels.
     f_low, f_high (float | None): the ends of the 95% interval of F1, if there is one.
+    units (int | None): the units (`Metrics.unit`) with its spans, which the interval is over.
     """
 
     p: Score
@@ -27,6 +28,7 @@ class Scores(msgspec.Struct, omit_defaults=True):
     support: int | None = None
     f_low: Score = None
     f_high: Score = None
+    units: int | None = None
 
     def shown(self) -> "Scores":
         """Hide recall and F1 where there is no gold: they are 0 by spaCy's formula only."""

@@ -5,7 +5,8 @@ The first revision is the base, to which each other is compared.
 1. Predictions are scored against one gold, that of the last revision: a branch that corrects annotations is judged by
    them, and so is its base. Texts whose gold differs are counted.
 2. Only texts and labels that all revisions have are compared; the averages are over those labels.
-3. The interval of a difference is from a jackknife over texts; see `resampling`. A difference is significant if its
+3. The interval of a difference is from a jackknife over the units of the last revision, texts if its tables have none;
+   see `resampling`. A difference is significant if its
    interval doesn't include 0; that of a label is then one for all labels together (Bonferroni).
 """
 
@@ -20,7 +21,7 @@ from labelwise.base.counts import count_spans
 from labelwise.base.errors import InputError
 from labelwise.compare.revisions import Revision
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.resampling import BLOCK, Jackknife, f_scores
+from labelwise.evaluate.resampling import BLOCK, Jackknife, f_scores, sum_by_unit
 from labelwise.evaluate.scores import describe_seen
 
 
@@ -54,6 +55,8 @@ class Comparison(msgspec.Struct, kw_only=True):
     """What was found.
 
     texts (int): those compared.
+    units (int): the units that these texts belong to.
+    unit (str): see `scores.Metrics`.
     gold_differs (int): texts whose gold, for the labels compared, isn't the same at all revisions.
     left_out (dict): texts that not all revisions have, by revision.
     only (dict): labels that not all revisions have, by revision.
@@ -65,6 +68,8 @@ class Comparison(msgspec.Struct, kw_only=True):
 
     revisions: list[str]
     texts: int
+    units: int = 0
+    unit: str = "text"
     gold_differs: int = 0
     left_out: dict[str, int] = {}
     only: dict[str, list[str]] = {}
@@ -93,6 +98,9 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     if not keys:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
     counts = np.array([[count_against(docs[-1][key], one[key], labels) for one in docs] for key in keys])
+    last = revisions[-1].tables.read_units(revisions[-1].metrics.split)
+    unit_of = dict(zip(last["key"].to_pylist(), last["unit"].to_pylist(), strict=True))
+    counts = sum_by_unit(counts, np.unique([unit_of[key] for key in keys], return_inverse=True)[1])
     unsure = dict(_unsure(revisions, undertrained))
     scores = score_counts(names, labels, counts)
     for row in (*scores["labels"].values(), scores["micro"], scores["macro"]):
@@ -101,6 +109,8 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     return Comparison(
         revisions=names,
         texts=len(keys),
+        units=len(counts),
+        unit=revisions[-1].metrics.unit if len(counts) < len(keys) else "text",
         gold_differs=sum(
             any(gold_of(one[key], labels) != gold_of(docs[-1][key], labels) for one in docs) for key in keys
         ),
@@ -136,7 +146,7 @@ def gold_of(doc: PredictedDoc, labels: Collection[str]) -> tuple[Any, ...]:
 def score_counts(names: Sequence[str], labels: Sequence[str], counts: np.ndarray) -> dict[str, Any]:
     """Compute F of each label and the averages, and how far each revision's is from the base's.
 
-    counts (np.ndarray): right, predicted and gold spans, of the shape (texts, revisions, labels, 3).
+    counts (np.ndarray): right, predicted and gold spans, of the shape (units, revisions, labels, 3).
     """
     totals = counts.sum(0)
     jackknife = Jackknife(totals, _differences)

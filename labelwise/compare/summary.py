@@ -43,7 +43,8 @@ def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
 
 def notes(comparison: Comparison) -> list[str]:
     """Explain what the figures mean."""
-    lines = [f"{counted(comparison.texts, 'text')}, gold of {comparison.revisions[-1]}"]
+    of = f" of {counted(comparison.units, comparison.unit)}" if comparison.unit != "text" else ""
+    lines = [f"{counted(comparison.texts, 'text')}{of}, gold of {comparison.revisions[-1]}"]
     if comparison.gold_differs:
         lines.append(f"Without the same gold at all revisions: {counted(comparison.gold_differs, 'text')}")
     for name, n in comparison.left_out.items():

@@ -1,6 +1,6 @@
 """A curve of learning: F1 on dev of pipelines that were trained on a quarter, on half and on all of train.
 
-What twice the texts should add is what the last doubling added, with its interval, by a jackknife over texts of dev;
+What twice the texts should add is what the last doubling added, with its interval, by a jackknife over units of dev;
 nothing is fitted to three points. It is Prodigy's `train-curve`, label by label.
 """
 
@@ -14,6 +14,7 @@ from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.compare.comparison import Change, ComparedScores, count_against, score_counts
+from labelwise.evaluate.resampling import sum_by_unit
 from labelwise.evaluate.tables import Tables
 
 HALF, ALL = "half", "all"
@@ -66,7 +67,8 @@ def measure_curve(
     """
     docs = [[doc for group in tables.docs() for doc in group] for tables in predicted.values()]
     counts = [[count_against(*both, labels) for both in zip(docs[-1], some, strict=True)] for some in docs]
-    scores = score_counts([*predicted], labels, np.array(counts).swapaxes(0, 1))
+    units = np.unique([*predicted.values()][-1].read_units()["unit"].to_pylist(), return_inverse=True)[1]
+    scores = score_counts([*predicted], labels, sum_by_unit(np.array(counts).swapaxes(0, 1), units))
     return TrainCurve(
         pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]
     )

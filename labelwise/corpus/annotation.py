@@ -24,6 +24,7 @@ Coverage = Literal["by-label", "drop", "outside"]
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
 USER_DATA = "labelwise"
+DATASET = "dataset"  # a key of groups: the names of data sets
 _decode = msgspec.msgpack.Decoder().decode
 
 
@@ -35,6 +36,8 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     uncovered (dict[str, State]): the labels that the text isn't complete for.
     datasets (list[str]): if there are any of these, the data sets of the text.
     doc (str): the name of the document, if its tasks have one (`meta.doc`).
+    unit (str): digest of what it shares with other texts, so that they are no independent sample; empty for none.
+    groups (dict[str, list[str]]): the values of the keys that the setting `by` names, which divide texts into groups.
     """
 
     gold: list[tuple[int, int, str, list[str]]]
@@ -42,6 +45,8 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     uncovered: dict[str, State]
     datasets: list[str] = []
     doc: str = ""
+    unit: str = ""
+    groups: dict[str, list[str]] = {}
 
     @property
     def accepted(self) -> set[SpanKey]:

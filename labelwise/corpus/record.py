@@ -1,7 +1,8 @@
 """Record the files of a trained pipeline and its corpus, so that edited files and other corpora can be reported."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from labelwise.base.files import list_digests
 from labelwise.corpus.manifest import digest_splits
 
 RECORD = "trained.json"
+WEIGHTS = "ner/model"
 LEARNED = ("train", "dev")  # the splits that a training reads
 
 
@@ -39,6 +41,17 @@ def check_corpus(pipeline: Path, corpus: Path) -> None:
         raise InputError(f"{pipeline / RECORD}: it doesn't name the corpus ({error!r}); train again") from error
     if trained != digest_corpus(corpus):
         raise InputError(f"{pipeline}: trained on another corpus than {corpus}; train and evaluate again")
+
+
+def find_trained(pipeline: Path, digests: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the trained pipelines beside training/NAME/model-best that have its recognizer.
+
+    digests (Mapping[str, str]): those of its files; the weights of two trainings differ.
+    """
+    for record in sorted(pipeline.absolute().parent.parent.glob(f"*/{pipeline.name}/{RECORD}")):
+        with suppress(ValueError, LookupError, TypeError):  # a record that was edited is of no training
+            if json.loads(record.read_bytes())["files"][WEIGHTS] == digests[WEIGHTS]:
+                yield record.parent
 
 
 def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:

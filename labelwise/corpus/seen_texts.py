@@ -4,6 +4,8 @@ The file is an array of numpy: the first 8 bytes of the texts' keys, sorted. Any
 was in training, so a wheel has it only on request.
 """
 
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import partitions_of
+from labelwise.corpus.record import find_trained
 
 SEEN_TEXTS = "seen_texts.npy"
 
@@ -38,7 +41,10 @@ def write_seen(pipeline: Path, seen: np.ndarray) -> None:
     np.save(pipeline / SEEN_TEXTS, seen)
 
 
-def read_seen(pipeline: Path) -> np.ndarray | None:
-    """Read the file from the folder of a pipeline; None without one."""
-    file = pipeline / SEEN_TEXTS
-    return np.load(file) if file.is_file() else None
+def find_seen(pipeline: Path, digests: Mapping[str, str]) -> Path | None:
+    """Find the file in the folder of a pipeline, or of the trained one that its recognizer is from; None without.
+
+    digests (Mapping[str, str]): those of its files.
+    """
+    files = (folder / SEEN_TEXTS for folder in chain([pipeline], find_trained(pipeline, digests)))
+    return next(filter(Path.is_file, files), None)

@@ -25,6 +25,7 @@ class PredictedDoc(msgspec.Struct):
     doc (str): the name of its document; empty if the tasks don't name it.
     found (list): all spans of a per-label recognizer, which may overlap, each with its probability at the end.
     words (int): tokens of the pipeline that predicted it.
+    unit, groups: see `annotation.Annotation`.
     """
 
     key: str
@@ -36,6 +37,8 @@ class PredictedDoc(msgspec.Struct):
     doc: str = ""
     found: list[tuple[int, int, str, float]] = []
     words: int = 0
+    unit: str = ""
+    groups: dict[str, list[str]] = {}
 
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
         """Keep the spans that can be judged; see `text.evaluable`."""

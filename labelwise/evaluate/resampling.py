@@ -1,10 +1,11 @@
 """Intervals of scores, by statistics over docs, because the spans of one doc have much in common.
 
-The counts of a doc are an array of `labels` x 3: right, predicted and gold spans. Docs are streamed, twice, because
-leaving one out needs the totals.
+A doc is a unit of the corpus (`annotation.Annotation`): a document, if it is several texts, or else a text. The counts
+of a doc are an array of `labels` x 3: right, predicted and gold spans. Docs are streamed, twice, because leaving one
+out needs the totals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from math import sqrt
 from statistics import NormalDist
 
@@ -30,6 +31,31 @@ def f_scores(counts: np.ndarray) -> np.ndarray:
     total = np.where(defined, f[..., :-1], 0.0).sum(-1)
     macro = np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0)
     return np.concatenate([f, macro[..., None]], axis=-1)
+
+
+def sum_by_unit(counts: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Sum the counts of texts by unit; see `stream_units`.
+
+    counts (np.ndarray): of any shape that begins with (texts).
+    """
+    return np.concatenate([*stream_units([counts], units)])
+
+
+def stream_units(blocks: Iterable[np.ndarray], units: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the counts of units: of single texts as they come, then the sums of the others, which alone are held.
+
+    blocks (Iterable[np.ndarray]): the counts of some texts each.
+    units (np.ndarray): the number of each text's unit, from 0.
+    """
+    shared = np.bincount(units) > 1
+    place, sums = np.cumsum(shared) - 1, np.zeros(0, int)
+    for counts in blocks:
+        own, units = units[: len(counts)], units[len(counts) :]
+        sums = sums if len(sums) else np.zeros((shared.sum(), *counts.shape[1:]), counts.dtype)
+        several = shared[own]
+        np.add.at(sums, place[own[several]], counts[several])
+        yield counts[~several]
+    yield from (sums[start : start + BLOCK] for start in range(0, len(sums), BLOCK))
 
 
 class Jackknife:

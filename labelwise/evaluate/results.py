@@ -12,9 +12,10 @@ from labelwise.base.files import digest_folder
 from labelwise.base.text import DECODE_ERRORS, decode_counter
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import digest_splits, read_manifest
-from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.scores import Groups, Metrics
 from labelwise.evaluate.tables import Tables
 
+GROUPS_FILE = "groups.json"  # beside the tables
 Read = TypeVar("Read")
 
 
@@ -31,12 +32,14 @@ class Results(NamedTuple):
     merge (Ledger): empty if there is no file of the merge's counts.
     tables (Tables | None): None if DVC hasn't pulled them.
     curve (Curve | None): of the training, if there is one.
+    groups (Groups): the scores of groups of texts; empty if DVC hasn't pulled them.
     """
 
     metrics: Metrics
     merge: Ledger
     tables: Tables | None
     curve: Curve | None
+    groups: Groups
 
 
 def load_results(root: Path, pipeline: str) -> Results:
@@ -59,9 +62,10 @@ def load_results(root: Path, pipeline: str) -> Results:
     pulled = all(file.is_file() for file in tables)
     if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
+    groups = _read_json(tables.texts.with_name(GROUPS_FILE), Groups, evaluate) if pulled else None
     merge = _read_json(merged, Ledger, "run merge again") or Ledger()
     curve = read_curve(plot, f"train {pipeline} again")
-    return Results(metrics, merge, tables if pulled else None, curve)
+    return Results(metrics, merge, tables if pulled else None, curve, groups or {})
 
 
 def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:

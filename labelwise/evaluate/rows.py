@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from labelwise.base.text import SpanKey, overlapping_groups, sentence_around, text_key
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition
-from labelwise.corpus.seen_texts import has_seen, read_seen
+from labelwise.corpus.seen_texts import has_seen
 from labelwise.corpus.surface_forms import digest
 from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline, predict_docs
@@ -31,7 +31,7 @@ class EvaluateJob(NamedTuple):
     """A partition to predict, and the pipeline's folder and its digest.
 
     labels (Sequence[str]): labels that are scored; predictions of others are "unjudged".
-    beside (bool): dev beside another split: nothing is said of texts that were trained on.
+    seen (Path | None): the file of the texts that the pipeline was trained on; None to say nothing of them.
     predictions (bool): write the predictions as JSONL, too.
     """
 
@@ -39,7 +39,7 @@ class EvaluateJob(NamedTuple):
     digest: str
     partition: Partition
     labels: Sequence[str]
-    beside: bool
+    seen: Path | None
     predictions: bool
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class EvaluateJob(NamedTuple):
 def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
     """Predict a partition, and write the rows of its texts and pairs to a folder of parts."""
     nlp, place = hold_pipeline(job.model, job.digest), job.place(folder)
-    seen = None if job.beside else read_seen(job.model)
+    seen = np.load(job.seen) if job.seen else None
     stored, read = tee(read_stored_docs(job.partition))
     place.mkdir(parents=True)
 
@@ -81,6 +81,8 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
         rejected=sorted(merged.rejected),
         uncovered=dict(merged.uncovered),
         doc=merged.doc,
+        unit=merged.unit,
+        groups=merged.groups,
     )
 
 
@@ -123,6 +125,8 @@ def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.n
         "unknown": [label for label, state in doc.uncovered.items() if state == "none"],
         "rejected": [dict(zip(("start", "end", "label"), span, strict=True)) for span in doc.rejected],
         "overlaps": any(start < end for end, (start, *_) in zip(ends, gold[1:], strict=False)),
+        "unit": doc.unit or doc.key,
+        "groups": [{"by": by, "value": value} for by, values in doc.groups.items() for value in values],
         "seen": None if seen is None else has_seen(seen, doc.key),
     }
 

@@ -10,10 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from labelwise import __version__
+from labelwise.annotations import DOCUMENT
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic, digest_listed, list_digests
 from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import Progress, check_workers, no_progress, open_workers
+from labelwise.corpus.annotation import DATASET
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import (
     digest_splits,
@@ -25,12 +27,13 @@ from labelwise.corpus.manifest import (
 )
 from labelwise.corpus.pipeline import check_tokens, untaught_labels
 from labelwise.corpus.record import find_edited
-from labelwise.corpus.seen_texts import read_seen
+from labelwise.corpus.seen_texts import find_seen
 from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline
+from labelwise.evaluate.results import GROUPS_FILE
 from labelwise.evaluate.rows import EvaluateJob, evaluate_part
-from labelwise.evaluate.scores import Metrics, SplitMetrics
-from labelwise.evaluate.scoring import measure
+from labelwise.evaluate.scores import Groups, Metrics, SplitMetrics
+from labelwise.evaluate.scoring import measure, score_groups
 from labelwise.evaluate.tables import FORM, Rows, Tables, want_forms, write_tables
 
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
@@ -41,12 +44,14 @@ class Evaluation(NamedTuple):
 
     seconds (float): how long predicting took, with reading and writing.
     edited (list[str]): the pipeline's files that were changed after the training.
+    groups (Groups): the scores of groups of texts.
     """
 
     metrics: Metrics
     words: int
     seconds: float
     edited: list[str]
+    groups: Groups
 
 
 def evaluate_pipeline(
@@ -66,7 +71,7 @@ def evaluate_pipeline(
 
     dev (Path | str | None): dev of the same corpus, to be scored beside the split, if it has texts.
     metrics (Path | str | None): the JSON file to write the scores to, if any.
-    tables (Path | str | None): the folder to write texts.parquet and pairs.parquet to, if any.
+    tables (Path | str | None): the folder to write texts.parquet, pairs.parquet and groups.json to, if any.
     predictions (Path | str | None): the JSONL file to write the split's predictions to, if any.
     workers (int): processes that predict.
     other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
@@ -75,25 +80,30 @@ def evaluate_pipeline(
     """
     model, split = Path(model), Path(split)
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
-        outputs = [Path(predictions) if predictions else None, *Tables.of(Path(tables or folder))]
-        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, *kept):
+        kept = Path(tables or folder)
+        outputs = [Path(predictions) if predictions else None, kept / GROUPS_FILE, *Tables.of(kept)]
+        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, groups, *files):
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
-            seen, digests = read_seen(model), list_digests(model)
+            digests = list_digests(model)
+            seen = find_seen(model.absolute(), digests)
             digest = digest_listed(digests)
             nlp = hold_pipeline(model.absolute(), digest)
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
-            untaught, every = untaught_labels(nlp), read_manifest(split.resolve().parent).labels
-            labels, written = [label for label in every if label not in untaught], Tables(*kept)
+            untaught, manifest = untaught_labels(nlp), read_manifest(split.resolve().parent)
+            labels, written = [label for label in manifest.labels if label not in untaught], Tables(*files)
+            split_by = manifest.settings.get("split_by") or DOCUMENT
+            unit = "document" if split_by == DOCUMENT else split_by
             splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
             parts = scores.with_name("parts")  # on a disk that a cluster sees
             jobs = [
                 [
-                    EvaluateJob(model.absolute(), digest, file, labels, one is not split, bool(wanted) and one is split)
+                    EvaluateJob(model.absolute(), digest, file, labels, *of_split)
                     for file in find_partitions(one.absolute())
                 ]
                 for one in splits
+                for of_split in [(seen, bool(wanted)) if one is split else (None, False)]
             ]
             texts, start = sum(read_split(one).texts for one in splits), time.perf_counter()
             with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
@@ -102,16 +112,20 @@ def evaluate_pipeline(
             seconds = time.perf_counter() - start
             places = [[job.place(parts) for job in some] for some in jobs]
             collect(places, split.resolve().parent, labels, written, wanted, progress)
-            found = measure(written, labels, split.name, seen_known=seen is not None)
+            found = measure(written, labels, split.name, seen_known=seen is not None, unit=unit)
             if len(splits) > 1:
-                found.dev = msgspec.convert(measure(written, labels, "dev"), SplitMetrics, from_attributes=True)
+                on_dev = measure(written, labels, "dev", unit=unit)
+                found.dev = msgspec.convert(on_dev, SplitMetrics, from_attributes=True)
                 found.dev.split_digest = digest_splits(splits[0].resolve().parent, ["dev"])
             found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
-            found.untaught = [label for label in every if label in untaught]
+            found.untaught = [label for label in manifest.labels if label in untaught]
+            divided = score_groups(written, labels, split.name)
+            found.groups = {by: scores for by, scores in divided.items() if by == DATASET}
+            groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    return Evaluation(found, words, seconds, find_edited(model, digests))
+    return Evaluation(found, words, seconds, find_edited(model, digests), divided)
 
 
 def collect(

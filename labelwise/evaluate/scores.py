@@ -4,6 +4,7 @@ import msgspec
 
 from labelwise.base.counts import AllScores, Score, Scores
 from labelwise.base.text import counted
+from labelwise.evaluate.resampling import FEWEST
 
 MIN_DEV_TEXTS = 10  # in dev: fewer have too few errors to learn from
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
@@ -14,6 +15,15 @@ class Seen(msgspec.Struct):
 
     texts: int
     f_without: Score
+
+
+class GroupScores(Scores, omit_defaults=True):
+    """Scores of all spans of a group of texts, and the number of texts."""
+
+    texts: int = 0
+
+
+Groups = dict[str, dict[str, GroupScores]]  # by key and value
 
 
 class Mistakes(msgspec.Struct):
@@ -60,6 +70,8 @@ class SplitMetrics(msgspec.Struct):
     """The scores of a pipeline on a split.
 
     texts (int): the number of scored texts.
+    unit (str): what an interval leaves out in turn: "text"; or, if several texts belong together, "document" or the key
+        of `split_by`.
     all_gold (AllScores): of entities, against every accepted span, even one that no tokens represent. Predictions of a
         label without gold count, too.
     all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None if no
@@ -77,6 +89,7 @@ class SplitMetrics(msgspec.Struct):
     calibration_error: Score = None
     unscored: int = 0
     mistakes: dict[str, Mistakes] = {}
+    unit: str = "text"
     seen: Seen | None = None
     split_digest: str = ""
 
@@ -92,11 +105,17 @@ class SplitMetrics(msgspec.Struct):
         unknown = label in self.mistakes and self.mistakes[label].unknown
         return Scores(None, None, None, own.support) if unknown else own.shown()
 
+    def few_units(self, scores: Scores) -> str:
+        """Count the units where they are too few for an interval, as in "3 documents"; else return an empty string."""
+        few = scores.f is not None and scores.units is not None and scores.units < FEWEST
+        return counted(scores.units or 0, self.unit) if few else ""
+
 
 class Metrics(SplitMetrics):
     """The scores of a pipeline, as the evaluation writes them: those on test, or on another split.
 
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
+    groups (dict): scores of the texts of each data set, if the merge has `by: [dataset]`; other keys may have secrets.
     predictions_digest (str): equal for equal tables of pairs.
     pipeline_digest (str): of the pipeline's files.
     labelwise (str): the version that evaluated it.
@@ -105,6 +124,7 @@ class Metrics(SplitMetrics):
     """
 
     untaught: list[str] = []
+    groups: Groups = {}
     predictions_digest: str = ""
     pipeline_digest: str = ""
     labelwise: str = ""

@@ -15,17 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.base.counts import AllScores, count_spans, prf, score_table
-from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, wilson_interval
-from labelwise.evaluate.scores import Metrics, Mistakes, Seen
+from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, stream_units, sum_by_unit, wilson_interval
+from labelwise.evaluate.scores import Groups, GroupScores, Metrics, Mistakes, Seen
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
+GROUPS = 20  # values of a key whose texts are scored, those with the most
 
-def measure(tables: Tables, labels: Sequence[str], split: str = "", *, seen_known: bool = False) -> Metrics:
+
+def measure(
+    tables: Tables, labels: Sequence[str], split: str = "", *, seen_known: bool = False, unit: str = "document"
+) -> Metrics:
     """Compute the metrics of some labels on a split; equal tables have equal metrics.
 
     split (str): its name; "" for the only one.
     seen_known (bool): it is known which texts the pipeline was trained on.
+    unit (str): what texts with one unit belong to.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
@@ -33,15 +38,18 @@ def measure(tables: Tables, labels: Sequence[str], split: str = "", *, seen_know
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
+    units = number_units(tables, split)
+    texts_counts = (counts for counts, _ in count_texts(tables, labels, split))
     return Metrics(
         texts=texts,
-        all_gold=score_with_intervals(total, (counts for counts, _ in count_texts(tables, labels, split)), labels),
-        all_spans=score_all_spans(tables, labels, split),
+        all_gold=score_with_intervals(total, texts_counts, units, labels),
+        all_spans=score_all_spans(tables, labels, units, split),
         calibration_error=measure_calibration(tables, split),
         unscored=sum(
             pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"], split)
         ),
         mistakes=count_mistakes(tables, labels, split),
+        unit=unit if len(np.unique(units)) < texts else "text",
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
         split=split,
     )
@@ -60,25 +68,61 @@ def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Itera
             yield counts[start : start + BLOCK], seen[start : start + BLOCK]
 
 
+def number_units(tables: Tables, split: str = "") -> np.ndarray:
+    """Number the unit of each text of a split, in the order of their first texts."""
+    return tables.read_units(split)["unit"].combine_chunks().dictionary_encode().indices.to_numpy()
+
+
+def score_groups(tables: Tables, labels: Sequence[str], split: str = "") -> Groups:
+    """Score the texts of each group: F1 of all spans, by key and value, for the GROUPS values with the most texts.
+
+    A text may be in several groups of a key; a text without a value of a key is in none.
+    """
+    members: dict[tuple[str, str], list[int]] = {}
+    texts = 0
+    for group, _ in tables.groups(("groups",), (), split):
+        for text, row in enumerate(group["groups"].to_pylist(), texts):
+            for one in row:
+                members.setdefault((one["by"], one["value"]), []).append(text)
+        texts += len(group)
+    if not members:
+        return {}
+    counts = np.concatenate([some.sum(1, keepdims=True) for some, _ in count_texts(tables, labels, split)])
+    units = number_units(tables, split)
+    found: Groups = {}
+    for (by, value), own in sorted(members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
+        if len(found.setdefault(by, {})) < GROUPS:
+            jackknife = Jackknife(counts[own].sum(0))
+            jackknife.add(sum_by_unit(counts[own], units[own]))
+            row, between = prf(*jackknife.total[0].tolist()), intervals(jackknife)[0]
+            found[by][value] = GroupScores(
+                row.p, row.r, row.f, row.support, *between, units=int(jackknife.docs[0]), texts=len(own)
+            )
+    return found
+
+
 def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
     """Return the place of each value of a column in a list; -1 for null, and for what isn't in the list."""
     found = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
     return found.fill_null(-1).to_numpy()
 
 
-def score_with_intervals(total: np.ndarray, texts: Iterable[np.ndarray], labels: Sequence[str]) -> AllScores:
-    """Compute scores, with intervals.
+def score_with_intervals(
+    total: np.ndarray, texts: Iterable[np.ndarray], units: np.ndarray, labels: Sequence[str]
+) -> AllScores:
+    """Compute scores, with intervals over units.
 
     total (np.ndarray): right, predicted and gold spans, of the shape (labels, 3).
     texts (Iterable[np.ndarray]): the counts of some texts each, of the shape (texts, labels, 3).
+    units (np.ndarray): the number of each text's unit.
     """
     jackknife = Jackknife(total)
-    for counts in texts:
+    for counts in stream_units(texts, units):
         jackknife.add(counts)
     scores = score_table(total, labels)
     rows = [*(scores.labels[label] for label in labels), scores, scores.macro]
-    for row, between in zip(rows, intervals(jackknife), strict=True):
-        row.f_low, row.f_high = between
+    for row, between, number in zip(rows, intervals(jackknife), jackknife.docs.tolist(), strict=True):
+        (row.f_low, row.f_high), row.units = between, int(number) or None
     return scores
 
 
@@ -122,7 +166,7 @@ def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> di
     return found
 
 
-def score_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> AllScores | None:
+def score_all_spans(tables: Tables, labels: Sequence[str], units: np.ndarray, split: str = "") -> AllScores | None:
     """Score all spans of a per-label recognizer, which may overlap; None if no gold does, or if there is none."""
     if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), (), split)):
         return None
@@ -130,7 +174,7 @@ def score_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> A
     if not any(pairs[name].null_count < len(pairs) for _, pairs in tables.groups((), both, split) for name in both):
         return None
     total = sum((counts.sum(0) for counts in count_all_spans(tables, labels, split)), np.zeros((len(labels), 3), int))
-    return score_with_intervals(total, count_all_spans(tables, labels, split), labels)
+    return score_with_intervals(total, count_all_spans(tables, labels, split), units, labels)
 
 
 def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[np.ndarray]:

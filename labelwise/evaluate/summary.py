@@ -3,7 +3,7 @@
 from labelwise.base.console import figure, msg, print_table
 from labelwise.base.counts import Scores
 from labelwise.base.text import counted
-from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.scores import Groups, Metrics
 
 
 def print_scores(metrics: Metrics, more: str) -> None:
@@ -12,13 +12,13 @@ def print_scores(metrics: Metrics, more: str) -> None:
     more (str): the file that has all of them, if there are too many to print.
     """
     all_spans = [metrics.all_spans] if metrics.all_spans else []
-    header = ["Label", "P", "R", "F1", "95%", *("F1 all spans" for _ in all_spans), "Support"]
+    header = ["Label", "P", "R", "F1", head_interval(metrics), *("F1 all spans" for _ in all_spans), "Support"]
     labels = {label: metrics.shown(label, metrics.all_gold) for label in metrics.all_gold.labels}
     first = sorted((label for label in labels if labels[label].f is not None), key=lambda label: labels[label].f or 0.0)
     rows = [
-        ["all (micro)", *_cells(metrics.all_gold, *all_spans)],
-        ["mean (macro)", *_cells(metrics.all_gold.macro, *(one.macro for one in all_spans))],
-        *([label, *_cells(labels[label], *(one.labels[label] for one in all_spans))] for label in first),
+        ["all (micro)", *_cells(metrics, metrics.all_gold, *all_spans)],
+        ["mean (macro)", *_cells(metrics, metrics.all_gold.macro, *(one.macro for one in all_spans))],
+        *([label, *_cells(metrics, labels[label], *(one.labels[label] for one in all_spans))] for label in first),
     ]
     print_table(header, rows, more)
     for why, with_gold in (("without gold", False), ("of which most predictions can't be judged", True)):
@@ -27,8 +27,24 @@ def print_scores(metrics: Metrics, more: str) -> None:
             msg.info(f"{counted(len(rest), 'label')} {why}, so without F1: {', '.join(rest)}")
 
 
-def _cells(row: Scores, *all_spans: Scores) -> list[str]:
+def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
+    """Print the scores of groups of texts, a table for each key that divides them.
+
+    more (str): the file that has all of them.
+    """
+    for by, found in groups.items():
+        rows = [[value, *_cells(metrics, one), f"{one.texts:,}"] for value, one in found.items()]
+        print_table([by, "P", "R", "F1", head_interval(metrics), "Support", "Texts"], rows, more)
+
+
+def head_interval(metrics: Metrics) -> str:
+    """Return the head of a column of intervals."""
+    return "95%" if metrics.unit == "text" else f"95% by {metrics.unit}"
+
+
+def _cells(metrics: Metrics, row: Scores, *all_spans: Scores) -> list[str]:
     row = row.shown()
     between = f"{row.f_low:.3f}-{row.f_high:.3f}" if row.f_low is not None and row.f_high is not None else ""
+    between = between or metrics.few_units(row)
     scores = [figure(row.p), figure(row.r), figure(row.f), between, *(figure(one.shown().f) for one in all_spans)]
     return [*scores, "" if row.support is None else f"{row.support:,}"]

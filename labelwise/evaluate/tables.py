@@ -45,6 +45,8 @@ TEXTS = pa.schema(
         "unknown": pa.list_(pa.string()),  # labels that nobody looked for; all others were judged
         "rejected": pa.list_(SPAN),
         "overlaps": pa.bool_(),  # some gold spans overlap
+        "unit": pa.string(),  # digest of what it shares with other texts; the key of a text that shares nothing
+        "groups": pa.list_(pa.struct([("by", pa.string()), ("value", pa.string())])),  # by which scores are divided
         "seen": pa.bool_(),  # in train or dev of the pipeline; null if it has no digests
     }
 )
@@ -151,6 +153,12 @@ class Tables(NamedTuple):
                 if spans[5] and kind != "nested":
                     docs[key].predicted.append((spans[3], spans[4], spans[5]))
             yield [*docs.values()]
+
+    def read_units(self, split: str = "") -> pa.Table:
+        """Read the key and the unit of each text of a split; of an earlier version's tables, the key for both."""
+        texts = _open(self.texts).read(["key", "unit", "split"])
+        texts = texts.filter(pc.equal(texts["split"].cast(pa.string()), split)) if split else texts
+        return texts if "unit" in texts.column_names else texts.append_column("unit", texts["key"])
 
     def read_pairs(self, columns: Sequence[str], split: str = "", rows: Any = None) -> pa.Table:
         """Read some columns of the pairs of a split; of rows for which an expression of pyarrow is true, or of all."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.base.errors import InputError
+from labelwise.corpus.annotation import DATASET
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import Split
 from labelwise.corpus.pipeline import bounded_vocab
@@ -22,7 +23,7 @@ from labelwise.merge.rules.decisions import judge
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.settings import Settings, load_tokenizer
-from labelwise.merge.rules.splits import SplitGroup, declared_split, excluded_splits, hashed_split
+from labelwise.merge.rules.splits import SplitGroup, declared_split, excluded_splits, hashed_split, min_values, unit_of
 from labelwise.merge.rules.to_doc import missing_labels, to_doc
 from labelwise.merge.same_texts import move_decisions
 
@@ -115,7 +116,8 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)
-    split, chosen_by = (declared, "declared") if declared else _other_split(text.key, answers, job)
+    values = min_values(answers, job.settings)
+    split, chosen_by = (declared, "declared") if declared else _other_split(text.key, answers, job, values)
     result = TextResult(answers, merged, split, chosen_by)
     if not merged.coverage:
         return result._replace(why_not="no usable answer")
@@ -123,6 +125,10 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     unmarked = COVERAGE[job.settings.coverage](split) if uncovered else "outside"
     if unmarked is None:
         return result._replace(why_not="not covered")
+    groups = {key: [values[key]] for key in job.settings.by if key in values}
+    if DATASET in job.settings.by:
+        groups[DATASET] = merged.datasets
+    merged = merged._replace(unit=unit_of(answers, values, job.settings), groups=groups)
     try:
         made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
     except InputError as error:
@@ -131,14 +137,12 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     return result._replace(made=made)
 
 
-def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob) -> tuple[Split, str]:
+def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, values: Mapping[str, str]) -> tuple[Split, str]:
     """Return the split of a text for which no data set declares one, and what chose it."""
     group = job.groups.get(key, SplitGroup(key))
     if group.declared:
         return group.declared, "group"
     without = {*group.without, *excluded_splits(answers)}
-    split_by = job.settings.split_by
-    values = [answer.task.meta[split_by] for answer in answers if split_by in answer.task.meta]
-    if split_by and values:
-        return hashed_split(min(values), job.settings, without), "split_by"
+    if (value := values.get(job.settings.split_by)) is not None:
+        return hashed_split(value, job.settings, without), "split_by"
     return hashed_split(group.unit.hex(), job.settings, without), "hash"

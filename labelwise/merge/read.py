@@ -34,13 +34,13 @@ class ReadJob(msgspec.Struct, frozen=True):
 
     stat (list[FileStat]): that of the source when the job was planned.
     bits (int): how many bits of a key number a bucket.
-    split_by (str): the key of `meta` that is kept.
+    meta (list[str]): the keys of `meta` that are kept.
     """
 
     source: Source
     stat: list[FileStat]
     bits: int
-    split_by: str
+    meta: list[str]
 
     def __str__(self) -> str:
         """Name the source."""
@@ -82,9 +82,9 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
         for item in map(check_length, read_items(file.path, dataset.database, dataset.key, dataset.offsets)):
             if isinstance(item, Task):
                 task = give_label(rename_labels(item, dataset.rename), dataset, file)
-                value = (task.doc or None) if job.split_by == DOCUMENT else task.meta.get(job.split_by)
-                if task.meta or value is not None:
-                    task = msgspec.structs.replace(task, meta={} if value is None else {job.split_by: value})
+                if task.meta or job.meta:
+                    meta = task.meta | ({DOCUMENT: task.doc} if task.doc else {})
+                    task = msgspec.structs.replace(task, meta={key: meta[key] for key in job.meta if key in meta})
                 key = writer.add_task(task, number, counts["tasks"])
                 forms.add_text(key, task.text, number, counts["tasks"])
                 counts["tasks"] += 1

@@ -131,7 +131,7 @@ def read_sources(
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
-    jobs = [ReadJob(source, stat, bits, settings.split_by) for source, stat in zip(sources, stats, strict=True)]
+    jobs = [ReadJob(source, stat, bits, settings.kept_meta) for source, stat in zip(sources, stats, strict=True)]
     return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
 
 

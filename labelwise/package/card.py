@@ -71,8 +71,8 @@ def figure(score: Score) -> str:
 
 
 def interval(scores: Scores) -> str:
-    """Write the 95% interval of F1."""
-    return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else "–"
+    """Write the 95% interval of F1; empty if there is none."""
+    return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else ""
 
 
 def code(text: str) -> str:

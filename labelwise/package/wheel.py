@@ -13,6 +13,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib.metadata import version as installed
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -140,10 +141,11 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
 def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], nlp: Language) -> dict[str, str | Path]:
     """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine.
 
-    Of the model's folder, these are the files that spaCy saves and loads.
+    Of the model's folder, these are the files that spaCy saves and loads: folders, and sentencizer.json.
     """
     data, about = f"{name}/{name}-{meta['version']}", json.dumps(meta, indent=2, ensure_ascii=False)
-    saved = (model / part for part in ("tokenizer", "vocab", *nlp.component_names))
+    own = (file for component in nlp.component_names for file in (component, f"{component}.json"))
+    saved = (model / part for part in ("tokenizer", "vocab", *own))
     found = (path for part in saved for path in (part, *part.rglob("*")) if path.is_file())
     files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
     config = nlp.config.copy()
@@ -152,7 +154,7 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
         name: shorten_paths(block) for name, block in config.items() if name != "nlp"
     }  # its tokenizer needs them
     if not nlp.vocab.vectors.size:
-        strings = strings_of(corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
+        strings = strings_of(corpus, chain.from_iterable(nlp.pipe_labels.values()))
         files[f"{data}/vocab/strings.json"] = json.dumps(strings, ensure_ascii=False)
     made = {f"{data}/config.cfg": config.to_str(), f"{data}/meta.json": about, f"{name}/meta.json": about}
     return files | made | {f"{name}/__init__.py": INIT}

@@ -434,5 +434,8 @@ def format_f(metrics: Metrics) -> str:
     scores = metrics.all_gold
     if scores.f is None or not scores.support:
         return "unknown"
-    between = f" ({scores.f_low:.3f} to {scores.f_high:.3f})" if scores.f_low is not None else ""
+    few = metrics.few_units(scores)
+    between = f" ({few}: no interval)" if few else ""
+    if scores.f_low is not None:
+        between = f" ({scores.f_low:.3f} to {scores.f_high:.3f})"
     return f"{scores.f:.3f}{between}"

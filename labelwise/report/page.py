@@ -83,7 +83,7 @@ def write_report(
     if not 0 <= ship_at <= 1:
         raise InputError(f"ship_at {ship_at}: give a share, from 0 to 1")
     out = Path(out)
-    (metrics, merge, tables, curve), deck = load_results(root, pipeline), read_deck(root)
+    (metrics, merge, tables, curve, groups), deck = load_results(root, pipeline), read_deck(root)
     estimate, sample = deck.estimate(), deck.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["checks"] = list_checks(root / "corpus", people=annotators)
@@ -117,6 +117,7 @@ def write_report(
         estimate=estimate,
         sample=len(sample),
         more=want_texts(advice),
+        groups=groups,
         base=base,
         deck=deck,
         listed=sum(one["listed"] for one in cases),

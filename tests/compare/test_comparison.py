@@ -4,7 +4,9 @@ import random
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
+import msgspec
 import pytest
+from pyarrow.parquet import read_table, write_table
 
 from labelwise.base.errors import InputError
 from labelwise.compare.changed_spans import changed_spans
@@ -95,6 +97,28 @@ def test_a_real_difference_is_found_and_its_sign_is_right_and_equal_results_diff
     back = compare_docs(branch=other, main=base).micro.changes["main"]
     assert back.difference == -change.difference
     assert (back.low, back.high) == (pytest.approx(-change.high), pytest.approx(-change.low))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables_have_none(known):
+    """Ten texts of each document are equal, so that texts are surer than documents by the root of ten."""
+    texts = {"main": random_docs(0.6, 20), "branch": random_docs(0.8, 20)}
+    made = []
+    for times in (1, 10):
+        some = {
+            name: keyed([msgspec.structs.replace(doc, unit=f"{doc.key}") for doc in docs for _ in range(times)])
+            for name, docs in texts.items()
+        }
+        results = [make_results(name, docs) for name, docs in some.items()]
+        if not known:
+            file = results[-1].tables.texts
+            write_table(read_table(file).drop_columns(["unit"]), file)
+        made.append(compare(results))
+    one, ten = (each.micro.changes["branch"] for each in made)
+    wide, narrow = one.high - one.low, ten.high - ten.low
+    assert [each.units for each in made] == ([20, 20] if known else [20, 200])
+    assert narrow == pytest.approx(wide) if known else narrow < 0.4 * wide
+    assert [notes(each)[0] for each in made][1] == f"200 texts{' of 20 documents' * known}, gold of branch"
 
 
 def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():

@@ -21,12 +21,18 @@ A, B = (0, 3, "A"), (4, 7, "B")
 TEXTS = {"half": 50, "a quarter": 25, "all": 100}
 
 
-def curve_of(tmp_path, docs=20, **right):
+def curve_of(tmp_path, docs=20, units=0, **right):
     """The curve of pipelines that find A in so many docs, and B in all, or in none where it is negative."""
     tables = {}
     for share, n in right.items():
         made = [
-            PredictedDoc(f"{number:02}", "abc def", [A] * (number < n) + [B] * (n >= 0), [A, B])
+            PredictedDoc(
+                f"{number:02}",
+                "abc def",
+                [A] * (number < n) + [B] * (n >= 0),
+                [A, B],
+                unit=f"unit {number % units}" if units else "",
+            )
             for number in range(docs)
         ]
         folder = tmp_path / share
@@ -47,6 +53,12 @@ def test_the_gain_is_that_of_the_last_doubling(tmp_path):
     assert [(label, round(gain.difference, 3)) for label, gain in curve.gains()] == [("A", round(30 / 35 - 10 / 25, 3))]
     assert curve.describe().startswith("Twice the texts should add about 0.164 to F1 (+0.")
     assert curve.describe().endswith("from half of train to all of it, F1 on dev went from 0.769 to 0.933")
+
+
+@pytest.mark.parametrize("units", [4, 5])
+def test_documents_are_the_units_of_dev(tmp_path, units):
+    change = curve_of(tmp_path, units=units, half=5, all=15).gain
+    assert (change.low is None) == (units < 5)
 
 
 @pytest.mark.parametrize(

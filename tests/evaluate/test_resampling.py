@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, f_scores, students_t, wilson_interval
+from labelwise.evaluate.resampling import (
+    BLOCK,
+    FEWEST,
+    Jackknife,
+    f_scores,
+    stream_units,
+    students_t,
+    sum_by_unit,
+    wilson_interval,
+)
 
 
 def random_counts(rng: np.random.Generator, docs: int, labels: int = 2, quality: float = 0.7, most: int = 9):
@@ -55,6 +64,20 @@ def test_the_standard_error_is_that_of_leaving_out_each_doc():
     found = jackknife(docs)
     assert found.docs.tolist() == [*(docs.sum(-1) > 0).sum(0), *[(docs.sum((1, 2)) > 0).sum()] * 2]
     np.testing.assert_allclose(found.errors(), np.sqrt((found.docs - 1) / found.docs * squares), rtol=1e-9)
+
+
+@pytest.mark.parametrize("units", [1, 7, 130, 300])
+def test_counts_are_summed_by_unit_as_by_hand_and_texts_of_their_own_stay_as_they_come(units):
+    rng = np.random.default_rng(units)
+    docs = random_counts(rng, 300)
+    of_each = np.arange(300) if units == 300 else rng.integers(0, units, 300)
+    blocks = [docs[start : start + BLOCK] for start in range(0, 300, BLOCK)]
+    streamed = [*stream_units(blocks, of_each)]
+    assert max(map(len, streamed)) <= BLOCK
+    by_hand = sorted(docs[of_each == unit].sum(0).tolist() for unit in {*of_each.tolist()})
+    assert sorted(np.concatenate(streamed).tolist()) == sorted(sum_by_unit(docs, of_each).tolist()) == by_hand
+    if units == 300:
+        assert all(np.array_equal(*pair) for pair in zip(streamed, blocks, strict=True))
 
 
 @pytest.mark.parametrize(("right", "predicted", "gold"), [(61, 61, 61), (0, 5, 3), (30, 40, 40), (1, 1, 9)])

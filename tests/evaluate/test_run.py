@@ -15,10 +15,11 @@ from labelwise.corpus.record import RECORD, write_record
 from labelwise.corpus.seen_texts import write_seen
 from labelwise.evaluate import run
 from labelwise.evaluate.predictions import read_predictions
+from labelwise.evaluate.resampling import FEWEST, Jackknife
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables
 from scripts.evaluate import evaluate_cli
-from tests.conftest import another_process, call
+from tests.conftest import another_process, call, save_ruler, task
 from tests.evaluate.written import write_rows
 
 
@@ -26,7 +27,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-FILES = ("metrics/own.json", "predictions.jsonl", "training/own/texts.parquet", "training/own/pairs.parquet")
+TABLES_OF_OWN = tuple(f"training/own/{name}" for name in ("texts.parquet", "pairs.parquet", "groups.json"))
+FILES = ("metrics/own.json", "predictions.jsonl", *TABLES_OF_OWN)
 TABLES = Path("training/own")
 
 
@@ -62,7 +64,8 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     scores = metrics["all_gold"]
     for label, row in (scores["labels"] | {"all (micro)": scores, "mean (macro)": scores["macro"]}).items():
         figures = " ".join(f"{row[key]:.3f}" for key in "prf")
-        between = "" if "f_low" not in row else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
+        few = f"{row['units']} text{'s' * (row['units'] > 1)} "
+        between = few if row["units"] < FEWEST else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
         assert f"{label} {figures} {between}{row.get('support', '')}" in printed
     assert f"nobody judged them: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
@@ -94,6 +97,77 @@ def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus,
         assert {row["split"] for row in every} == {"dev", "test"}
     predictions = [(tmp_path / name / "predictions.jsonl").read_bytes() for name in ("both", "test")]
     assert predictions[0] == predictions[1]
+
+
+def conll(documents: int, sentences: int) -> str:
+    """Sentences with a cat, which half of the documents have as a tiger, so that rules for cats don't find it."""
+    lines = []
+    for document in range(documents):
+        lines.append("-DOCSTART- O\n")
+        animal = "tiger" if document % 2 else "cat"
+        lines += [f"the O\n{animal} B-A\n{document}x{number} O\n" for number in range(sentences)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("settings", "documents", "unit", "units"),
+    [
+        ({}, 6, "document", 12),
+        ({"split_by": "doc"}, 6, "document", 6),  # the numbers are those of both files
+        ({"split_by": "place"}, 6, "place", 14),
+        ({}, 2, "document", 4),
+    ],
+)
+def test_an_interval_leaves_out_documents_and_below_five_there_is_none(merging, settings, documents, unit, units):
+    """Of two files with the same numbers; beside them a data set whose texts are documents of their own."""
+    for name in ("one", "two"):
+        merging.add(name, ["A"], [], path=f"{name}.conll", split="test")
+        content = conll(documents, 3).replace("x", name)
+        (merging.root / "tasks" / f"{name}.conll").write_text(content)
+    rows = [task(f"a cat {n}", (2, 5), meta={"place": f"p{n % 2}"}) for n in range(4)]
+    if "place" in settings.values():
+        merging.add("prodigy", ["A"], rows, split="test")
+    merging.run(**settings)
+    printed = evaluate(merging.root, save_ruler(merging.root / "model", ("A", "cat")), merging.root / "corpus/test")
+    metrics = json.loads((merging.root / "metrics/own.json").read_text())
+    assert (metrics["unit"], metrics["all_gold"]["units"]) == (unit, units)
+    assert f"Label P R F1 95% by {unit} Support" in printed
+    if units < FEWEST:
+        assert f"{units} documents" in printed
+        assert not {"f_low", "f_high"} & metrics["all_gold"].keys()
+        return
+    by_unit = np.array([[[0, 0, n]] if number % 2 else [[n, n, n]] for number, n in sizes_of(units, settings)])
+    jackknife = Jackknife(by_unit.sum(0))
+    jackknife.add(by_unit)
+    low, high = jackknife.interval(within=True)[:, 0]
+    assert (metrics["all_gold"]["f_low"], metrics["all_gold"]["f_high"]) == pytest.approx((low, high))
+
+
+def sizes_of(units: int, settings: dict[str, str]) -> list[tuple[int, int]]:
+    """Number the units, odd ones without a cat, and count their sentences."""
+    if "place" in settings.values():
+        return [*((number, 3) for number in range(12)), (0, 2), (0, 2)]
+    return [(number, 36 // units) for number in range(units)]
+
+
+@pytest.mark.parametrize("by", [[], ["source"], ["source", "dataset"]])
+def test_texts_are_scored_by_where_they_come_from(merging, by):
+    """By a key of `meta`, the least of several values, in no file of git; by data set a text counts in each."""
+    rows = [task(f"a cat {n}", (2, 5), meta={"source": f"s{n % 2}"}) for n in range(20)]
+    merging.add("one", ["A"], rows[:12], split="test")
+    merging.add("two", ["B"], [{**row, "spans": [], "meta": {"source": "s1"}} for row in rows[10:]], split="test")
+    merging.add("none", ["A"], [task("a tiger", (2, 7))], split="test")
+    merging.run(by=by)
+    printed = evaluate(merging.root, save_ruler(merging.root / "model", ("A", "cat")), merging.root / "corpus/test")
+    kept = json.loads((merging.root / "training/own/groups.json").read_text())
+    metrics = json.loads((merging.root / "metrics/own.json").read_text())
+    found = {key: {value: (one["texts"], one["support"]) for value, one in of.items()} for key, of in kept.items()}
+    expected = {"source": {"s1": (14, 6), "s0": (6, 6)}, "dataset": {"one": (12, 12), "two": (10, 2), "none": (1, 1)}}
+    assert found == {key: expected[key] for key in sorted(by)}
+    for key in by:
+        assert f"{key} P R F1 95% Support Texts" in printed
+    assert metrics["groups"] == {key: kept[key] for key in by if key == "dataset"}
+    assert "s0" not in (merging.root / "metrics/own.json").read_text()
 
 
 def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(ruler, demo_corpus, tmp_path):

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import spacy
 from packaging.requirements import Requirement
+from spacy.training import Example
 
 from labelwise.base.counts import AllScores, Scores
 from labelwise.base.device import use_gpu
@@ -142,6 +143,43 @@ def test_a_retrained_pipeline_replaces_the_one_that_is_installed(own, tmp_path):
         install(python, *wheels)
         found.append(int(in_bare(python, "-c", FIND)))
     assert found[0] > found[1] == 0
+
+
+TAG = """
+import spacy
+print([token.tag_ for token in spacy.load("en_ner_mine")("Ann likes cats")], spacy.load("en_ner_mine").pipe_names)
+"""
+
+
+def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, tmp_path):
+    """By the page's config, with a tagger in the place of en_core_web_sm; once cpu is another, nothing knows it."""
+    tagger = spacy.blank("en")
+    tagger.add_pipe("tok2vec")
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
+    tagger.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}})
+    example = Example.from_dict(tagger.make_doc("They like dogs"), {"tags": ["NP", "V", "NNS"]})
+    tagger.initialize(lambda: [example])
+    tagger.to_disk(tmp_path / "tagger")
+    [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "training.md").read_text(encoding="utf8"))
+    (own / "own.cfg").write_text(block.replace("en_core_web_sm", str(tmp_path / "tagger")))
+    (own / "project.yml").write_text("vars: {}\n")
+    code = ("--code", ROOT / "labelwise/train/registry.py")
+    run_python("-m", "spacy", "assemble", "own.cfg", "training/mine/model-best", *code, cwd=own)
+    ours, mine = (msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics), own / "metrics/mine.json")
+    printed = run_python("-m", "scripts.evaluate", "mine", cwd=own)
+    scores = msgspec.json.decode(mine.read_bytes(), type=Metrics)
+    assert (scores.all_gold, scores.seen) == (ours.all_gold, ours.seen)
+    assert ours.seen is not None
+    assert "Unknown whether" not in printed
+    assert "Unknown whether" not in run_python("-m", "scripts.report", "mine", cwd=own)
+    run_python("-m", "scripts.package", "mine", cwd=own)
+    python = bare_environment(tmp_path / "venv", "spacy", "pip")
+    install(python, *(own / "dist/mine").glob("*.whl"))
+    tags, names = in_bare(python, "-c", TAG).strip().split("] [")
+    assert set(re.findall(r"'(\w+)'", tags)) <= {"NP", "V", "NNS"}
+    assert names.startswith("'tok2vec', 'ner', 'tagger'")
+    edit_model(own, RECORD, lambda record: record | {"files": {}})
+    assert "Unknown whether" in run_python("-m", "scripts.evaluate", "mine", cwd=own)
 
 
 def edit_model(root: Path, name: str, edit: Callable[[Any], Any]) -> None:

@@ -443,7 +443,7 @@ def heads(page: Page) -> list[str]:
 def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_all_rows_are_left_out(own):
     """All labels have 60 gold spans, and 400 texts that are complete for them."""
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
-    first = ["Label", "Verdict", "F1, 95% interval, goal 0.8", "Errors on test", "Next"]
+    first = ["Label", "Verdict", "F1, 95% interval by text, goal 0.8", "Errors on test", "Next"]
     columns = ["Annotators agree", "Train spans", "P", "R"]
     assert heads(Page(render(own, "cpu", base=Base("main", before)))) == [*first, *columns]
     before.all_gold.labels["PLACE"].f -= 0.2
@@ -452,6 +452,29 @@ def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_a
     (own / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
     shown = heads(Page(render(own, "cpu", base=Base("main", before))))
     assert shown == [*first, "Since main", "F1 entities", *columns]
+
+
+@pytest.mark.parametrize("units", [3, 30])
+def test_intervals_are_by_document_and_below_five_their_number_stands_there(tmp_path, units):
+    docs = [msgspec.structs.replace(doc, unit=f"{number % units}") for number, doc in enumerate(make_docs())]
+    write_results(tmp_path, docs)
+    page = Page(render(tmp_path, "cpu"))
+    assert "F1, 95% interval by document, goal 0.8" in heads(page)
+    assert ("3 documents" in page.text("labels")) == (units == 3)
+    assert f"on 60 test texts of {units} documents with" in page.html
+    assert ("(3 documents: no interval)" in page.html) == (units == 3)
+
+
+def test_groups_of_texts_have_a_table(own):
+    row = {"p": 0.5, "r": 0.5, "f": 0.5, "support": 1234, "f_low": 0.4, "f_high": 0.6, "units": 30, "texts": 56}
+    few = {"p": 1.0, "r": 0.0, "f": 0.0, "support": 7, "units": 4, "texts": 4}
+    content = {"dataset": {"<b>web</b>": row, "mail": few}}
+    (own / "training/cpu/groups.json").write_text(json.dumps(content))
+    html = Page(render(own, "cpu")).html
+    [table] = re.findall(r"(?s)Table by dataset.*?</section>", html)
+    text = " ".join(re.sub("<[^>]*>", " ", table).split())
+    assert "&lt;b&gt;web&lt;/b&gt; 56 1,234 0.50 0.40–0.60 mail 4 7 0.00 4 texts" in text
+    assert "rows don’t add up" in text
 
 
 def test_one_row_has_all_figures(tmp_path):

@@ -139,7 +139,7 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
     expected = {
         "Label": label,
         "Verdict": verdict,
-        f"F1, 95% interval, goal {SHIP_AT}": f"{f:.2f} {low:.2f}–{high:.2f}",
+        f"F1, 95% interval by text, goal {SHIP_AT}": f"{f:.2f} {low:.2f}–{high:.2f}",
         "Errors on test": str(mistakes.total()),
         "Test spans": str(total["gold"]),
         "Train spans": str(merge["gold"]["train"].get(label, 0)),

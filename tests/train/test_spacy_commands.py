@@ -1,6 +1,5 @@
 """spaCy's own commands take corpus, configs and saved pipelines as they are, as docs/training.md says."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from spacy.tokens import DocBin
 
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.merge.rules.settings import Settings
-from tests.conftest import ROOT, TINY, merge_demo, read_docs, run_python
+from tests.conftest import ROOT, TINY, merge_demo, run_python
 from tests.train.training import CPU, train_in
 
 CODE = ["--code", "labelwise/train/registry.py"]
@@ -74,21 +73,3 @@ def test_train_and_debug_data_take_the_corpus_the_config_and_that_of_a_saved_pip
         assert [token.text for token in nlp(PREDICTED)][-4:] == ["60", "deg", "C", "."]
         assert len(curve.read_text().splitlines()) == 1 + 3
     assert kinds[0] is kinds[1] is type(spacy.load(model).get_pipe("ner"))
-
-
-@pytest.mark.long
-def test_assemble_puts_a_trained_recognizer_into_another_pipeline(model, corpus, tmp_path):
-    [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "training.md").read_text(encoding="utf8"))
-    assert "training/cpu/model-best" in block
-    (tmp_path / "own.cfg").write_text(block.replace("training/cpu/model-best", str(model)))
-    printed = run("assemble", tmp_path / "own.cfg", tmp_path / "out", *CODE)
-    assert "Initialized pipeline" in printed
-    one, other = spacy.load(model), spacy.load(tmp_path / "out")
-    assert other.pipe_names == [*one.pipe_names, "sentencizer"]
-    docs = [nlp(PREDICTED) for nlp in (one, other)]
-    tokens = [[token.text for token in doc] for doc in docs]
-    texts = [doc.text for doc in read_docs(corpus / "dev", one)]
-    entities = [[(ent.text, ent.label_) for doc in nlp.pipe(texts) for ent in doc.ents] for nlp in (one, other)]
-    assert tokens[0] == tokens[1]
-    assert entities[0] == entities[1] != []
-    assert len(list(docs[1].sents)) == 1

@@ -64,6 +64,7 @@ class Merged(NamedTuple):
     judged (list[DecisionOutcome]): the decisions about the text.
     versions (dict): the labels for which an answer is its annotator's latest work, if others annotated them, too.
     out_of_order (set): answers that are the latest by their times, though another file is declared as a later export.
+    unit, groups: see `annotation.Annotation`; the caller sets both.
     """
 
     text: str
@@ -77,6 +78,8 @@ class Merged(NamedTuple):
     judged: list[DecisionOutcome]
     versions: dict[Number, list[str]]
     out_of_order: set[Number]
+    unit: str = ""
+    groups: dict[str, list[str]] = {}
 
 
 def merge_text(

@@ -22,6 +22,7 @@ class Settings(Policies, frozen=True):
     dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
     split_salt (str): another salt gives another split.
     split_by (str): a key of the tasks' `meta`: texts with the same value go into the same split.
+    by (list[str]): keys of the tasks' `meta`, or "dataset": evaluations score the texts of each value.
     near_duplicates (str): "report" nearly equal texts in two splits, keep them in one split ("group"), or don't look
         for them ("off").
     near_similarity (float): the least similarity of these; below 0.5, most pairs are missed (see `near_duplicates`).
@@ -33,6 +34,7 @@ class Settings(Policies, frozen=True):
     test_ratio: float = 0.1
     split_salt: str = "labelwise"
     split_by: str = ""
+    by: list[str] = []
     near_duplicates: NearDuplicates = "report"
     near_similarity: Annotated[float, msgspec.Meta(ge=0.5, le=1)] = 0.8
     docs_per_partition: Annotated[int, msgspec.Meta(ge=1)] = 200
@@ -48,6 +50,11 @@ class Settings(Policies, frozen=True):
             )
         if self.near_duplicates == "group" and self.split_by:
             raise InputError("near_duplicates: group and split_by both decide which texts stay in one split; use one")
+
+    @property
+    def kept_meta(self) -> list[str]:
+        """The keys of the tasks' `meta` that the merge uses."""
+        return [key for key in (self.split_by, *self.by) if key]
 
 
 def read_settings(project: Path | None) -> Settings:

@@ -1,8 +1,10 @@
 """Choose the split of a text: the one that its data sets declare, or else one by a hash."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.datasets.entries import HASHED
@@ -32,6 +34,22 @@ def declared_split(answers: Sequence[Answer]) -> Split | None:
 def excluded_splits(answers: Sequence[Answer]) -> set[Split]:
     """Return the splits that a hash doesn't choose for a text, as its data sets declare; some answers don't count."""
     return {split for answer in answers if not left_out(answer) for split in HASHED.get(answer.dataset.split, ())}
+
+
+def min_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:
+    """Return the value of each kept key of `meta` that a text has; the least one of several."""
+    found = {key: [one.task.meta[key] for one in answers if key in one.task.meta] for key in settings.kept_meta}
+    return {key: min(values) for key, values in found.items() if values}
+
+
+def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Settings) -> str:
+    """Digest what a text shares with others: its value of `split_by`, or its document; empty if it has neither.
+
+    Data set and file tell documents apart, as CoNLL's are numbered; the least of several counts.
+    """
+    documents = ([one.dataset.name, one.file.name, one.task.doc] for one in answers if one.task.doc)
+    shared = values.get(settings.split_by) or min(documents, default=None)
+    return hashlib.blake2b(msgspec.json.encode(shared), digest_size=8).hexdigest() if shared else ""
 
 
 def hashed_split(unit: str, settings: Settings, without: Collection[Split] = ()) -> Split:

@@ -87,6 +87,8 @@ def to_doc(
             uncovered=dict(sorted(uncovered.items())),
             datasets=merged.datasets if uncovered else [],
             doc=merged.doc,
+            unit=merged.unit,
+            groups=merged.groups,
         ),
     )
     moved = {key for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]}
