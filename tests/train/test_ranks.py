@@ -285,7 +285,7 @@ def sum_and_check(parameters, ranks):
     summed = [one.gradient().copy() for one in parameters]
     for one in parameters:
         one.gradient()[...] = 0
-    assert not accumulate(training, 0, whole, 0.0, {})
+    assert not accumulate(training, 0, whole, 0.0, {}, False)
     largest = max(np.abs(one.gradient()).max() for one in parameters)
     for one, value in zip(parameters, summed, strict=True):
         assert np.abs(one.gradient() - value).max() < 1e-5 * largest, one.key
