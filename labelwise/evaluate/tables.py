@@ -229,16 +229,17 @@ def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray
 def count_in_train(pairs: pa.Table, forms: SurfaceForms) -> dict[str, pa.ChunkedArray]:
     """Return the columns about train: how often it has the form of each pair, and why spans are missed."""
     known, digests, labels = _forms(forms, pairs)
-    keys = forms.keys(digests, labels)
-    marked, free = np.zeros((2, len(pairs)), int)
-    marked[known], free[known] = forms.marked.of(keys), forms.free.of(keys)
-    others = np.zeros((len(pairs), 1 + len(forms.labels)), int)  # (pairs, none and each label)
-    others[known, 1:] = forms.marked.of(forms.keys(digests[:, None], np.arange(len(forms.labels))))
-    others[known, 1 + labels] = 0
-    otherwise, hardly = others.max(1), (free >= ENOUGH) & (marked <= HARDLY * free)
+    keys, first, back = np.unique(forms.keys(digests, labels), return_index=True, return_inverse=True)
+    others = np.zeros((len(keys), 1 + len(forms.labels)), int)  # (forms, none and each label)
+    others[:, 1:] = forms.marked.of(forms.keys(digests[first, None], np.arange(len(forms.labels))))
+    others[np.arange(len(keys)), 1 + labels[first]] = 0
+    of_forms = np.stack([forms.marked.of(keys), forms.free.of(keys), others.max(1), others.argmax(1)])
+    marked, free, otherwise, other = columns = np.zeros((4, len(pairs)), int)
+    columns[:, known] = of_forms[:, back]
+    hardly = (free >= ENOUGH) & (marked <= HARDLY * free)
     kinds = [hardly & (2 * otherwise >= free), hardly, marked == 0, marked >= free]
     causes = pa.array(np.select(kinds, ["otherwise", "unmarked", "new", "known"], "sometimes"))
-    other_label = pa.array([None, *forms.labels], pa.string()).take(pa.array(others.argmax(1)))
-    columns = {"marked": marked, "free": free, "otherwise": otherwise, "other_label": other_label}
-    columns["cause"] = pc.if_else(pc.equal(pairs["cause"], "missed"), causes, pairs["cause"])
-    return {name: column if name == "cause" else pa.chunked_array([column]) for name, column in columns.items()}
+    other_label = pa.array([None, *forms.labels], pa.string()).take(pa.array(other))
+    arrays = {"marked": marked, "free": free, "otherwise": otherwise, "other_label": other_label}
+    cause = pc.if_else(pc.equal(pairs["cause"], "missed"), causes, pairs["cause"])
+    return {"cause": cause} | {name: pa.chunked_array([array]) for name, array in arrays.items()}

@@ -58,14 +58,15 @@ def spans(doc: Doc, group: str) -> set[tuple]:
 
 
 def scores_of(docs: list[Doc], dev: list[Doc]) -> tuple[float, float, float]:
-    """F1 of all entities, the mean of the labels', and precision."""
+    """F1 of all entities, the mean of the labels' that have gold, and precision."""
     counts: dict[str, np.ndarray] = {}
     for doc, gold in zip(docs, dev, strict=True):
         for group, side in ((spans(doc, ""), 0), (spans(gold, ""), 1), (spans(doc, "") & spans(gold, ""), 2)):
             for *_, label in group:
                 counts.setdefault(label, np.zeros(3))[side] += 1
     total = sum(counts.values())
-    micro, *by_label = (2 * one[2] / one[:2].sum() for one in (total, *counts.values()))
+    with_gold = [one for one in counts.values() if one[1]]
+    micro, *by_label = (2 * one[2] / one[:2].sum() for one in (total, *with_gold))
     return micro, sum(by_label) / len(by_label), total[2] / total[0]
 
 
@@ -96,7 +97,7 @@ def test_dev_is_predicted_once(nlp, dev, monkeypatch):
         return predict(self, X)
 
     monkeypatch.setattr(Model, "predict", counted)
-    fit(nlp, iter(map(stored, dev)), SHIFTS, lambda counts: 0.0)
+    fit(nlp, iter(map(stored, dev)), SHIFTS, [], lambda counts: 0.0)
     assert len(given) == len(dev)
 
 
@@ -141,7 +142,7 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
             annotate(copy := nlp.make_doc(doc.text), Annotation(gold, [], uncovered))
             copy.spans["gold"] = [copy.char_span(*one[:3]) for one in gold]
             texts.append(stored(copy))
-        return fit(nlp, iter(texts), [cfg["outside"]], lambda counts: 0.0)
+        return fit(nlp, iter(texts), [cfg["outside"]], [], lambda counts: 0.0)
 
     every, part = fit_on(""), fit_on("partial")
     assert every.after > 0.9 > every.before > 0.2
