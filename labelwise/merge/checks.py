@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pyarrow.compute as pc
@@ -140,7 +140,7 @@ def other_offsets(data: Data, problem: str) -> list[Found]:
         for name, paths in sorted(groups.items())
     ]
     n = sum(one.before for one in better.values()) if problem == "files" else best.before
-    values = {"reading": best.name, "left": best.after}
+    values: dict[str, Any] = {"reading": best.name, "left": best.after}
     values |= {"files": names, "entries": write_entries(entries)} if problem == "files" else {}
     return some(n, data.figures.sample(*losses(data)[2]), **values)
 
@@ -246,7 +246,7 @@ def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     sample = data.figures.sample(*sorted(reasons, key=[*why].index))
     undeclared = [*largest_first(lost)] if first == Reason.UNDECLARED else []
     misplaced = first in (Reason.NO_BOUNDARY, Reason.INVALID) and not data.dataset.offsets
-    values = {"offsets": data.dataset.offsets, "undeclared": undeclared, "misplaced": misplaced}
+    values: dict[str, Any] = {"offsets": data.dataset.offsets, "undeclared": undeclared, "misplaced": misplaced}
     return some(lost.total(), sample, all=(lost + used).total(), reasons=why, **values)
 
 

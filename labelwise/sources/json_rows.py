@@ -149,8 +149,7 @@ _decode = msgspec.json.Decoder(_Row).decode
 def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
     """Decode a row to its tasks and problems."""
     short = without_tokens(row)
-    # There may be lists other than an empty one of spans, or tags in a string.
-    lists = short.count(b"[") > (b'"spans":[]' in short) or b"B-" in short
+    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be lists other than an empty one of spans
     repeated = find_repeated(row) if _may_repeat(short) else ""
     try:
         # Nearly all rows have Prodigy's keys alone, once each, and are decoded once, without their tokens.
@@ -158,7 +157,13 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
             prodigys = None if how.array or repeated else _decode(short)
             if prodigys and prodigys.problem:
                 return (prodigys.problem,)
-            if prodigys and prodigys.is_plain() and prodigys.text and (prodigys.spans or not lists):
+            if (
+                prodigys
+                and prodigys.is_plain()
+                and prodigys.text
+                and (prodigys.spans or not lists)
+                and (prodigys.spans is not None or b"B-" not in short)  # there may be tags in a string
+            ):
                 return (task_of(line, prodigys, how.offsets),)
         # Others are decoded again, with all of their keys.
         content = msgspec.json.decode(row)
