@@ -40,7 +40,7 @@ STOPS = """
 124-labels-to-strings-as-advised = other format; 129 = count `tokens`; 134 = Azure; 135 136 = BioC; 139 = tagtog
 199 = `encoding`; 202 = a later row of the same text; 219 = Label Studio; 317 = crlf; 320b = look like tags
 318-html-escaped-text-as-advised = HTML|escaped; 321 = pieces of words; 373 = lang: zh"""
-LOSSES = r"can't be used|inside a token"  # which a merge says
+LOSSES = r"can't be (used|converted)|inside a token"  # which a merge says
 RIGHT, REFUSED, UNCLEAR, SAID = "right", "refused with the cause", "unclear", "wrong and said"
 SILENT = "wrong and silent"
 ADVISED = f"{SILENT} after advice"
