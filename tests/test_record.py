@@ -40,8 +40,9 @@ def test_what_belongs_together_is_recorded_and_not_run_again(run):
 def test_what_does_not_belong_together_is_refused(what, run, tmp_path):
     run.commit("before")
     lock = (run.root / "dvc.lock").read_bytes()
-    model, training = run.root / "training/cpu/model-best", tmp_path / "training"
-    shutil.copytree(run.root / "training", training)
+    model, changed = run.root / "training/cpu/model-best", ("training", "assets/demo")
+    for name in changed:
+        shutil.copytree(run.root / name, tmp_path / name)
     try:
         if what == "merged":
             run.set("dev_ratio", "0.4")
@@ -66,7 +67,8 @@ def test_what_does_not_belong_together_is_refused(what, run, tmp_path):
         assert (run.root / "dvc.lock").read_bytes() == lock
     finally:
         run.run("git", "checkout", "-q", ".")
-        for command in ("demo", "convert-brat", "merge"):
+        for name in changed:
+            shutil.rmtree(run.root / name)
+            shutil.copytree(tmp_path / name, run.root / name)
+        for command in ("convert-brat", "merge"):
             run.run("weasel", "run", command)
-        shutil.rmtree(run.root / "training")
-        shutil.copytree(training, run.root / "training")
