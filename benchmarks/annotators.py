@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, NamedTuple
 
+import numpy as np
 import typer
 import yaml
 
@@ -96,7 +97,8 @@ def word_places(text: str) -> Iterator[Place]:
 def f_of(found: dict[str, set[SpanKey]], gold: dict[str, set[SpanKey]]) -> float:
     """Compute F1 of the entities of texts."""
     labels = sorted({label for spans in gold.values() for *_, label in spans})
-    return score_table(sum(count_spans(spans, found[text], labels) for text, spans in gold.items()), labels).f or 0.0
+    counts = [count_spans(spans, found[text], labels) for text, spans in gold.items()]
+    return score_table(np.sum(counts, 0), labels).f or 0.0
 
 
 def main(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise, product
 from pathlib import Path
 
+import numpy as np
 import pycrfsuite
 
 from labelwise.base.counts import count_spans, score_table
@@ -85,7 +86,7 @@ def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) 
         tagger = pycrfsuite.Tagger()
         tagger.open(f"{file}.{number}")
         found = [(entities_of(tagger.tag(features)), gold) for features, gold in asked]
-        score = score_table(sum(count_spans(gold, one, labels) for one, gold in found), labels).f or 0.0
+        score = score_table(np.sum([count_spans(gold, one, labels) for one, gold in found], 0), labels).f or 0.0
         if score > best:
             best, chosen = score, tagger
     return lambda stored: entities_of(chosen.tag(features_of(words_of(stored))))

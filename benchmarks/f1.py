@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, NamedTuple
 
+import numpy as np
 import typer
 
 from benchmarks.crf import train_crf
@@ -102,7 +103,7 @@ def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
     def score(found: list[set[SpanKey]]) -> tuple[float, float]:
         """Compute F1, and the mean of the labels' F1."""
         gold = [stored.annotation.accepted for stored in texts]
-        scores = score_table(sum(map(count_spans, gold, found, repeat(labels))), labels)
+        scores = score_table(np.sum([*map(count_spans, gold, found, repeat(labels))], 0), labels)
         return scores.f or 0.0, scores.macro.f or 0.0
 
     every = [spans for _, spans in predicted if spans is not None]
