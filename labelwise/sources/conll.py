@@ -11,8 +11,8 @@ line may also be a `token|tag`, a whole sentence of these, or a sentence and its
 `conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
 comment, unless its columns are those of a token.
 
-Files don't have the text: it is the tokens with one space between them. After -DOCSTART-, `meta.doc` is the number of
-the document, or else the name that a comment gives it; `split_by: doc` keeps its sentences in one split.
+Files don't have the text: it is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is
+the number of the document, or else the name that a comment gives it; `split_by: doc` keeps its sentences in one split.
 """
 
 import re
@@ -56,7 +56,7 @@ def read_conll(path: Path) -> Iterator[Found]:
         numbered = _lines(file)
         head = list(islice(numbered, HEAD))
         layout = find_layout(path, [line for _, line in head])
-        tags = _count_tags(chain(head, numbered), layout)
+        tags, starts = _count_tags(chain(head, numbered), layout)
         scheme, untagged = find_scheme(tags), "_" if "O" in tags else ""  # where O is outside, `_` says nothing: HIPE's
         file.seek(0)
         documents, document = 0, ""
@@ -69,7 +69,7 @@ def read_conll(path: Path) -> Iterator[Found]:
                     problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8")
                 elif line.startswith(DOCUMENT_START):
                     documents += 1
-                    document = str(documents)
+                    document = str(documents) if starts > 1 else ""  # Label Studio's begin with one
                 elif _is_comment(line, shape, layout.tag):
                     named = NAMED.fullmatch(line)
                     document = named[named.lastindex or 0].strip() if named else document
@@ -79,16 +79,18 @@ def read_conll(path: Path) -> Iterator[Found]:
                 yield problem or _read_sentence(rows, layout, document, scheme, untagged)
 
 
-def _count_tags(numbered: Iterable[tuple[int, str]], layout: Layout) -> Counter[str]:
-    """Count the tokens of each tag in a file; if there are too many different ones for tags, in the lines before."""
+def _count_tags(numbered: Iterable[tuple[int, str]], layout: Layout) -> tuple[Counter[str], int]:
+    """Count the tokens of each tag, and -DOCSTART-, in a file; if it has too many tags for tags, in the lines before."""
     tags: Counter[str] = Counter()
+    starts = 0
     for _, line in numbered:
+        starts += line.startswith(DOCUMENT_START)
         cells = cells_of(line) if not is_marked(line) and line.strip(WHITE) else []
         if len(cells) > max(layout.tag, 1) and cells != layout.names:
             tags[cells[layout.tag].strip()] += 1
         if len(tags) > MAX_TAGS:
             break
-    return tags
+    return tags, starts
 
 
 def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[list[tuple[int, str]]]:

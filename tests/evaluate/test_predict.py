@@ -159,7 +159,16 @@ def test_a_transformer_predicts_in_processes(demo_corpus, tmp_path):
     train_in(tmp_path, demo_corpus, with_bert(tmp_path / "bert", max_steps=1, eval_frequency=1), GPU)
     for workers in (1, 2):
         (out := tmp_path / str(workers)).mkdir()
-        arguments = ["--model", tmp_path / "model", "--split", demo_corpus / "train", "--workers", workers]
+        arguments = [
+            "--model",
+            tmp_path / "model",
+            "--split",
+            demo_corpus / "train",
+            "--gpu-id",
+            -1,
+            "--workers",
+            workers,
+        ]
         run_python("-m", "scripts.evaluate", "gpu", *arguments, "--predictions", out / "predicted.jsonl", cwd=out)
     for name in ("predicted.jsonl", "metrics/gpu.json"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
