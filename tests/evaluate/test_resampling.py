@@ -57,6 +57,26 @@ def test_the_standard_error_is_that_of_leaving_out_each_doc():
     np.testing.assert_allclose(found.errors(), np.sqrt((found.docs - 1) / found.docs * squares), rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("degrees", "tests", "expected"),  # scipy.stats.t.ppf(1 - 0.025 / tests, degrees)
+    [
+        (1, 1, 12.706),
+        (1.5, 1, 6.0167),
+        (2, 1, 4.3027),
+        (2.4, 1, 3.6835),
+        (0.5, 1, 12.706),
+        (1, 18, 229.18),
+        (2, 18, 18.934),
+        (3.7, 18, 7.0983),
+        (8.2, 18, 4.2150),
+        (1.2, 60, 263.71),
+        (4, 60, 9.0294),
+    ],
+)
+def test_students_t_is_exact_to_a_percent_from_one_degree_on_and_for_fractions(degrees, tests, expected):
+    assert students_t(np.array([degrees, 300.0]), tests)[0] == pytest.approx(expected, rel=0.01)
+
+
 @pytest.mark.parametrize(("right", "predicted", "gold"), [(61, 61, 61), (0, 5, 3), (30, 40, 40), (1, 1, 9)])
 def test_students_t_and_wilsons_interval_of_the_share_that_is_right_are_scipys(right, predicted, gold):
     degrees = np.arange(4, 200)
