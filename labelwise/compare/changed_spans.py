@@ -4,6 +4,7 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow.compute as pc
 
+from labelwise.compare.comparison import DEV
 from labelwise.compare.revisions import Revision
 
 COLUMNS = ["key", "doc", "kind", "cause", "form", "before", "after"]
@@ -30,9 +31,12 @@ class ChangedSpan(NamedTuple):
     cause: str = ""
 
 
-def changed_spans(base: Revision, other: Revision) -> list[ChangedSpan]:
-    """List what was won and lost since the base, label by label, on texts and gold that both have."""
-    (gold, wrong), (gold_now, wrong_now) = (_read(one) for one in (base, other))
+def changed_spans(base: Revision, other: Revision, *, dev: bool = False) -> list[ChangedSpan]:
+    """List what was won and lost since the base, label by label, on texts and gold that both have.
+
+    dev (bool): on dev alone, so that nobody learns from the mistakes in test.
+    """
+    (gold, wrong), (gold_now, wrong_now) = (_read(one, dev) for one in (base, other))
     texts = _keys(base) & _keys(other)
     found: list[ChangedSpan] = []
     for change, mistakes, others in (("won", wrong, wrong_now), ("lost", wrong_now, wrong)):
@@ -47,10 +51,10 @@ def _keys(revision: Revision) -> set[str]:
     return {key for texts, _ in revision.tables.groups(("key",), ()) for key in texts["key"].to_pylist()}
 
 
-def _read(revision: Revision) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
+def _read(revision: Revision, dev: bool) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
     """Read the places of all gold, and the mistakes by the place of their gold, or else of their prediction."""
     judged = ~pc.field("kind").isin(["unjudged", "nested"])
-    rows = revision.tables.read_pairs(COLUMNS, judged).to_pylist()
+    rows = revision.tables.read_pairs(COLUMNS, judged & (pc.field("split") == DEV) if dev else judged).to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
     wrong = [row for row in rows if row["kind"] != "right"]
     return gold, {_place(row, "gold" if row["gold_label"] else "predicted"): row for row in wrong}

@@ -38,7 +38,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         return self.micro.changes[ALL]
 
     def gains(self) -> list[tuple[str, Change]]:
-        """List the labels that the last doubling added to, by more than chance, the most first."""
+        """List the labels whose interval over texts is above 0, the largest gain first."""
         sure = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].significant]
         return sorted(
             (one for one in sure if (one[1].difference or 0) > 0), key=lambda one: (-(one[1].difference or 0), one[0])
@@ -50,7 +50,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         gain = self.gain
         if half is None or now is None or gain.low is None or gain.high is None:
             return "What twice the texts would add isn't known: too few texts of dev have spans"
-        doubled = f"from half of train to all of it, F1 on dev went from {half:.3f} to {now:.3f}"
+        doubled = f"from half of train to all of it, one training each, F1 on dev went from {half:.3f} to {now:.3f}"
         between = f"({gain.low:+.3f} to {gain.high:+.3f})"
         if gain.low > 0:
             return f"Twice the texts should add about {gain.difference:.3f} to F1 {between}, or less: {doubled}"
@@ -64,8 +64,10 @@ def measure_curve(
 
     predicted, texts (Mapping): by share, "half" first: files of `predictions`, and the number of texts of train.
     """
-    counts = [[count_spans(doc, doc, labels) for doc in read_predictions(file)] for file in predicted.values()]
-    scores = score_counts([*predicted], labels, np.array(counts).swapaxes(0, 1))
+    counts = [
+        np.array([[count_spans(doc, doc, labels)] for doc in read_predictions(file)]) for file in predicted.values()
+    ]
+    scores = score_counts([*predicted], labels, counts)
     return TrainCurve(
         pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]
     )

@@ -4,7 +4,7 @@ The counts of a doc are an array of `labels` x 3: right, predicted and gold span
 leaving one out needs the totals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from statistics import NormalDist
 
@@ -59,14 +59,23 @@ class Jackknife:
         docs = np.maximum(self.docs, 1)
         return np.where(self.docs >= FEWEST, np.sqrt((docs - 1) / docs * self._squares), np.nan)
 
-    def interval(self, *, within: bool = False, tests: int = 1) -> np.ndarray:
+    def interval(self, *, within: bool = False, tests: int = 1, runs: Sequence[np.ndarray] | None = None) -> np.ndarray:
         """Compute the lower and upper bounds, with CONFIDENCE, by Student's t with a degree less than docs.
+
+        With runs, each of the two variances has its own quantile of t (Banerjee 1960, "Approximate confidence interval
+        for linear functions of means of k populations when the population variances are not equal"): the interval
+        holds at least so often, whichever variance is larger. Degrees for the sum (Satterthwaite 1946) don't, with two
+        or three trainings. How a seed acts on single texts is in both variances: the sum is rather too large.
 
         within (bool): keep to 0 to 1: the interval is symmetric in log-odds, because F1 near 1 can't be much higher; a
             score of 0 or 1 has none.
+        runs (Sequence | None): variance of the value between trainings with other seeds, and its degrees, of shapes
+            that broadcast to the value's.
         tests (int): the number of intervals that hold together with CONFIDENCE (Bonferroni).
         """
         half = students_t(self.docs - 1, tests) * self.errors()
+        if runs:
+            half = np.hypot(half, students_t(runs[1], tests) * np.sqrt(runs[0]))
         if not within:
             return np.stack([self.value - half, self.value + half])
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -83,6 +83,8 @@ def evaluate_pipeline(
             found = measure(written, labels, seen_known=seen is not None)
             found.texts_digest, found.predictions_digest = listed.digest, written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
+            weights = {name: one for name, one in digests.items() if Path(name).name == "model"}
+            found.weights_digest = digest_listed(weights)
             found.untaught = [label for label in every if label in untaught]
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests))

@@ -98,7 +98,7 @@ class Metrics(msgspec.Struct):
     mistakes (dict): of each label.
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts.
     texts_digest, predictions_digest (str): equal for equal texts, and for equal tables of pairs.
-    pipeline_digest (str): of the pipeline's files.
+    pipeline_digest, weights_digest (str): of the pipeline's files, and of its models alone.
     labelwise (str): the version that evaluated it.
     """
 
@@ -113,6 +113,7 @@ class Metrics(msgspec.Struct):
     texts_digest: str = ""
     predictions_digest: str = ""
     pipeline_digest: str = ""
+    weights_digest: str = ""
     labelwise: str = ""
 
     def shown(self, label: str, scores: AllScores) -> Scores:

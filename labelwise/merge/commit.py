@@ -17,7 +17,7 @@ from labelwise.base.text import counted
 from labelwise.corpus import queries
 from labelwise.corpus.import_checks import write_checks
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
+from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, digest_partitions, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
@@ -145,7 +145,7 @@ def write_rest(
     partitions (Mapping[str, str]): the digest of each `.spacy` file.
     """
     labels = list(ledger.labels)
-    ledger.digest = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
+    ledger.digest = digest_partitions(partitions)
     write_checks(folder, ledger.checks)
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
     _write_labels(nlp, labels, folder / "labels")
