@@ -125,16 +125,15 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     if not test:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
     dev, no_dev = _compare_split(revisions, labels, on_dev), ""
-    if lacking := next((name for name, docs in zip(names, on_dev, strict=True) if not docs), ""):
-        no_dev = f"{lacking} has no scores on dev"
-    elif not dev or dev.texts < MIN_DEV:
-        no_dev = f"of dev, the revisions share fewer than {MIN_DEV} texts"
+    if not dev or dev.texts < MIN_DEV:
+        no_dev = f"the revisions share {dev.texts if dev else 0} texts of dev with scores, and {MIN_DEV} are needed"
+        dev = None
     unsure = dict(_unsure(revisions, undertrained))
     for compared in filter(None, (test, dev)):
         for name in unsure:
             for row in compared.rows().values():
                 row.changes[name].significant = False
-    if dev and not no_dev:
+    if dev:
         for row, tested in zip(dev.rows().values(), test.rows().values(), strict=True):
             for name, change in row.changes.items():
                 tested.changes[name].significant = False
@@ -142,7 +141,7 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
                     change.on_test = _confirm(change, tested.changes[name])
     return Comparison(
         revisions=names,
-        dev=None if no_dev else dev,
+        dev=dev,
         no_dev=no_dev,
         only={name: sorted(own) for name, all_own in of_each.items() if (own := all_own - set(labels))},
         seen={one.name: said for one in revisions if (said := describe_seen(one.metrics))},

@@ -367,7 +367,10 @@ def test_dev_decides_and_test_confirms_or_contradicts(dev, test, said):
 
 @pytest.mark.parametrize(
     ("texts", "why"),
-    [((9, 20), "of dev, the revisions share fewer than 10 texts"), ((0, 20), "main has no scores on dev")],
+    [
+        ((9, 20), "the revisions share 9 texts of dev with scores, and 10 are needed"),
+        ((0, 20), "the revisions share 0 texts of dev with scores, and 10 are needed"),
+    ],
 )
 def test_where_dev_is_small_or_wasnt_scored_test_decides(texts, why):
     made = compare(
