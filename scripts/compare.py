@@ -9,6 +9,7 @@ import typer
 
 from labelwise.base.console import msg, print_table, run, user_errors
 from labelwise.base.text import counted
+from labelwise.compare.asked import describe_asked
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, read_revision
@@ -40,14 +41,15 @@ def compare_cli(
             read.append(read_revision(revision, own, Path(folder, str(number)))._replace(name=name))
         short = {one.name: why for one in read if (why := train_longer(one.metrics.to_learn[1], one.curve))}
         comparison = compare(read, short)
-        every = changed_spans(read[0], read[-1]) if spans else []
+        every = changed_spans(read[0], read[-1], dev=bool(comparison.dev)) if spans else []
         changed = find_spans(every, find)
     if format == "json":
         made = msgspec.to_builtins(comparison) | ({"spans": [one._asdict() for one in changed]} if spans else {})
         print(msgspec.json.format(msgspec.json.encode(made)).decode())
     else:
-        header, *rows = tabulate(comparison)
-        print_table(header, rows)
+        for on in ("dev", "test"):
+            if table := tabulate(comparison, on):
+                print_table(table[0], table[1:])
         if spans:
             header, *rows = tabulate_spans(changed)
             print_table(header, rows, whole="Text")
@@ -55,7 +57,7 @@ def compare_cli(
             msg.info(
                 f"{some}{counted(len(every), 'mistake')} that {names[0]} and {names[-1]} don't share: lost ones are new"
             )
-        for note in notes(comparison):
+        for note in filter(None, (*notes(comparison), describe_asked(read[-1].metrics))):
             msg.info(note)
 
 

@@ -63,7 +63,7 @@ def train_curve_cli(
     rows = sorted((texts[share], share, figure(f)) for share, f in curve.micro.f.items())
     print_table(["Of train", "Texts", "F1 on dev"], [[share, f"{n:,}", f] for n, share, f in rows])
     for label, gain in curve.gains():
-        msg.info(f"{label} gains more than chance: {gain.difference:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})")
+        msg.info(f"{label}: {gain.difference:+.3f} (interval over texts: {gain.low:+.3f} to {gain.high:+.3f})")
     msg.good(curve.describe())
 
 

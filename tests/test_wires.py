@@ -31,6 +31,7 @@ from labelwise.annotations import answer_digest
 from labelwise.base import console
 from labelwise.base.sections import CheckSection, DvcSection, PackageName, ReportSection, VarsSection
 from labelwise.base.text import text_key
+from labelwise.corpus.record import digest_corpus, write_record
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
@@ -158,6 +159,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "predict": {"pipeline": "@/ruler", "inputs": ["@/raw"], "out": "out.jsonl"},
     "record": {"pipeline": "cpu"},
     "report": {"pipeline": "cpu", "root": "new"},
+    "seeds": {"pipeline": "tiny", "corpus": "@/corpus", "seeds": 2},
     "train": {"pipeline": "tiny", "corpus": "@/corpus"},
     "train_curve": {"pipeline": "tiny", "corpus": "@/corpus"},
     "why": {"corpus": "@/animals/corpus", "asked": ["toad"], "datasets": "@/animals/tasks"},
@@ -256,6 +258,12 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "workers": (1, 2, forks),
         "resume": (False, True, printed("Resuming from step 6")),
     },
+    "seeds": {
+        "pipeline": ("tiny", "wide", files("trained-")),
+        "corpus": ("@/corpus", "@/other", status),
+        "seeds": (2, 3, files("trained-")),
+        "workers": (1, 2, files("trained-")),
+    },
     "train_curve": {
         "pipeline": ("tiny", "wide", files("trained")),
         "corpus": ("@/corpus", "@/other", files("train_curve.json")),
@@ -315,7 +323,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
         "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
-    ("convert_brat", "dvc"): {"pipelines": (["cpu"], [], status)},
+    ("convert_brat", "dvc"): {"pipelines": (["cpu"], [], status), "seeds": ([], ["else"], status)},
     ("convert_brat", "vars"): {"data": ("assets/demo", "assets/else", status)},
     ("report", "vars"): {"data": ("assets", "assets/demo", status, {}, {"root": "own"})},
     ("report", "report"): {
@@ -394,6 +402,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         {},
         {},
     ),
+    ("seeds", ["Training with seed 1", r"test +0 +0\.\d+", "has F1 of 2 trainings", "bar predict dev"], {}, {}),
     (
         "train_curve",
         [r"Training on half of train: \d+ of \d+ texts", r"all +\d+ +0\.\d+", "add isn't known", "bar predict 4"],
@@ -412,8 +421,9 @@ RECOGNIZER: dict[str, tuple] = {
 TRAININGS = ("train-cpu", "train-small", "train-gpu", "train-curve")
 VARIABLES = {
     "data": {"convert-brat brat_dir", "merge datasets"},
-    "pipeline": {f"{name} pipeline" for name in ("train-curve", "compare", "predict", "package")},
+    "pipeline": {f"{name} pipeline" for name in ("seeds", "train-curve", "compare", "predict", "package")},
     "seed": {f"{name} seed" for name in (*TRAININGS, "check-folds")},
+    "seeds": {"seeds seeds"},
     "steps": {f"{name} max_steps" for name in TRAININGS},
     "gpus": {"train-gpu gpus"},
     "workers": {
@@ -421,6 +431,7 @@ VARIABLES = {
         for name in (
             "train-cpu",
             "train-small",
+            "seeds",
             "train-curve",
             "evaluate-cpu",
             "evaluate-small",
@@ -544,13 +555,15 @@ def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, b
 def add_starts(root: Path, ruler: Path) -> None:
     """What is in the folder of a command before it runs."""
     start = root / "start"
-    for command in ("train", "train_curve"):
+    for command in ("train", "train_curve", "seeds"):
         folder = start / command
         (folder / "configs").mkdir(parents=True)
         for name in ("tiny", "wide"):
             shutil.copy(root / f"{name}.cfg", folder / "configs")
-            if command == "train_curve":
-                shutil.copytree(ruler, folder / f"training/{name}/model-best")
+            if command != "train":
+                model = folder / f"training/{name}/model-best"
+                shutil.copytree(ruler, model)
+                write_record(model, corpus=digest_corpus(root / "corpus"))
     shutil.copy(GPU, start / "train/configs/gpu.cfg")
     write_yaml(start / "convert_brat/brat.yml", {"brat": {"labels": ["A"]}})
     write_text(start / "convert_brat/configs/cpu.cfg", "")
@@ -647,13 +660,14 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
 
 
 def pretend_training(patched: pytest.MonkeyPatch) -> None:
-    """Let a curve's trainings write down what they are of, and hand out a pipeline; `train` has the rest."""
+    """Let trainings of other commands write down what they are of, and hand out a pipeline; `train` has the rest."""
 
     def train(recipe: TrainingConfig, out: Path, *given: Any, **options: Any) -> None:
-        Path(f"trained-{recipe.limit}").write_text(f"{recipe}")
+        Path(f"trained-{recipe.limit}-{recipe.seed}").write_text(f"{recipe}")
         shutil.copytree(recipe.corpus.parent / "ruler", out)
 
-    patched.setattr("scripts.train_curve.train_once", train)
+    for command in ("train_curve", "seeds"):
+        patched.setattr(f"scripts.{command}.train_once", train)
 
 
 class ShownBar(console.Bar):
@@ -729,7 +743,7 @@ class Runner:
                 patched.setattr(console, "Bar", ShownBar)
                 if "gpu_id" in given:
                     pretend_gpu(patched)
-                if command == "train_curve":
+                if command in ("train_curve", "seeds"):
                     pretend_training(patched)
                 result = CliRunner().invoke(COMMANDS[command], self.arguments(command, given), env={"COLUMNS": "400"})
             assert isinstance(result.exception, SystemExit | None), result.exc_info

@@ -18,8 +18,9 @@ class VarsSection(msgspec.Struct, frozen=True):
     """The section `vars` of project.yml.
 
     data (str): the folder of the data, with brat/ and prodigy/ in it.
-    pipeline (str): the pipeline that predict, train-curve, compare and package are about.
+    pipeline (str): the pipeline that seeds, train-curve, compare, predict and package are about.
     seed (int): of a training.
+    seeds (int): trainings that differ by their seed alone.
     steps (int): of a training; 0 leaves them to the config.
     workers, gpus (int): processes on the CPU, and GPUs, that train.
     """
@@ -27,15 +28,17 @@ class VarsSection(msgspec.Struct, frozen=True):
     data: str = "assets/demo"
     pipeline: str = "cpu"
     seed: int = 0
+    seeds: Annotated[int, msgspec.Meta(ge=2)] = 3
     steps: Annotated[int, msgspec.Meta(ge=0)] = 0
     workers: Annotated[int, msgspec.Meta(ge=1)] = 2
     gpus: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 class DvcSection(msgspec.Struct, frozen=True):
-    """The section `dvc` of project.yml: the pipelines that `dvc repro` trains."""
+    """The section `dvc` of project.yml: the pipelines that `dvc repro` trains, and those with other seeds, too."""
 
     pipelines: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
+    seeds: list[str] = []
 
 
 def check_pipeline(name: str, root: Path = Path()) -> None:

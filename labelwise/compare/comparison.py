@@ -5,14 +5,17 @@ The first revision is the base, to which each other is compared.
 1. Predictions are scored against one gold, that of the last revision: a branch that corrects annotations is judged by
    them, and so is its base. Texts whose gold differs are counted.
 2. Only texts and labels that all revisions have are compared; the averages are over those labels.
-3. The interval of a difference is from a jackknife over the units of the last revision, texts if its tables have none;
-   see `resampling`. A difference is significant if its
-   interval doesn't include 0; that of a label is then one for all labels together (Bonferroni).
+3. The interval of a difference has two variances: of texts, by a jackknife over the units of the last revision, and of
+   trainings with other seeds, pooled over both revisions; see `resampling`. A difference is significant if its interval
+   doesn't include 0; that of a label is then one for all labels together (Bonferroni). Without trainings with other
+   seeds, nothing is significant.
+4. dev decides, and test confirms or contradicts. Where a revision lacks scores on dev, or dev is small, test decides.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,9 +23,12 @@ import numpy as np
 from labelwise.base.counts import count_spans
 from labelwise.base.errors import InputError
 from labelwise.compare.revisions import Revision
+from labelwise.compare.seeds import read_counts
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import BLOCK, Jackknife, f_scores, sum_by_unit
-from labelwise.evaluate.scores import describe_seen
+from labelwise.evaluate.scores import MIN_DEV_TEXTS, describe_seen
+
+DEV = "dev"
 
 
 class Change(msgspec.Struct):
@@ -30,18 +36,20 @@ class Change(msgspec.Struct):
 
     low, high (float | None): the bounds of the 95% interval of the difference.
     significant (bool): it is hardly chance.
+    on_test (str): what test says of a difference that is significant on dev.
     """
 
     difference: float | None = None
     low: float | None = None
     high: float | None = None
     significant: bool = False
+    on_test: Literal["", "confirmed", "not contradicted", "contradicted"] = ""
 
 
 class ComparedScores(msgspec.Struct):
     """A label, or an average.
 
-    f (dict): by revision.
+    f (dict): by revision, the mean of its trainings.
     changes (dict): by revision, except for the base.
     support (int | None): gold spans.
     """
@@ -51,33 +59,54 @@ class ComparedScores(msgspec.Struct):
     support: int | None = None
 
 
-class Comparison(msgspec.Struct, kw_only=True):
-    """What was found.
+class ComparedSplit(msgspec.Struct, kw_only=True):
+    """The comparison on a split.
 
     texts (int): those compared.
     units (int): the units that these texts belong to.
-    unit (str): see `scores.Metrics`.
+    unit (str): see `scores.SplitMetrics`.
     gold_differs (int): texts whose gold, for the labels compared, isn't the same at all revisions.
     left_out (dict): texts that not all revisions have, by revision.
-    only (dict): labels that not all revisions have, by revision.
-    seen (dict): what is said of a pipeline that was trained on texts of its test set, or may have been, by revision.
-    unsure (dict): why no difference of a revision is said to be hardly chance, by revision.
+    trainings (dict): trainings that differ by their seed alone, by revision.
+    means (bool): F1 is the mean of the trainings; or else that of the first.
     micro (ComparedScores): all entities.
     macro (ComparedScores): the mean of the labels.
     """
 
-    revisions: list[str]
     texts: int
-    units: int = 0
-    unit: str = "text"
+    units: int
+    unit: str
     gold_differs: int = 0
     left_out: dict[str, int] = {}
-    only: dict[str, list[str]] = {}
-    seen: dict[str, str] = {}
-    unsure: dict[str, str] = {}
+    trainings: dict[str, int]
+    means: bool
     labels: dict[str, ComparedScores]
     micro: ComparedScores
     macro: ComparedScores
+
+    def rows(self) -> dict[str, ComparedScores]:
+        """Name the labels, then the averages."""
+        return {**self.labels, "all (micro)": self.micro, "mean (macro)": self.macro}
+
+
+class Comparison(ComparedSplit, kw_only=True):
+    """What was found on test, and on dev.
+
+    dev (ComparedSplit | None): None where test decides.
+    no_dev (str): why test decides.
+    only (dict): labels that not all revisions have, by revision.
+    seen (dict): what is said of a pipeline that was trained on texts of its test set, or may have been, by revision.
+    unsure (dict): why no difference of a revision is said to be hardly chance, by revision.
+    unused (dict): why trainings with other seeds don't count, by revision.
+    """
+
+    revisions: list[str]
+    dev: ComparedSplit | None = None
+    no_dev: str = ""
+    only: dict[str, list[str]] = {}
+    seen: dict[str, str] = {}
+    unsure: dict[str, str] = {}
+    unused: dict[str, str] = {}
 
 
 def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = MappingProxyType({})) -> Comparison:
@@ -93,43 +122,106 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    docs = [{doc.key: doc for docs in one.tables.docs(one.metrics.split) for doc in docs} for one in revisions]
-    keys = sorted(set.intersection(*map(set, docs)))
-    if not keys:
+    test = _compare_split(revisions, labels, [one.metrics.split for one in revisions])
+    if not test:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
-    counts = np.array([[count_against(docs[-1][key], one[key], labels) for one in docs] for key in keys])
-    last = revisions[-1].tables.read_units(revisions[-1].metrics.split)
-    unit_of = dict(zip(last["key"].to_pylist(), last["unit"].to_pylist(), strict=True))
-    counts = sum_by_unit(counts, np.unique([unit_of[key] for key in keys], return_inverse=True)[1])
+    have_dev = all(one.metrics.dev for one in revisions)
+    dev, no_dev = _compare_split(revisions, labels, [DEV] * len(revisions)) if have_dev else None, ""
+    if not dev or dev.texts < MIN_DEV_TEXTS:
+        texts = dev.texts if dev else 0
+        no_dev = f"the revisions share {texts} texts of dev with scores, and {MIN_DEV_TEXTS} are needed"
+        dev = None
     unsure = dict(_unsure(revisions, undertrained))
-    scores = score_counts(names, labels, counts)
-    for row in (*scores["labels"].values(), scores["micro"], scores["macro"]):
+    for compared in filter(None, (test, dev)):
         for name in unsure:
-            row.changes[name].significant = False
+            for row in compared.rows().values():
+                row.changes[name].significant = False
+    if dev:
+        for row, tested in zip(dev.rows().values(), test.rows().values(), strict=True):
+            for name, change in row.changes.items():
+                tested.changes[name].significant = False
+                if change.significant:
+                    change.on_test = _confirm(change, tested.changes[name])
     return Comparison(
         revisions=names,
-        texts=len(keys),
-        units=len(counts),
-        unit=revisions[-1].metrics.unit if len(counts) < len(keys) else "text",
-        gold_differs=sum(
-            any(gold_of(one[key], labels) != gold_of(docs[-1][key], labels) for one in docs) for key in keys
-        ),
-        left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
+        dev=dev,
+        no_dev=no_dev,
         only={name: sorted(own) for name, all_own in of_each.items() if (own := all_own - set(labels))},
         seen={one.name: said for one in revisions if (said := describe_seen(one.metrics))},
         unsure=unsure,
-        **scores,
+        unused={one.name: one.unused for one in revisions if one.unused},
+        **msgspec.structs.asdict(test),
     )
 
 
+def _compare_split(revisions: Sequence[Revision], labels: Sequence[str], splits: Sequence[str]) -> ComparedSplit | None:
+    """Compare the revisions on a split; None if they share no text of it.
+
+    splits (Sequence[str]): by revision, the name of the split in its tables.
+    Trainings with other seeds were scored against their revision's gold. If it isn't that of the last, or if two
+    revisions have the same weights, the first trainings are compared, and the others tell how far scores vary.
+    """
+    names = [revision.name for revision in revisions]
+    docs = [
+        {doc.key: doc for group in one.tables.docs(split) for doc in group}
+        for one, split in zip(revisions, splits, strict=True)
+    ]
+    keys = sorted(set.intersection(*map(set, docs)))
+    if not keys:
+        return None
+    first = np.array([[[count_against(docs[-1][key], one[key], labels)] for one in docs] for key in keys])
+    gold_differs = sum(any(gold_of(one[key], labels) != gold_of(docs[-1][key], labels) for one in docs) for key in keys)
+    every = [one.seeds and read_counts(one.seeds, "key", keys, labels) for one in revisions]
+    same = [one.has_weights_of(revisions[0]) for one in revisions]
+    means = not gold_differs and not any(same[1:])
+    counts = [first[:, n] if own is None or not means else own for n, own in enumerate(every)]
+    f = [f_scores(first[:, 0].sum(0) if own is None else own.sum(0)) for own in every]
+    runs = pool_runs(f, [own.shape[1] for own in counts], same)
+    last = revisions[-1].tables.read_units(splits[-1])
+    unit_of = dict(zip(last["key"].to_pylist(), last["unit"].to_pylist(), strict=True))
+    units = np.unique([unit_of[key] for key in keys], return_inverse=True)[1]
+    counts = [sum_by_unit(own, units) for own in counts]
+    return ComparedSplit(
+        texts=len(keys),
+        units=len(counts[0]),
+        unit=revisions[-1].metrics.unit if len(counts[0]) < len(keys) else "text",
+        gold_differs=gold_differs,
+        left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
+        trainings={name: len(own) for name, own in zip(names, f, strict=True)},
+        means=means,
+        **score_counts(names, labels, counts, runs),
+    )
+
+
+def pool_runs(f: Sequence[np.ndarray], means_of: Sequence[int], same: Sequence[bool]) -> list[np.ndarray]:
+    """Compute the variance between trainings of each difference to the first revision, s² (1/m + 1/n), and its degrees.
+
+    f (Sequence): by revision, F1 of trainings that differ by their seed, shape (trainings, labels + 2).
+    means_of (Sequence): by revision, the number of trainings in its mean.
+    same (Sequence): by revision, whether it has the weights of the first, so that the variance is 0.
+    """
+    degrees = np.array([0 if equal else len(f[0]) + len(one) - 2 for one, equal in zip(f, same, strict=True)])[1:, None]
+    squares = np.array([((one - one.mean(0)) ** 2).sum(0) for one in f])
+    shares = 1 / np.array(means_of)[:, None]
+    variance = np.nan_to_num(squares[0] + squares[1:]) / np.maximum(degrees, 1) * (shares[0] + shares[1:])
+    return [variance * (degrees > 0), degrees]
+
+
+def _confirm(dev: Change, test: Change) -> Literal["confirmed", "not contradicted", "contradicted"]:
+    """Return what test says of a difference that is significant on dev."""
+    if test.low is None or test.high is None or test.low <= 0 <= test.high:
+        return "not contradicted"
+    return "confirmed" if (test.low > 0) == ((dev.low or 0) > 0) else "contradicted"
+
+
 def _unsure(revisions: Sequence[Revision], undertrained: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the revisions of which no difference to the base means anything but how they were trained."""
+    """Yield the revisions whose differences to the base are not tested."""
     base = revisions[0]
     for one in revisions[1:]:
         if short := next((name for name in (base.name, one.name) if name in undertrained), None):
             yield one.name, f"the training of {short} stopped too early: {undertrained[short]}"
-        elif one.differs_by_seed_alone(base):
-            yield one.name, f"it differs from {base.name} in its seed alone, so a difference is chance"
+        elif not base.seeds and not one.seeds and not one.has_weights_of(base):
+            yield one.name, f"its interval is for these two trainings; other seeds may differ as much: {one.remedy}"
 
 
 def count_against(truth: PredictedDoc, doc: PredictedDoc, labels: Sequence[str]) -> np.ndarray:
@@ -143,22 +235,39 @@ def gold_of(doc: PredictedDoc, labels: Collection[str]) -> tuple[Any, ...]:
     return *({span for span in spans if span[2] in labels} for spans in (doc.gold, doc.rejected)), uncovered
 
 
-def score_counts(names: Sequence[str], labels: Sequence[str], counts: np.ndarray) -> dict[str, Any]:
+def score_counts(
+    names: Sequence[str], labels: Sequence[str], counts: Sequence[np.ndarray], runs: Sequence[np.ndarray] | None = None
+) -> dict[str, Any]:
     """Compute F of each label and the averages, and how far each revision's is from the base's.
 
-    counts (np.ndarray): right, predicted and gold spans, of the shape (units, revisions, labels, 3).
+    counts (Sequence[np.ndarray]): for each revision, right, predicted and gold spans, shape (units, trainings, labels,
+        3).
+    runs (Sequence | None): see `Jackknife.interval`; None for intervals over texts alone.
     """
-    totals = counts.sum(0)
-    jackknife = Jackknife(totals, _differences)
-    for start in range(0, len(counts), BLOCK):
-        jackknife.add(counts[start : start + BLOCK])
+    sizes = np.cumsum([0, *(own.shape[1] for own in counts)])
+
+    def means(counts: np.ndarray) -> np.ndarray:
+        """Compute F of each revision, the mean of its trainings."""
+        f = f_scores(counts)
+        return np.stack([f[..., start:end, :].mean(-2) for start, end in pairwise(sizes)], -2)
+
+    def differences(counts: np.ndarray) -> np.ndarray:
+        """Compute how far F of each revision is from that of the base."""
+        f = means(counts)
+        return f[..., 1:, :] - f[..., :1, :]
+
+    every = np.concatenate(counts, 1)
+    totals = every.sum(0)
+    jackknife = Jackknife(totals, differences)
+    for start in range(0, len(every), BLOCK):
+        jackknife.add(every[start : start + BLOCK])
     support = totals[-1, :, 2].tolist()
     rows = [
         ComparedScores(dict(zip(names, map(_number, f), strict=True)), {}, spans)  # the macro average has no support
-        for f, spans in zip(f_scores(totals).T.tolist(), (*support, sum(support), None), strict=True)
+        for f, spans in zip(means(totals).T.tolist(), (*support, sum(support), None), strict=True)
     ]
-    low, high = jackknife.interval()
-    all_low, all_high = jackknife.interval(tests=len(labels))
+    low, high = jackknife.interval(runs=runs)
+    all_low, all_high = jackknife.interval(runs=runs, tests=len(labels))
     all_low[:, -2:], all_high[:, -2:] = low[:, -2:], high[:, -2:]
     significant = (all_low > 0) | (all_high < 0)
     for number, name in enumerate(names[1:]):
@@ -168,12 +277,6 @@ def score_counts(names: Sequence[str], labels: Sequence[str], counts: np.ndarray
             difference, lower, upper = map(_number, bounds)
             row.changes[name] = Change(difference, lower, upper, bool(sure))
     return {"labels": dict(zip(labels, rows, strict=False)), "micro": rows[-2], "macro": rows[-1]}
-
-
-def _differences(counts: np.ndarray) -> np.ndarray:
-    """Compute how far F of each revision is from that of the base."""
-    f = f_scores(counts)
-    return f[..., 1:, :] - f[..., :1, :]
 
 
 def _number(value: float) -> float | None:

@@ -1,18 +1,20 @@
 """Read an experiment's results at git revisions: metrics from git, tables of pairs from DVC's cache, or its remote."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
+from pyarrow import parquet
 from pygit2 import GitError
 from scmrepo.exceptions import SCMError
 
 from labelwise.base.conflicts import check_written, git
 from labelwise.base.errors import InputError
-from labelwise.base.settings import decode_yaml
 from labelwise.base.text import DECODE_ERRORS
+from labelwise.compare.seeds import check_seeds, digest_inputs
 from labelwise.evaluate.results import Curve, read_curve
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
@@ -26,24 +28,22 @@ class Revision(NamedTuple):
 
     tables (Tables): what the scores were computed from.
     curve (Curve | None): of the training, if there is one.
-    settings (Any): what project.yml has, if there is one, and the pipeline's config, by its name.
-    corpus (str): the digest of the corpus; empty if it isn't known.
+    seeds (pa.Table | None): counts of trainings that differ by their seed, if there are; see `seeds.SCHEMA`.
+    unused (str): why counts that are there don't belong to the scores.
+    remedy (str): what to run for counts.
     """
 
     name: str
     metrics: Metrics
     tables: Tables
     curve: Curve | None = None
-    settings: Any = None
-    corpus: str = ""
+    seeds: pa.Table | None = None
+    unused: str = ""
+    remedy: str = ""
 
-    def differs_by_seed_alone(self, other: "Revision") -> bool:
-        """Return whether two trainings on one corpus have the same settings, except for the seed."""
-        if not self.settings or not other.settings or not self.corpus or self.corpus != other.corpus:
-            return False
-        one, two = ({**made.settings, "vars": dict(made.settings.get("vars") or {})} for made in (self, other))
-        seeds = [made["vars"].pop("seed", None) for made in (one, two)]
-        return one == two and seeds[0] != seeds[1]
+    def has_weights_of(self, other: "Revision") -> bool:
+        """Return whether no training lies between two revisions, as where gold was corrected."""
+        return self.metrics.weights_digest == other.metrics.weights_digest != ""
 
 
 def find_earlier(pipeline: str, root: Path = Path()) -> str:
@@ -81,7 +81,7 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
     metrics, remedy = f"metrics/{pipeline}.json", _remedy(name, pipeline)
     try:
         files, folder = open_files(name, root)
-        for file in ("dvc.lock", metrics, *MERGE, f"plots/{pipeline}.tsv"):
+        for file in ("dvc.lock", metrics, f"metrics/{pipeline}_seeds.json", *MERGE, f"plots/{pipeline}.tsv"):
             check_written(_read(files, folder + file), f"{name}: {file}", root if name == WORKSPACE else None)
         return msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics), files, folder
     except FileNotFoundError as error:
@@ -100,9 +100,10 @@ def _read(files: DVCFileSystem, path: str) -> bytes:
         return b""
 
 
-def _remedy(name: str, pipeline: str) -> str:
-    listed = "" if pipeline == "cpu" else f" (with {pipeline} in `pipelines` of the section `dvc` of project.yml)"
-    return f"run `dvc repro evaluate@{pipeline}`{listed}" + ("" if name == WORKSPACE else " there, and commit it")
+def _remedy(name: str, pipeline: str, stage: str = "evaluate") -> str:
+    key, default = ("seeds", "") if stage == "seeds" else ("pipelines", "cpu")
+    listed = "" if pipeline == default else f" (with {pipeline} in `{key}` of the section `dvc` of project.yml)"
+    return f"run `dvc repro {stage}@{pipeline}`{listed}" + ("" if name == WORKSPACE else " there, and commit it")
 
 
 def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> Revision:
@@ -129,18 +130,21 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
             f"{_remedy(name, pipeline)}"
         )
 
-    found = Revision(name, content, copied)
+    remedy = _remedy(name, pipeline, "seeds")
+    found = Revision(name, content, copied, remedy=remedy)
     if scores := _read(files, f"{folder}plots/{pipeline}.tsv"):
         curve = into / "curve.tsv"
         curve.write_bytes(scores)
         found = found._replace(curve=read_curve(curve, f"train {pipeline} again"))
-    if project := _read(files, folder + "project.yml"):
-        settings, config = decode_yaml(project, dict, f"{name}: project.yml", "correct it"), f"configs/{pipeline}.cfg"
-        found = found._replace(settings={**settings, config: _read(files, folder + config)})
-    merge, digest = (_read(files, folder + file) for file in MERGE)
-    if merge and not digest:  # of 0.3.0
-        digest = msgspec.json.decode(merge).get("digest", "").encode()
-    return found._replace(corpus=digest.decode().strip())
+    if seeds := _read(files, f"{folder}metrics/{pipeline}_seeds.json"):
+        others = f"configs/{pipeline}.cfg", MERGE[1], f"training/{pipeline}/seeds.parquet"
+        config, corpus, table = (_read(files, folder + file) for file in others)
+        inputs = digest_inputs(config, corpus.decode().strip(), content.pipeline_digest)
+        if why := check_seeds(seeds, inputs, table):
+            found = found._replace(unused=f"metrics/{pipeline}_seeds.json {why}; {remedy}")
+        else:
+            found = found._replace(seeds=parquet.read_table(pa.BufferReader(table)))
+    return found
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

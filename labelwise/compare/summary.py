@@ -8,26 +8,27 @@ from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.comparison import Change, Comparison
 
 
-def tabulate(comparison: Comparison) -> list[list[str]]:
-    """Make the header and the rows: labels, then the averages; a star marks what is significant."""
-    if len(comparison.revisions) > 2:
-        return _tabulate_rows(comparison)
-    base, other = comparison.revisions
-    lines = [["F1", base, other, "Difference", "95%", "Support"]]
-    for name, row in {**comparison.labels, "all (micro)": comparison.micro, "mean (macro)": comparison.macro}.items():
+def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
+    """Make the header and the rows of a split: labels, then the averages; a star marks what is significant.
+
+    Three revisions have a row each, as there is no room beside each other.
+    """
+    split = comparison.dev if on == "dev" else comparison
+    if not split:
+        return []
+    head, extra = (f"F1 on {on}" if comparison.dev else "F1"), on == "dev"
+    base, *others = comparison.revisions
+    wide = len(others) > 1
+    names = ["Label", "Revision", head] if wide else [head, base, *others]
+    lines = [[*names, "Difference", "95%", "Support", *["Test"] * extra]]
+    for name, row in split.rows().items():
         support = "" if row.support is None else f"{row.support:,}"
-        lines.append([name, figure(row.f[base]), figure(row.f[other]), *_change(row.changes[other]), support])
-    return lines
-
-
-def _tabulate_rows(comparison: Comparison) -> list[list[str]]:
-    """Make a row for each revision of each label, as three have no room beside each other."""
-    lines = [["Label", "Revision", "F1", "Difference", "95%", "Support"]]
-    for name, row in {**comparison.labels, "all (micro)": comparison.micro, "mean (macro)": comparison.macro}.items():
-        for number, revision in enumerate(comparison.revisions):
-            change = _change(row.changes[revision]) if number else ["", ""]
-            support = "" if row.support is None or number else f"{row.support:,}"
-            lines.append(["" if number else name, revision, figure(row.f[revision]), *change, support])
+        if wide:
+            lines.append([name, base, figure(row.f[base]), "", "", support, *[""] * extra])
+        for other in others:
+            change, f = row.changes[other], figure(row.f[other])
+            cells = ["", other, f] if wide else [name, figure(row.f[base]), f]
+            lines.append([*cells, *_change(change), "" if wide else support, *[change.on_test] * extra])
     return lines
 
 
@@ -43,17 +44,32 @@ def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
 
 def notes(comparison: Comparison) -> list[str]:
     """Explain what the figures mean."""
-    of = f" of {counted(comparison.units, comparison.unit)}" if comparison.unit != "text" else ""
-    lines = [f"{counted(comparison.texts, 'text')}{of}, gold of {comparison.revisions[-1]}"]
-    if comparison.gold_differs:
-        lines.append(f"Without the same gold at all revisions: {counted(comparison.gold_differs, 'text')}")
-    for name, n in comparison.left_out.items():
-        lines.append(f"The test sets differ: {counted(n, 'text')} of {name} left out, as not all revisions have them")
+    lines = []
+    for on, split in (("dev", comparison.dev), ("test", comparison)):
+        if not split:
+            continue
+        where = f"{on}: " if comparison.dev else ""
+        of = f" of {counted(split.units, split.unit)}" if split.unit != "text" else ""
+        lines.append(f"{where}{counted(split.texts, 'text')}{of}, gold of {comparison.revisions[-1]}")
+        if split.gold_differs:
+            lines.append(f"{where}Without the same gold at all revisions: {counted(split.gold_differs, 'text')}")
+        for name, n in split.left_out.items():
+            left = f"{counted(n, 'text')} of {name} left out, as not all revisions have them"
+            lines.append(f"{where}The {on} sets differ: {left}")
+        if max(split.trainings.values()) > 1:
+            which = "the mean over seeds" if split.means else "of the first, by this gold or with the same weights"
+            numbers = ", ".join(f"{name} {n}" for name, n in split.trainings.items())
+            single = "; the variance between seeds serves both" if min(split.trainings.values()) == 1 else ""
+            lines.append(f"{where}Trainings: {numbers}. F1 is {which}{single}")
     for name, labels in comparison.only.items():
         lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
     lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
+    lines += [f"{name}: other seeds don't count: {why}" for name, why in comparison.unused.items()]
     lines += [f"{name} has no star: {why}" for name, why in comparison.unsure.items()]
-    return [*lines, "* hardly chance: the 95% interval doesn't include 0; for a label, that for all labels together"]
+    star = "* hardly chance: the 95% interval doesn't include 0; for a label, that for all labels together"
+    if not comparison.dev:
+        return [*lines, f"Test decides: {comparison.no_dev}", star]
+    return [*lines, f"{star}. Test confirms or contradicts by its own interval"]
 
 
 def _change(change: Change) -> list[str]:

@@ -39,7 +39,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         return self.micro.changes[ALL]
 
     def gains(self) -> list[tuple[str, Change]]:
-        """List the labels that the last doubling added to, by more than chance, the most first."""
+        """List the labels whose interval over texts is above 0, the largest gain first."""
         sure = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].significant]
         return sorted(
             (one for one in sure if (one[1].difference or 0) > 0), key=lambda one: (-(one[1].difference or 0), one[0])
@@ -51,7 +51,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         gain = self.gain
         if half is None or now is None or gain.low is None or gain.high is None:
             return "What twice the texts would add isn't known: too few texts of dev have spans"
-        doubled = f"from half of train to all of it, F1 on dev went from {half:.3f} to {now:.3f}"
+        doubled = f"from half of train to all of it, one training each, F1 on dev went from {half:.3f} to {now:.3f}"
         between = f"({gain.low:+.3f} to {gain.high:+.3f})"
         if gain.low > 0:
             return f"Twice the texts should add about {gain.difference:.3f} to F1 {between}, or less: {doubled}"
@@ -66,9 +66,9 @@ def measure_curve(
     predicted, texts (Mapping): by share, "half" first and "all" last; tables of dev, and numbers of texts of train.
     """
     docs = [[doc for group in tables.docs() for doc in group] for tables in predicted.values()]
-    counts = [[count_against(*both, labels) for both in zip(docs[-1], some, strict=True)] for some in docs]
+    counts = [np.array([[count_against(*both, labels)] for both in zip(docs[-1], some, strict=True)]) for some in docs]
     units = np.unique([*predicted.values()][-1].read_units()["unit"].to_pylist(), return_inverse=True)[1]
-    scores = score_counts([*predicted], labels, sum_by_unit(np.array(counts).swapaxes(0, 1), units))
+    scores = score_counts([*predicted], labels, [sum_by_unit(own, units) for own in counts])
     return TrainCurve(
         pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]
     )

@@ -6,7 +6,7 @@ error, even if a merge replaces the corpus meanwhile.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -94,6 +94,11 @@ def digest_splits(corpus: Path, splits: Sequence[str]) -> str:
     manifest = read_manifest(corpus)
     files = sorted(item for item in manifest.partitions.items() if item[0].partition("/")[0] in splits)
     return hashlib.sha256(msgspec.json.encode([manifest.labels, files])).hexdigest()
+
+
+def digest_partitions(partitions: Mapping[str, str]) -> str:
+    """Digest the content of all splits, as metrics/merge.sha256 has it; see `Manifest.partitions`."""
+    return hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
 
 
 def is_corpus(folder: Path) -> bool:

@@ -20,10 +20,10 @@ def check_project(project: Path) -> None:
         DVC would train no pipeline, or one without a config.
     """
     root = project.parent
-    pipelines = read_section(project, "dvc", DvcSection).pipelines
-    if not pipelines:
+    dvc = read_section(project, "dvc", DvcSection)
+    if not dvc.pipelines:
         raise InputError(f"{project}: dvc: pipelines: [] trains nothing; name a config, such as [cpu]")
-    for name in pipelines:
+    for name in (*dvc.pipelines, *dvc.seeds):
         check_pipeline(name, root)
     check_own_data(root)
     data = data_of(project)

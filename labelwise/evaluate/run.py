@@ -116,7 +116,9 @@ def evaluate_pipeline(
             if len(splits) > 1:
                 on_dev = measure(written, labels, "dev", unit=unit)
                 found.dev = msgspec.convert(on_dev, SplitMetrics, from_attributes=True)
+                found.dev.texts_digest = read_split(splits[0]).digest
                 found.dev.split_digest = digest_splits(splits[0].resolve().parent, ["dev"])
+            found.texts_digest = read_split(split).digest
             found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
@@ -124,6 +126,8 @@ def evaluate_pipeline(
             divided = score_groups(written, labels, split.name)
             found.groups = {by: scores for by, scores in divided.items() if by == DATASET}
             groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")
+            weights = {name: one for name, one in digests.items() if Path(name).name == "model"}
+            found.weights_digest = digest_listed(weights)
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests), divided)
 

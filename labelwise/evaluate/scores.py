@@ -80,6 +80,7 @@ class SplitMetrics(msgspec.Struct):
     unscored (int): predictions that can't be judged.
     mistakes (dict): of each label.
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts, and on dev.
+    texts_digest (str): equal for equal texts.
     split_digest (str): of the labels of the corpus, and of the texts and the gold of the split.
     """
 
@@ -91,6 +92,7 @@ class SplitMetrics(msgspec.Struct):
     mistakes: dict[str, Mistakes] = {}
     unit: str = "text"
     seen: Seen | None = None
+    texts_digest: str = ""
     split_digest: str = ""
 
     def judging(self, label: str) -> AllScores:
@@ -117,7 +119,7 @@ class Metrics(SplitMetrics):
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
     groups (dict): scores of the texts of each data set, if the merge has `by: [dataset]`; other keys may have secrets.
     predictions_digest (str): equal for equal tables of pairs.
-    pipeline_digest (str): of the pipeline's files.
+    pipeline_digest, weights_digest (str): of the pipeline's files, and of its models alone.
     labelwise (str): the version that evaluated it.
     split (str): name of the split; "" in files of 0.3.0, whose tables have a single split.
     dev (SplitMetrics | None): scores on dev, where dev was evaluated beside the split.
@@ -127,6 +129,7 @@ class Metrics(SplitMetrics):
     groups: Groups = {}
     predictions_digest: str = ""
     pipeline_digest: str = ""
+    weights_digest: str = ""
     labelwise: str = ""
     split: str = ""
     dev: SplitMetrics | None = None

@@ -17,7 +17,7 @@ from labelwise.base.text import counted, place
 from labelwise.corpus import queries
 from labelwise.corpus.import_checks import write_checks
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, write_manifest
+from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, digest_partitions, write_manifest
 from labelwise.corpus.tables import read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
@@ -153,8 +153,7 @@ def write_rest(
 def write_metrics(metrics: Path, digest: Path, ledger: Ledger, partitions: Mapping[str, str]) -> None:
     """Write the counts of a ledger as JSON, and the digest of the corpus beside it."""
     metrics.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
-    of_all = hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
-    digest.write_text(f"{of_all}\n", encoding="utf8")
+    digest.write_text(f"{digest_partitions(partitions)}\n", encoding="utf8")
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:

@@ -80,7 +80,7 @@ def read_conll(path: Path) -> Iterator[Found]:
 
 
 def _count_tags(numbered: Iterable[tuple[int, str]], layout: Layout) -> tuple[Counter[str], int]:
-    """Count the tokens of each tag, and -DOCSTART-, in a file; if it has too many tags for tags, in the lines before."""
+    """Count the tokens of each tag, and -DOCSTART-, in a file; with too many different tags, in the lines before."""
     tags: Counter[str] = Counter()
     starts = 0
     for _, line in numbered:

@@ -1,20 +1,28 @@
 """Comparisons of revisions, against hand counts."""
 
+import math
 import random
+import statistics
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 import pytest
+import scipy.stats
+from pyarrow import parquet
 from pyarrow.parquet import read_table, write_table
 
+from benchmarks.seeds import simulate
 from labelwise.base.errors import InputError
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import Change, compare, count_against
 from labelwise.compare.revisions import Revision
+from labelwise.compare.seeds import make_table
 from labelwise.compare.summary import notes, tabulate
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.scores import Seen
+from labelwise.evaluate.scores import Seen, SplitMetrics
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import GROUP, Tables
 from tests.evaluate.test_scoring import keyed, write
@@ -28,10 +36,42 @@ def make_doc(key, predicted, gold, **more):
     return PredictedDoc(key, "abc def ghi", sorted(predicted), sorted(gold), **more)
 
 
-def make_results(revision, docs, labels=("A", "B")):
-    """Results as an evaluation would have them."""
-    tables = write(Path(mkdtemp(dir=FOLDER.name)), docs, labels=sorted(labels))
-    return Revision(revision, measure(tables, sorted(labels)), tables)
+def make_results(revision, docs, labels=("A", "B"), *, dev=(), seeds=(), weights=""):
+    """Results as an evaluation would have them.
+
+    dev (Sequence): docs of dev, if it was evaluated.
+    seeds (Sequence): docs of each training, for counts of trainings that differ by their seed.
+    """
+    labels, folder = sorted(labels), Path(mkdtemp(dir=FOLDER.name))
+    tables = write(folder, docs, labels=labels)
+    metrics = measure(tables, labels)
+    metrics.weights_digest = weights
+    if dev:
+        (folder / "dev").mkdir()
+        (folder / "both").mkdir()
+        own = Tables.of(folder / "dev")
+        write_rows(((doc, {}) for doc in dev), "dev", labels, own)
+        tables = join(Tables.of(folder / "both"), own, tables)
+        metrics.dev = msgspec.convert(measure(tables, labels, "dev"), SplitMetrics, from_attributes=True)
+        metrics.split = "test"
+    counts = [
+        make_table(split, seed, labels, ((doc.key, count_against(doc, doc, labels)) for doc in some))
+        for seed, own in enumerate(seeds)
+        for split, some in (own.items() if isinstance(own, dict) else [("test", own)])
+    ]
+    table = pa.concat_tables(counts).unify_dictionaries() if counts else None
+    return Revision(revision, metrics, tables, seeds=table, remedy="run `dvc repro seeds@cpu`")
+
+
+def join(both, *parts):
+    """Write the row groups of several splits to one pair of tables."""
+    for files in zip(both, *parts, strict=True):
+        opened = [parquet.ParquetFile(file) for file in files[1:]]
+        with parquet.ParquetWriter(files[0], opened[0].schema_arrow) as writer:
+            for one in opened:
+                for number in range(one.num_row_groups):
+                    writer.write_table(one.read_row_group(number))
+    return both
 
 
 def compare_docs(labels=("A", "B"), **docs):
@@ -88,7 +128,9 @@ def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
 
 def test_a_real_difference_is_found_and_its_sign_is_right_and_equal_results_differ_by_nothing():
     base, other = random_docs(0.5, 150), random_docs(0.9, 150)
-    made = compare_docs(main=base, branch=other, same=base)
+    made = compare(
+        [make_results(name, docs, weights="w") for name, docs in (("main", base), ("branch", other), ("same", base))]
+    )
     change = made.micro.changes["branch"]
     assert 0 < change.low < change.difference < change.high
     assert change.significant
@@ -124,7 +166,10 @@ def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables
 def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():
     """The same docs and label, alone and beside thirty others; the average over all isn't one of them."""
     some = {"main": random_docs(0.6, 40), "branch": random_docs(0.75, 40)}
-    alone, beside = (compare_docs(names, **some) for names in ("B", ["B", *map(str, range(30))]))
+    alone, beside = (
+        compare([make_results(name, docs, names, weights="w") for name, docs in some.items()])
+        for names in ("B", ["B", *map(str, range(30))])
+    )
     one, other = (made.labels["B"].changes["branch"] for made in (alone, beside))
     assert 0 < one.low == other.low
     assert (one.significant, other.significant, beside.micro.changes["branch"].significant) == (True, False, True)
@@ -221,35 +266,178 @@ def sure_docs():
     return [[make_doc(f"{key:02}", gold if better else gold[:1], gold) for key in range(20)] for better in (0, 1)]
 
 
-SETTINGS = {"vars": {"seed": 0, "steps": 600}, "merge": {"lang": "en"}}
+def better_docs(right, texts=20, split=""):
+    """Docs of three spans, of which so many are found in each text, or the numbers that are listed for the texts."""
+    gold = [(4 * n, 4 * n + 3, "A") for n in range(3)]
+    return [
+        make_doc(f"{split}{key:02}", gold[: right[key % len(right)] if isinstance(right, tuple) else right], gold)
+        for key in range(texts)
+    ]
+
+
+def stars(split, name="branch"):
+    return {row.changes[name].significant for row in (split.labels["A"], split.micro, split.macro)}
+
+
+WEAK, STRONG = (1, 1, 2, 1), (3, 2, 3, 3)
+BETTER_SEEDS = [better_docs((3, 2, 3, 3)), better_docs((3, 2, 3, 2)), better_docs((3, 3, 2))]
+SEEDS = [better_docs((1, 1, 2, 1)), better_docs((1, 2, 1, 1, 1)), better_docs((1, 1, 1, 2))]
 
 
 @pytest.mark.parametrize(
-    ("settings", "corpus", "undertrained", "why"),
+    ("seeds", "weights", "undertrained", "why"),
     [
-        (SETTINGS, "c", {}, None),
-        (SETTINGS | {"vars": {"seed": 1, "steps": 600}}, "c", {}, "differs from main in its seed alone"),
-        (SETTINGS | {"vars": {"seed": 1, "steps": 900}}, "c", {}, None),
-        (SETTINGS | {"vars": {"seed": 1, "steps": 600}}, "d", {}, None),
-        (SETTINGS | {"vars": {"seed": 1, "steps": 600}, "merge": {"lang": "de"}}, "c", {}, None),
-        (SETTINGS, "c", {"main": "F1 still rises"}, "the training of main stopped too early: F1 still rises"),
-        (SETTINGS, "c", {"branch": "F1 still rises"}, "the training of branch stopped too early: F1 still rises"),
+        (({}, {}), ("v", "w"), {}, "its interval is for these two trainings; other seeds may differ as much: run `dvc"),
+        (({}, {}), ("", ""), {}, "its interval is for these two trainings"),
+        (({"seeds": SEEDS}, {}), ("v", "w"), {}, None),
+        (({}, {"seeds": BETTER_SEEDS}), ("v", "w"), {}, None),
+        (({}, {}), ("w", "w"), {}, None),
+        (({"seeds": SEEDS}, {}), ("v", "w"), {"main": "F1 rises"}, "the training of main stopped too early: F1 rises"),
+        (({}, {}), ("w", "w"), {"branch": "F1 rises"}, "the training of branch stopped too early: F1 rises"),
     ],
 )
-def test_where_it_may_be_the_training_alone_no_difference_has_a_star(settings, corpus, undertrained, why):
-    base, better = (make_results(name, docs) for name, docs in zip(("main", "branch"), sure_docs(), strict=True))
-    base = base._replace(settings=SETTINGS, corpus="c")
-    made = compare([base, better._replace(settings=settings, corpus=corpus)], undertrained)
-    stars = {row.changes["branch"].significant for row in (made.labels["A"], made.micro, made.macro)}
-    assert stars == {why is None}
+def test_a_star_needs_the_variance_between_seeds_unless_no_training_lies_between(seeds, weights, undertrained, why):
+    made = compare(
+        [
+            make_results(name, better_docs(right), weights=own, **more)
+            for name, right, own, more in zip(("main", "branch"), (WEAK, STRONG), weights, seeds, strict=True)
+        ],
+        undertrained,
+    )
+    assert made.micro.changes["branch"].low > 0
+    assert stars(made) == {why is None}
     said = [one for one in notes(made) if "has no star" in one]
     assert [why in one for one in said] == [True] * (why is not None)
+    shared = any("the variance between seeds serves both" in one for one in notes(made))
+    assert shared == any(seeds)
+
+
+def test_an_interval_has_the_variance_of_texts_and_that_between_seeds():
+    """Against the plainest computation: leave out each text, pool over trainings, each with its own quantile."""
+    rng = random.Random(5)
+    sides = [
+        [better_docs(tuple(rng.choice(draw) for _ in range(20))) for _ in range(n)]
+        for draw, n in (((0, 1, 2), 2), ((1, 2, 3), 3))
+    ]
+
+    def f1(docs):
+        right, predicted, gold = (
+            sum(spans) for spans in zip(*(count_against(doc, doc, "A")[0] for doc in docs), strict=True)
+        )
+        return 2 * right / (predicted + gold)
+
+    def difference(left_out=None):
+        means = [statistics.mean(f1([doc for doc in docs if doc.key != left_out]) for docs in side) for side in sides]
+        return means[1] - means[0]
+
+    made = compare(
+        [make_results(name, side[0], "A", seeds=side) for name, side in zip(("main", "branch"), sides, strict=True)]
+    )
+    gaps = [difference(f"{n:02}") - difference() for n in range(20)]
+    texts = 19 / 20 * sum(gap**2 for gap in gaps)
+    squares = sum(sum((f1(docs) - statistics.mean(map(f1, side))) ** 2 for docs in side) for side in sides)
+    runs = squares / 3 * (1 / 2 + 1 / 3)
+    of_texts, of_runs = (scipy.stats.t.ppf(0.975, degrees) * math.sqrt(v) for degrees, v in ((19, texts), (3, runs)))
+    half = math.hypot(of_texts, of_runs)
+    change = made.micro.changes["branch"]
+    assert change.difference == pytest.approx(difference())
+    assert [change.low, change.high] == pytest.approx([difference() - half, difference() + half], abs=0.001)
+    assert made.micro.f == {
+        name: pytest.approx(statistics.mean(map(f1, side)))
+        for name, side in zip(("main", "branch"), sides, strict=True)
+    }
+    assert any(one == "Trainings: main 2, branch 3. F1 is the mean over seeds" for one in notes(made))
+
+
+@pytest.mark.parametrize("trainings", [(2, 2), (3, 3), (5, 5), (3, 1)])
+@pytest.mark.parametrize("texts", [8, 40])
+def test_equal_pipelines_get_a_star_in_five_of_a_hundred_comparisons(texts, trainings):
+    """Their trainings differ by a seed, which makes each better or worse on all texts: on average, on any of ten."""
+    false = simulate(texts, trainings, samples=300, seed=0)
+    assert (np.array(false) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)).all(), false
+
+
+def test_two_pipelines_whose_seeds_differ_as_much_as_they_do_have_no_star():
+    """The difference of the first trainings is large for their texts, and small beside that of the seeds."""
+    side = [better_docs(1), better_docs(3)]
+    made = compare([make_results("main", side[0], seeds=side), make_results("branch", side[1], seeds=side[::-1])])
+    assert stars(made) == {False}
+    assert made.micro.changes["branch"].difference == 0
+
+
+def test_where_gold_was_corrected_the_first_trainings_are_scored_and_the_others_tell_the_variance():
+    """Counts of the others are of the gold of their revision."""
+    corrected = better_docs(STRONG)
+    corrected[0].gold = corrected[0].gold[:1]
+    made = compare([make_results("main", better_docs(WEAK), seeds=SEEDS), make_results("branch", corrected)])
+    alone = compare([make_results("main", better_docs(WEAK)), make_results("branch", corrected)])
+    assert (made.gold_differs, made.trainings, made.means) == (1, {"main": 3, "branch": 1}, False)
+    assert made.micro.f == alone.micro.f
+    assert made.micro.changes["branch"].low < alone.micro.changes["branch"].low
+    assert "Trainings: main 3, branch 1. F1 is of the first" in " ".join(notes(made))
+
+
+@pytest.mark.parametrize(
+    ("dev", "test", "said"),
+    [
+        ((WEAK, STRONG), (WEAK, STRONG), "confirmed"),
+        ((STRONG, WEAK), (STRONG, WEAK), "confirmed"),
+        ((WEAK, STRONG), ((1, 2), (2, 1)), "not contradicted"),
+        ((WEAK, STRONG), (STRONG, WEAK), "contradicted"),
+        (((1, 2), (2, 1)), (WEAK, STRONG), ""),
+    ],
+)
+def test_dev_decides_and_test_confirms_or_contradicts(dev, test, said):
+    made = compare(
+        [
+            make_results(name, better_docs(on_test), dev=better_docs(on_dev, split="d"), weights="w")
+            for name, on_dev, on_test in zip(("main", "branch"), dev, test, strict=True)
+        ]
+    )
+    assert stars(made.dev) == {bool(said)}
+    assert stars(made) == {False}
+    assert made.dev.micro.changes["branch"].on_test == said
+    tables = {on: tabulate(made, on) for on in ("dev", "test")}
+    assert [table[0][0] for table in tables.values()] == ["F1 on dev", "F1 on test"]
+    assert tables["dev"][-2][-1] == said
+    assert [one for one in notes(made) if "gold of" in one] == [
+        "dev: 20 texts, gold of branch",
+        "test: 20 texts, gold of branch",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "why"),
+    [
+        ((9, 20), "the revisions share 9 texts of dev with scores, and 10 are needed"),
+        ((0, 20), "the revisions share 0 texts of dev with scores, and 10 are needed"),
+    ],
+)
+def test_where_dev_is_small_or_wasnt_scored_test_decides(texts, why):
+    made = compare(
+        [
+            make_results(name, better_docs(right), dev=better_docs(right, n, split="d"), weights="w")
+            for name, right, n in zip(("main", "branch"), (WEAK, STRONG), texts, strict=True)
+        ]
+    )
+    assert (stars(made), made.dev, tabulate(made, "dev")) == ({True}, None, [])
+    assert tabulate(made)[0][0] == "F1"
+    assert f"Test decides: {why}" in notes(made)
+
+
+def test_mistakes_to_learn_from_are_those_in_dev():
+    one, two = (
+        make_results(name, better_docs(right), dev=better_docs(right, split="d"))
+        for name, right in (("main", WEAK), ("branch", STRONG))
+    )
+    assert {row.text[0] for row in changed_spans(one, two)} == {"0", "1"}
+    assert {row.text[0] for row in changed_spans(one, two, dev=True)} == {"d"}
 
 
 def test_three_revisions_have_a_row_each_in_eighty_columns():
     docs = sure_docs()
     long = {f"a-branch-with-a-long-name-{n}": docs[n % 2] for n in range(4)}
-    header, *rows = tabulate(compare_docs(**long))
+    header, *rows = tabulate(compare([make_results(name, own, weights="w") for name, own in long.items()]))
     assert header == ["Label", "Revision", "F1", "Difference", "95%", "Support"]
     assert [row[:2] for row in rows[:4]] == [["A" * (n == 0), name] for n, name in enumerate(long)]
     assert len(rows) == 4 * len(long)

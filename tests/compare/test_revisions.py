@@ -1,5 +1,6 @@
 """The command line of the comparison, in a git repository with a DVC cache."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -7,20 +8,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from labelwise.base.errors import InputError
+from labelwise.compare.asked import count_pipelines, describe_asked
 from labelwise.compare.revisions import read_before, read_revision
+from labelwise.compare.seeds import Seeds, digest_inputs, make_table, score_seeds
 from labelwise.evaluate.predictions import PredictedDoc
+from labelwise.evaluate.scores import AllScores, Metrics, Scores
 from scripts.compare import compare_cli
 from scripts.report import report_cli
 from tests.clone import IDENTITY
 from tests.conftest import call
-from tests.report.report_inputs import write_results
+from tests.report.report_inputs import write_json, write_results
 
 LABEL = "a|b <i>"
 FOLDER = "/".join(["protocols"] * 50)  # longer than a line
 DECISIONS = "decisions"
+SEEDS = "training/cpu/seeds.parquet"
 TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
 
@@ -59,6 +67,20 @@ class Repository:
         if dvc:
             self.run("dvc", "add", "-q", *TABLES)
 
+    def train_seeds(self, *rights):
+        """Write what `seeds` writes of trainings that have so many texts right, for the pipeline that was evaluated."""
+        (self.root / "configs").mkdir(exist_ok=True)
+        (self.root / "configs/cpu.cfg").write_text("# a config")
+        (self.root / "metrics/merge.sha256").write_text("0123\n")
+        texts = [[(f"{n:02d}", [[int(n < right)] * 2 + [1]]) for n in range(20)] for right in rights]
+        every = pa.concat_tables(make_table("test", seed, [LABEL], own) for seed, own in enumerate(texts))
+        parquet.write_table(every.unify_dictionaries(), self.root / SEEDS)
+        inputs = digest_inputs(b"# a config", "0123", "89abcdef01234567")
+        counts = hashlib.sha256((self.root / SEEDS).read_bytes()).hexdigest()
+        made = Seeds(inputs, counts, **score_seeds(every, [LABEL]))
+        write_json(self.root / "metrics/cpu_seeds.json", msgspec.to_builtins(made))
+        self.run("dvc", "add", "-q", SEEDS)
+
     def commit(self, message):
         self.run("git", "add", "-A")
         self.run("git", "commit", "-qm", message)
@@ -92,7 +114,7 @@ def found(repository, *given):
 def test_revisions_are_read_from_git_and_the_cache_and_shown_in_a_table(repository):
     made = found(repository, "main", "better")
     assert made["micro"]["f"] == {"main": pytest.approx(8 / 24), "better": pytest.approx(32 / 36)}
-    assert made["micro"]["changes"]["better"]["significant"]
+    assert not made["micro"]["changes"]["better"]["significant"]
     printed = repository.compare("main", "better")
     heads = [line.split() for line in printed.splitlines() if line.startswith("F1 ")]
     assert heads == [["F1", "main", "better", "Difference", "95%", "Support"]]
@@ -118,43 +140,67 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
         assert f"{n} of 12 mistakes that main and better don't share" in printed
 
 
-@pytest.mark.parametrize("digest", ["in the metrics", "in its file"])
-def test_revisions_that_differ_by_their_seed_alone_have_no_star(digest, tmp_path):
-    """Where the corpus is the same; commits of 0.3.0 have its digest in the metrics."""
-    made = Repository(tmp_path)
-    merge, own = (tmp_path / f"metrics/merge.{suffix}" for suffix in ("json", "sha256"))
-    for name, right, seed in (("one", 4, 0), ("two", 16, 1)):
-        made.run("git", "checkout", "-qb", name)
-        made.evaluate(right)
-        if digest == "in its file":
-            counts = json.loads(merge.read_text())
-            own.write_text(counts.pop("digest") + "\n")
-            merge.write_text(json.dumps(counts))
-        (tmp_path / "project.yml").write_text(f"vars:\n  seed: {seed}\n  steps: 600\n")
-        made.commit(name)
-    printed = " ".join(made.compare("one", "two").split())
-    assert "two has no star: it differs from one in its seed alone" in printed
-    assert "+0.556" in printed
-    assert "*" not in printed.partition("20 texts")[0]
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs/cpu.cfg").write_text("# edited")
-    made.commit("a setting of the config")
-    assert "has no star" not in made.compare("one", "two")
-    (tmp_path / "configs/cpu.cfg").unlink()
-    made.commit("as it was")
-    assert "has no star" in made.compare("one", "two")
-    changed = own if own.exists() else merge
-    changed.write_text(changed.read_text().replace("0123", "4567"))
-    made.commit("another corpus")
-    assert "has no star" not in made.compare("one", "two")
-    made.run("git", "revert", "--no-edit", "HEAD")
-    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n  steps: 900\n")
-    made.commit("more steps")
-    assert "has no star" not in made.compare("one", "two")
-    (tmp_path / "plots/cpu.tsv").write_text("step\tents_f\n1\t0.3\n2\t0.6\n4\t0.9\n")
-    made.commit("a curve that rises")
-    printed = " ".join(made.compare("one", "two").split())
-    assert "two has no star: the training of two stopped too early: F1 on dev still rises" in printed
+@pytest.fixture(scope="module")
+def with_seeds(tmp_path_factory):
+    """Revisions "one", 4 texts right, 3 to 5 with other seeds, and "two", 16 right, of one training."""
+    made = Repository(tmp_path_factory.mktemp("seeds"))
+    made.evaluate(4)
+    made.train_seeds(4, 3, 5)
+    made.commit("one")
+    made.run("git", "tag", "one")
+    made.run("git", "rm", "-q", "metrics/cpu_seeds.json", f"{SEEDS}.dvc")
+    made.evaluate(16)
+    made.commit("two")
+    made.run("git", "tag", "two")
+    return made
+
+
+def test_trainings_with_other_seeds_on_one_side_give_a_star(with_seeds):
+    made = found(with_seeds, "one", "two")
+    assert made["trainings"] == {"one": 3, "two": 1}
+    change = made["micro"]["changes"]["two"]
+    assert change["significant"]
+    assert (
+        0
+        < change["low"]
+        < change["difference"]
+        == pytest.approx(32 / 36 - sum(2 * n / (20 + n) for n in (3, 4, 5)) / 3)
+    )
+    assert "has no star" not in with_seeds.compare("one", "two")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("configs/cpu.cfg", "a config", "another", "is of another config"),
+        ("metrics/merge.sha256", "0123", "4567", "is of another corpus"),
+        ("metrics/cpu.json", "89abcdef01234567", "another", "is of another pipeline"),
+        (f"{SEEDS}.dvc", "", None, "was computed from another seeds.parquet than DVC has"),
+        ("metrics/cpu_seeds.json", '"counts"', '"other"', "isn't what `seeds` writes (Object missing required field"),
+    ],
+)
+def test_trainings_of_something_else_do_not_count(file, old, new, said, with_seeds):
+    with_seeds.run("git", "checkout", "-q", "one")
+    path = with_seeds.root / file
+    if new is None:
+        path.unlink()
+    else:
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+    with_seeds.commit(said)
+    printed = " ".join(with_seeds.compare("HEAD", "two").split())
+    assert f"HEAD: other seeds don't count: metrics/cpu_seeds.json {said}" in printed
+    remedy = "run `dvc repro seeds@cpu` (with cpu in `seeds` of the section `dvc` of project.yml) there, and commit it"
+    assert remedy in printed
+    assert "two has no star: its interval is for these two trainings; other seeds may differ as much" in printed
+
+
+def test_a_training_that_stopped_too_early_has_no_star(with_seeds):
+    with_seeds.run("git", "checkout", "-q", "two")
+    (with_seeds.root / "plots/cpu.tsv").write_text("step\tents_f\n1\t0.3\n2\t0.6\n4\t0.9\n")
+    with_seeds.commit("a curve that rises")
+    printed = " ".join(with_seeds.compare("one", "HEAD").split())
+    assert "HEAD has no star: the training of HEAD stopped too early: F1 on dev still rises" in printed
 
 
 def test_two_pipelines_of_a_revision_are_compared(tmp_path):
@@ -170,12 +216,7 @@ def test_two_pipelines_of_a_revision_are_compared(tmp_path):
             shutil.move(tmp_path / "metrics/cpu.json", tmp_path / "metrics/small.json")
     compared = found(made, "workspace:cpu", "workspace:small")
     assert compared["micro"]["f"] == {"workspace:cpu": pytest.approx(8 / 24), "workspace:small": pytest.approx(32 / 36)}
-    assert found(made, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["significant"]
-    (tmp_path / "project.yml").write_text("vars:\n  seed: 0\n")
-    made.commit("another seed")
-    (tmp_path / "project.yml").write_text("vars:\n  seed: 1\n")
-    assert "has no star" in made.compare("HEAD", "workspace:cpu")
-    assert "has no star" not in made.compare("HEAD", "workspace:small")
+    assert found(made, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["low"] > 0
     assert "no metrics/gpu.json; run `dvc repro evaluate@gpu`" in made.compare(
         "workspace:cpu", "workspace:gpu", fails=True
     )
@@ -259,3 +300,39 @@ def test_what_was_before_is_read_with_the_decisions_of_then(repository):
     assert read_before("HEAD", "cpu", "elsewhere", repository.root)[1] == b""
     with pytest.raises(InputError, match="nowhere"):
         read_before("nowhere", "cpu", DECISIONS, repository.root)
+
+
+def test_pipelines_that_were_scored_on_the_same_texts_are_counted(tmp_path):
+    """In all branches and experiments; not those of another seed, or on other texts, nor the same again."""
+    made = Repository(tmp_path, below="models")
+    (made.root / "configs").mkdir()
+
+    def score(config, right, texts="58 texts", pipeline="cpu", seed=0, steps=0):
+        (made.root / f"configs/{pipeline}.cfg").write_text(config)
+        (made.root / "project.yml").write_text(f"vars:\n  seed: {seed}\n  steps: {steps}\n")
+        write_json(made.root / f"metrics/{pipeline}.json", {"texts_digest": texts, "texts": 58, "right": right})
+        made.commit(f"{config} {right}")
+
+    score("first", 1)
+    score("first", 2, seed=1)
+    score("second", 3)
+    score("second", 4, steps=900)
+    score("third", 5, texts="others")
+    made.run("git", "checkout", "-qb", "away", "HEAD~2")
+    score("small", 1, pipeline="small")
+    made.run("git", "update-ref", "refs/exps/ab/cdef/an-exp", "HEAD")
+    made.run("git", "checkout", "-q", "main")
+    made.run("git", "branch", "-qD", "away")
+    assert count_pipelines("58 texts", made.root) == 4
+    assert count_pipelines("others", made.root) == 1
+    metrics = Metrics(
+        58, AllScores(None, None, None, macro=Scores(None, None, None), labels={}), texts_digest="58 texts"
+    )
+    said = "At least pipeline no. 4 whose scores on exactly these 58 texts this clone knows"
+    assert describe_asked(metrics, made.root) == said
+    made.run("git", "clone", "-q", "--depth=1", f"file://{tmp_path}", str(tmp_path / "shallow"))
+    metrics.texts_digest = "others"
+    assert "no. 1 whose scores on exactly these 58 texts this shallow clone" in describe_asked(
+        metrics, tmp_path / "shallow/models"
+    )
+    assert describe_asked(metrics, tmp_path.parent) == ""

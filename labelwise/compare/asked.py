@@ -1,0 +1,56 @@
+"""How often was a test set asked? Count the pipelines that were scored on its texts, in git's history.
+
+A test set that chooses among many experiments is a development set. Nothing but a sentence depends on the number. For
+1,000 commits it takes 0.2 seconds of the processor.
+"""
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from labelwise.base.conflicts import git
+from labelwise.base.text import counted
+from labelwise.evaluate.scores import Metrics
+
+# What a pipeline depends on beside its config and its seed: corpus and code, and the steps in project.yml.
+FACTS = ("metrics/merge.sha256", "labelwise/corpus", "labelwise/train", "spacy_per_label", "project.yml")
+STEPS = re.compile(rb"(?m)^  steps: *(\d+)")
+
+
+def describe_asked(metrics: Metrics, root: Path = Path()) -> str:
+    """Describe how many pipelines were scored on the texts of an evaluation; empty if no commit has its scores."""
+    if not (n := count_pipelines(metrics.texts_digest, root)):
+        return ""
+    shallow = git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
+    known = "this shallow clone" if shallow else "this clone"
+    return f"At least pipeline no. {n} whose scores on exactly these {counted(metrics.texts, 'text')} {known} knows"
+
+
+def count_pipelines(texts_digest: str, root: Path = Path()) -> int:
+    """Count distinct configs, corpora and code with scores on some texts, in commits and DVC's experiments."""
+    changed = ("--all", "--full-history", "--format=%x00%H", "--name-only", "--relative", "--", "metrics/*.json")
+    names: list[str] = []
+    for commit in git(root, "log", *changed).decode().split("\0")[1:]:
+        revision, *paths = commit.split()
+        for path in paths:
+            files = path, f"configs/{Path(path).stem}.cfg", *FACTS
+            names += [f"{revision}:./{file}" for file in files]
+    objects, found, same = _read_objects(names, root), set(), re.compile(rf'"texts_digest": ?"{texts_digest}"'.encode())
+    for scores, *facts, project in zip(*[objects] * (len(FACTS) + 2), strict=True):
+        if same.search(scores[1]):
+            found.add((*(digest for digest, _ in facts), *STEPS.findall(project[1])))
+    return len(found)
+
+
+def _read_objects(names: Sequence[str], root: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yield digest and content of git's objects, by one process; both are empty for those that aren't there."""
+    with TemporaryFile() as asked, TemporaryFile() as told:
+        asked.write("".join(f"{name}\n" for name in names).encode())
+        asked.seek(0)
+        subprocess.run(["git", "cat-file", "--batch"], cwd=root, stdin=asked, stdout=told, check=False)  # noqa: S607
+        told.seek(0)
+        for header in iter(told.readline, b""):
+            digest, *_, size = header.split()
+            yield (b"", b"") if size == b"missing" else (digest, told.read(int(size) + 1))
