@@ -24,8 +24,10 @@ from labelwise.datasets.declarations import load_datasets
 from labelwise.datasets.own_data import check_project
 from labelwise.datasets.untracked import check_tracked
 from labelwise.sources.spacy_docs import read_spacy
-from labelwise.train.checkpoint import State, restore
+from labelwise.train.checkpoint import restore
 from labelwise.train.parameters import find_parameters
+from labelwise.train.training import State, Training
+from labelwise.train.training_config import TrainingConfig
 
 
 class Bomb:
@@ -84,10 +86,12 @@ def test_no_checkpoint_runs_anything(tmp_path, mark):
     nlp.add_pipe("per_label").add_label("A")
     nlp.initialize()
     bomb = np.array([Bomb(mark)], dtype=object)
+    nlp.config["paths"].update(train=str(tmp_path), dev=str(tmp_path))
     slots = len(find_parameters(nlp))
+    training = Training(TrainingConfig(tmp_path, tmp_path), nlp, State("", updates=[0] * slots), tmp_path)
     np.savez(tmp_path / "arrays.npz", **{f"parameter-{number}": bomb for number in range(slots)})
     with pytest.raises(ValueError, match="allow_pickle=False"):
-        restore(tmp_path, State("", updates=[0] * slots), nlp, nlp.create_optimizer())
+        restore(training)
     assert not mark.exists()
 
 

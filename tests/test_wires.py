@@ -402,7 +402,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         {},
         {},
     ),
-    ("seeds", ["Training with seed 1", r"test +0 +0\.\d+", "has F1 of 2 trainings", "bar predict dev"], {}, {}),
+    ("seeds", ["Training with seed 1", r"test +0 +0\.\d+", "has F1 of 2 trainings", "bar predict"], {}, {}),
     (
         "train_curve",
         [r"Training on half of train: \d+ of \d+ texts", r"all +\d+ +0\.\d+", "add isn't known", "bar predict 4"],

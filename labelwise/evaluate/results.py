@@ -10,7 +10,7 @@ from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
 from labelwise.base.text import DECODE_ERRORS, decode_counter
-from labelwise.corpus.ledger import Ledger
+from labelwise.corpus.ledger import DIGEST, Ledger
 from labelwise.corpus.manifest import digest_splits, read_manifest
 from labelwise.evaluate.scores import Groups, Metrics
 from labelwise.evaluate.tables import Tables
@@ -30,6 +30,7 @@ class Results(NamedTuple):
     """The results of a pipeline.
 
     merge (Ledger): empty if there is no file of the merge's counts.
+    corpus (str): digest of the corpus; empty if it isn't known.
     tables (Tables | None): None if DVC hasn't pulled them.
     curve (Curve | None): of the training, if there is one.
     groups (Groups): the scores of groups of texts; empty if DVC hasn't pulled them.
@@ -37,6 +38,7 @@ class Results(NamedTuple):
 
     metrics: Metrics
     merge: Ledger
+    corpus: str
     tables: Tables | None
     curve: Curve | None
     groups: Groups
@@ -64,8 +66,10 @@ def load_results(root: Path, pipeline: str) -> Results:
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
     groups = _read_json(tables.texts.with_name(GROUPS_FILE), Groups, evaluate) if pulled else None
     merge = _read_json(merged, Ledger, "run merge again") or Ledger()
+    file = merged.with_suffix(DIGEST)
+    corpus = file.read_text(encoding="utf8").strip() if file.is_file() else ""
     curve = read_curve(plot, f"train {pipeline} again")
-    return Results(metrics, merge, tables if pulled else None, curve, groups or {})
+    return Results(metrics, merge, corpus, tables if pulled else None, curve, groups or {})
 
 
 def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:

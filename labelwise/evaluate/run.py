@@ -85,6 +85,8 @@ def evaluate_pipeline(
         with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, groups, *files):
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
+            splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
+            listed = [read_split(one) for one in splits]
             digests = list_digests(model)
             seen = find_seen(model.absolute(), digests)
             digest = digest_listed(digests)
@@ -95,7 +97,6 @@ def evaluate_pipeline(
             labels, written = [label for label in manifest.labels if label not in untaught], Tables(*files)
             split_by = manifest.settings.get("split_by") or DOCUMENT
             unit = "document" if split_by == DOCUMENT else split_by
-            splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
             parts = scores.with_name("parts")  # on a disk that a cluster sees
             jobs = [
                 [
@@ -105,7 +106,7 @@ def evaluate_pipeline(
                 for one in splits
                 for of_split in [(seen, bool(wanted)) if one is split else (None, False)]
             ]
-            texts, start = sum(read_split(one).texts for one in splits), time.perf_counter()
+            texts, start = sum(one.texts for one in listed), time.perf_counter()
             with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
                 done = map_apart(map_jobs, evaluate_part, chain.from_iterable(jobs), parts)
                 words = sum(one.words for one in progress(done, "predict", texts, Done.size))
@@ -116,9 +117,9 @@ def evaluate_pipeline(
             if len(splits) > 1:
                 on_dev = measure(written, labels, "dev", unit=unit)
                 found.dev = msgspec.convert(on_dev, SplitMetrics, from_attributes=True)
-                found.dev.texts_digest = read_split(splits[0]).digest
+                found.dev.texts_digest = listed[0].digest
                 found.dev.split_digest = digest_splits(splits[0].resolve().parent, ["dev"])
-            found.texts_digest = read_split(split).digest
+            found.texts_digest = listed[-1].digest
             found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__

@@ -26,12 +26,14 @@ def write_card(
     meta: Mapping[str, Any],
     metrics: Metrics,
     merge: Ledger,
+    corpus: str,
     manifest: Manifest,
     ship_at: float = SHIP_AT,
 ) -> str:
     """Write the card of a pipeline, in Markdown.
 
     meta (Mapping): of the package: lang, name, version, description.
+    corpus (str): digest of the corpus.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
     """
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `code`.
@@ -55,6 +57,7 @@ def write_card(
         ship_at=ship_at,
         close=CLOSE,
         merge=merge,
+        corpus=corpus,
         seen=describe_seen(metrics),
         splits=manifest.splits,
         counted=counted,

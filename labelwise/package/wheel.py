@@ -69,7 +69,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
     nlp, manifest = load_recognizer(model, corpus), read_manifest(corpus)
-    metrics, merge, *_ = load_results(root, pipeline)
+    metrics, merge, digest, *_ = load_results(root, pipeline)
     if not merge.texts:
         raise InputError(f"{root / 'metrics/merge.json'}: there are no counts of the merge; run the merge")
     check_evaluated(root, pipeline, metrics)
@@ -79,7 +79,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
             f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; evaluate {pipeline} again"
         )
     meta = describe(nlp, identify(identity, pipeline, metrics.pipeline_digest), metrics)
-    card = write_card(nlp, meta, metrics, merge, manifest, ship_at)
+    card = write_card(nlp, meta, metrics, merge, digest, manifest, ship_at)
     with atomic(out, folders=[out]) as [made]:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"

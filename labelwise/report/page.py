@@ -30,7 +30,7 @@ from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import TrainCurve, read_train_curve
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.import_checks import ImportCheck, read_checks
-from labelwise.corpus.ledger import DIGEST, Ledger
+from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus
 from labelwise.evaluate.ranking import CLOSE, SHIP_AT, RankedLabel, group_by_verdict
 from labelwise.evaluate.results import Curve, load_results
@@ -83,7 +83,7 @@ def write_report(
     if not 0 <= ship_at <= 1:
         raise InputError(f"ship_at {ship_at}: give a share, from 0 to 1")
     out = Path(out)
-    (metrics, merge, tables, curve, groups), deck = load_results(root, pipeline), read_deck(root)
+    (metrics, merge, corpus, tables, curve, groups), deck = load_results(root, pipeline), read_deck(root)
     estimate, sample = deck.estimate(), deck.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["checks"] = list_checks(root / "corpus", people=annotators)
@@ -101,7 +101,7 @@ def write_report(
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
         pipeline=pipeline,
-        corpus=digest.read_text(encoding="utf8") if (digest := root / "metrics" / f"merge{DIGEST}").is_file() else "",
+        corpus=corpus,
         merge=merge,
         metrics=metrics,
         split=split,

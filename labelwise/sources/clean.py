@@ -88,7 +88,7 @@ def clean(
             fits = tuple(name for name in READINGS if _quoted_by(name, text, written, span.text))
         missing = [name for name in ("start", "end", "label") if getattr(span, name) in (None, "")]
         why = why or (": " + ", ".join(f"no {name}" for name in missing) if missing else "")
-        problem = f"{label} {span.start} {span.end}{why}"
+        problem = f"{label or None} {span.start} {span.end}{why}"
         unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem, fits))
     name = next((one for one in who if one and isinstance(one, str)), "")
     said = {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}

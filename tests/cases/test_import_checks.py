@@ -313,7 +313,7 @@ def test_a_part_of_another_file_is_named(tmp_path: Path) -> None:
     """As doccano's archive has the rows of all users, and those of each."""
     rows = [{"text": one.text, "label": one.spans} for one in sentences()]
     made = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
-    assert "If admin is a part of the other file, add `skip: true` to its entry." in said(made)
+    assert "'admin' is a part of the other; to leave it out, add `skip: true` to its entry." in said(made)
 
 
 @pytest.mark.parametrize(("texts", "warned"), [(5, True), (4, False)])

@@ -70,13 +70,17 @@ def test_the_readme_lists_each_setting_of_each_registered_function(python):
         "print(json.dumps(found | {'[components.ner]': named | {'factory': 'per_label'}}))"
     )
     for name, settings in json.loads(in_bare(python, "-c", code)).items():
-        [table] = re.findall(rf"(?ms)^\| `{re.escape(name)}` \|.*?(?=\n\n)", README)
+        if name == "spacy-per-label.Transformer.v1":  # it isn't trained any more
+            continue
+        shared = name.partition(".")[2].endswith(("Transformer.v1", "Transformer.v2"))  # one table for both
+        title = "a transformer" if shared else f"`{name}`"
+        [table] = re.findall(rf"(?ms)^\| {re.escape(title)} \|.*?(?=\n\n)", README)
         listed = {}
         for _, names, defaults, *_ in (row.split("|") for row in table.splitlines()[2:]):
             keys, values = re.findall(r"`(\w+)`", names), [one.strip(' `"') for one in defaults.split(",")]
             listed |= zip(keys, values if any(values) else [""] * len(keys), strict=True)
         expected = {key: json.dumps(value).strip('"') for key, value in settings.items()}
-        assert listed == expected
+        assert ({key: listed[key] for key in expected} if shared else listed) == expected
 
 
 def test_its_tests_pass_without_labelwise(python, tmp_path):

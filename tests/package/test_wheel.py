@@ -357,6 +357,7 @@ def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: A
         {"lang": "en", "name": "a", "version": "1", "description": "", "license": ""},
         Metrics(**{"texts": 9, "all_gold": row, **metrics}),
         merge or Ledger(labels={name: Counter() for name in labels}),
+        "0123456789abcdef",
         Manifest(settings={}, labels=[], datasets={}, splits=splits, partitions={}),
         0.8,
     )

@@ -80,7 +80,7 @@ ROWS = [
     ({"text": TEXT, "entities": [{"label": "D", "text": "5 mL"}]}, (TEXT, ["invalid: D None None: no start, no end"])),
     ({**PRODIGY, "spans": [{"token_start": 0, "label": "P"}]}, (TEXT, ["invalid: P None None: no start, no end"])),
     ({**PRODIGY, "spans": [{"start": 0, "end": 3}]}, (TEXT, ["invalid: None 0 3: no label"])),
-    ({**PRODIGY, "spans": [{"start": 0, "end": 3, "label": ""}]}, (TEXT, ["invalid:  0 3: no label"])),
+    ({**PRODIGY, "spans": [{"start": 0, "end": 3, "label": ""}]}, (TEXT, ["invalid: None 0 3: no label"])),
     # offsets as a sheet has them, and NaN, which isn't JSON
     ({"text": TEXT, "label": [["4", "8", "D"]]}, D),
     ('{"text": "Add 5 mL", "label": [[4, 8, "D"]], "meta": {"score": NaN, "low": -Infinity, "x": "a: NaN, b"}}', D),
