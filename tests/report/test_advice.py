@@ -99,7 +99,7 @@ def said_of(advice: Advice) -> str:
 def test_what_has_reached_the_goal_is_ready():
     advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes()))
     assert [(row.verdict, step.words) for row, step in advice.rows] == [("ready", "–")] * 2
-    assert said_of(advice) == "2 of 2 labels are ready: of 3 errors, 3 are missed spans"
+    assert said_of(advice) == "2 of 2 labels are ready: of 3 errors on test, 3 are missed spans"
     assert str(advice.first) == "package the labels that are ready: python -m scripts.package cpu"
 
 
@@ -160,7 +160,7 @@ def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
     assert steps["PERSON"] == steps["DOCTOR"]
     assert (steps["DOCTOR"].words, steps["DOCTOR"].removes) == ("agree on PERSON / DOCTOR", 22)
     assert steps["PLACE"].words == "agree on PERSON / PLACE"
-    assert advice.why == "of 33 errors, 27 are wrong labels, most often PERSON and DOCTOR (22)"
+    assert advice.why == "of 33 errors on test, 27 are wrong labels, most often PERSON and DOCTOR (22)"
     assert str(advice.first) == "agree on a rule for PERSON and DOCTOR: 22 of 33 errors"
     assert advice.first.labels == ("PERSON", "DOCTOR")
     assert describe_pairs(metrics) == ["PERSON and DOCTOR (22)", "PERSON and PLACE (4)", "DOCTOR and PLACE (1)"]
@@ -201,38 +201,38 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
     [
         (
             {"A": mistakes(right=60, new=40)},
-            "0 of 1 label is ready; 1 not ready: of 40 errors, 40 are missed spans",
+            "0 of 1 label is ready; 1 not ready: of 40 errors on test, 40 are missed spans",
             "A: label more texts: weasel run predict",
         ),
         # The label of which the most is removed comes first, though another one has more errors.
         (
             {"A": mistakes(right=90, known=9), "B": mistakes(right=60, known=40), "C": mistakes(spurious=50, new=2)},
-            "0 of 3 labels are ready; 3 not ready: of 101 errors, 51 are missed spans",
+            "0 of 3 labels are ready; 3 not ready: of 101 errors on test, 51 are missed spans",
             "B: label more texts: weasel run predict",
         ),
         (
             {"A": mistakes(right=30, label=7, boundaries=6), "B": mistakes(taken=7, spurious=3)},
-            "0 of 2 labels are ready; 2 not ready: of 16 errors, 7 are wrong labels, most often A and B (7)",
+            "0 of 2 labels are ready; 2 not ready: of 16 errors on test, 7 are wrong labels, most often A and B (7)",
             "agree on a rule for A and B: 7 of 16 errors",
         ),
         (
             {"A": mistakes(right=30, boundaries=16), "B": mistakes(spurious=3)},
-            "0 of 2 labels are ready; 2 not ready: of 19 errors, 16 are wrong boundaries",
+            "0 of 2 labels are ready; 2 not ready: of 19 errors on test, 16 are wrong boundaries",
             "A: look at its errors: click its name in the table",
         ),
         (
             {"A": mistakes(right=30, boundaries=8, new=7)},
-            "0 of 1 label is ready; 1 not ready: of 15 errors, 8 are wrong boundaries",
+            "0 of 1 label is ready; 1 not ready: of 15 errors on test, 8 are wrong boundaries",
             "A: label more texts: weasel run predict",
         ),
         (
             {"A": mistakes(right=60, spurious=1)},
-            "0 of 1 label is ready; 1 not ready: of 1 error, 1 is a spurious span",
+            "0 of 1 label is ready; 1 not ready: of 1 error on test, 1 is a spurious span",
             "annotate new texts for label A, and declare their dataset as split: test, or raise test_ratio",
         ),
         (
             {"A": mistakes(right=25, new=7, spurious=9), "B": Mistakes(spurious=10)},
-            "0 of 2 labels are ready; 1 not ready, 1 unknown: of 26 errors, 10 are predictions of labels without gold",
+            "0 of 2 labels are ready; 1 not ready, 1 unknown: of 26 errors on test, 10 are predictions of labels without gold",
             "A: label more texts: weasel run predict",
         ),
         (

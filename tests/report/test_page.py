@@ -119,7 +119,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
         assert [text for text in texts if text not in page.text(section)] == []
     assert html.startswith("<!DOCTYPE html>\n")
     assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code>" in html
-    assert page.text() == "0 of 6 labels are ready; 5 not ready, 1 unknown. Of 149 errors, 67 are missed spans."
+    assert page.text() == "0 of 6 labels are ready; 5 not ready, 1 unknown. Of 149 errors on test, 67 are missed spans."
     counts = [one["count"] for one in json.loads(page.scripts[0])["mistakes"]]
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
 

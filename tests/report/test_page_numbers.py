@@ -111,7 +111,7 @@ def test_the_bar_and_the_sentence_count_each_mistake_once(page, queried):
     assert said == dict(confused.most_common(len(said)))
     assert max(confused.values()) in said.values()
     most = max(NAMES, key=lambda kind: kinds[kind])
-    assert f"Of {wrong} errors, {kinds[most]} are" in words(page)
+    assert f"Of {wrong} errors on test, {kinds[most]} are" in words(page)
     rows = Counter()
     for label in LABELS:
         rows.update(queried.mistakes(label))
