@@ -305,7 +305,8 @@ def describe_mistakes(metrics: Metrics) -> str:
         return "nothing is wrong"
     often = f", most often {describe_pairs(metrics)[0]}" if most == "label" else ""
     kind = KINDS[most]
-    return f"of {counted(total, 'error')} on {metrics.to_learn[0]}, {n:,} {f'is {kind.one}' if n == 1 else f'are {kind.more}'}{often}"
+    errors = f"{counted(total, 'error')} on {metrics.to_learn[0]}"
+    return f"of {errors}, {n:,} {f'is {kind.one}' if n == 1 else f'are {kind.more}'}{often}"
 
 
 def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:

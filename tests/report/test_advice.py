@@ -232,7 +232,8 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
         (
             {"A": mistakes(right=25, new=7, spurious=9), "B": Mistakes(spurious=10)},
-            "0 of 2 labels are ready; 1 not ready, 1 unknown: of 26 errors on test, 10 are predictions of labels without gold",
+            "0 of 2 labels are ready; 1 not ready, 1 unknown: of 26 errors on test, 10 are predictions of labels "
+            "without gold",
             "A: label more texts: weasel run predict",
         ),
         (

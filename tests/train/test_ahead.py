@@ -1,6 +1,10 @@
 """Batches that another process prepares: training learns the same, to the bit, and says when that process is gone."""
 
+import os
 import shutil
+import struct
+import sys
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,8 @@ from spacy.language import Language
 
 from labelwise.base.errors import InputError
 from labelwise.train import loop, run
-from labelwise.train.ahead import AHEAD
+from labelwise.train.ahead import AHEAD, open_background
+from labelwise.train.training_config import TrainingConfig
 from spacy_per_label import PerLabelRecognizer
 from tests.train.test_ranks import children
 from tests.train.training import CPU, GPU, files, train_in, with_bert
@@ -79,6 +84,21 @@ def test_the_end_of_the_process_is_an_error_from_which_training_resumes_to_the_s
             trained("killed", ahead=True, **more)
     assert children() == before
     assert trained("killed", ahead=True, resume=True, **more) == trained("whole", ahead=False, **more)
+
+
+def die_amid_a_batch():
+    """End the process when a part of a result is in the pipe, as if it was killed then."""
+    pipe = sys._getframe(1).f_locals["result_queue"]._writer
+    os.write(pipe.fileno(), struct.pack("!i", 1000) + b"a part of it")
+    os._exit(1)
+
+
+def test_the_end_of_the_process_amid_a_batch_is_an_error_too(monkeypatch, tmp_path):
+    """Python waits for the rest of the batch as long as any process could write it."""
+    before = children()
+    with open_background(TrainingConfig(tmp_path, tmp_path, gpu_id=0)) as pool, pytest.raises(BrokenExecutor):
+        pool.submit(die_amid_a_batch).result(timeout=20)
+    assert children() == before
 
 
 def test_what_the_process_cannot_read_ends_training_with_its_error(trained, demo_corpus, tmp_path, monkeypatch):
