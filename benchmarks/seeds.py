@@ -95,9 +95,9 @@ def train_all(corpora: Sequence[Path], steps: int, keep: Path) -> None:
             pairs = [counts[:, [*pair]] for pair in combinations(range(SEEDS), 2)]
             alone = [score_counts(["one", "other"], labels, np.split(pair, 2, 1))["micro"] for pair in pairs]
             before = sum(one.changes["other"].significant for one in alone)
-            f = f_scores(counts.sum(0))[:, -2]
+            f = f_scores(counts.sum(0))[:, -2].tolist()
             texts = len(counts)
-            rows.append([out.name, split, texts, (np.median(f), f.min(), f.max()), f"{before} of {len(pairs)}"])
+            rows.append([out.name, split, texts, (float(np.median(f)), min(f), max(f)), f"{before} of {len(pairs)}"])
             rows[-1] += [f"{n} of {len(halves)}" for n in np.sum(stars, 0)]
     columns = {"corpus": "", "split": "", "texts": ",", "F1 of eight seeds": ".3f", "stars of pairs by texts alone": ""}
     columns |= dict.fromkeys(("all spans", "mean of the labels", "any label"), "")
