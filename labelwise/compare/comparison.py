@@ -175,7 +175,7 @@ def _compare_split(revisions: Sequence[Revision], labels: Sequence[str], splits:
     same = [one.has_weights_of(revisions[0]) for one in revisions]
     means = not gold_differs and not any(same[1:])
     counts = [first[:, n] if own is None or not means else own for n, own in enumerate(every)]
-    f = [f_scores(first[:, 0].sum(0) if own is None else own.sum(0)) for own in every]
+    f = [f_scores((first[:, n] if own is None else own).sum(0)) for n, own in enumerate(every)]
     runs = pool_runs(f, [own.shape[1] for own in counts], same)
     last = revisions[-1].tables.read_units(splits[-1])
     unit_of = dict(zip(last["key"].to_pylist(), last["unit"].to_pylist(), strict=True))

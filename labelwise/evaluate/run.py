@@ -86,7 +86,7 @@ def evaluate_pipeline(
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
             splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
-            listed = [read_split(one) for one in splits]
+            texts = sum(read_split(one).texts for one in splits)
             digests = list_digests(model)
             seen = find_seen(model.absolute(), digests)
             digest = digest_listed(digests)
@@ -106,21 +106,18 @@ def evaluate_pipeline(
                 for one in splits
                 for of_split in [(seen, bool(wanted)) if one is split else (None, False)]
             ]
-            texts, start = sum(one.texts for one in listed), time.perf_counter()
+            start = time.perf_counter()
             with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
                 done = map_apart(map_jobs, evaluate_part, chain.from_iterable(jobs), parts)
                 words = sum(one.words for one in progress(done, "predict", texts, Done.size))
             seconds = time.perf_counter() - start
             places = [[job.place(parts) for job in some] for some in jobs]
             collect(places, split.resolve().parent, labels, written, wanted, progress)
-            found = measure(written, labels, split.name, seen_known=seen is not None, unit=unit)
-            if len(splits) > 1:
-                on_dev = measure(written, labels, "dev", unit=unit)
-                found.dev = msgspec.convert(on_dev, SplitMetrics, from_attributes=True)
-                found.dev.texts_digest = listed[0].digest
-                found.dev.split_digest = digest_splits(splits[0].resolve().parent, ["dev"])
-            found.texts_digest = listed[-1].digest
-            found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
+            *on_dev, found = (
+                measure_split(written, one, labels, unit, seen_known=seen is not None and one is split)
+                for one in splits
+            )
+            found.dev = msgspec.convert(on_dev[0], SplitMetrics, from_attributes=True) if on_dev else None
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in manifest.labels if label in untaught]
@@ -131,6 +128,14 @@ def evaluate_pipeline(
             found.weights_digest = digest_listed(weights)
             scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     return Evaluation(found, words, seconds, find_edited(model, digests), divided)
+
+
+def measure_split(tables: Tables, split: Path, labels: Sequence[str], unit: str, *, seen_known: bool) -> Metrics:
+    """Compute the metrics of a split of a corpus, with the digests of its texts and of its gold; see `measure`."""
+    found = measure(tables, labels, split.name, seen_known=seen_known, unit=unit)
+    found.texts_digest = read_split(split).digest
+    found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
+    return found
 
 
 def collect(
