@@ -80,12 +80,14 @@ INSTALL = -m pip install $(if $(filter %/gpu.txt,$<),,-q) --disable-pip-version-
 .venv-dev/.languages: requirements/languages.txt .venv-dev/.ready
 	.venv-dev/bin/python $(INSTALL) -r $< && touch $@
 
+# cpu, bench and docs have hashes. dev and gpu have none: torch comes from an index of its own, and pip wants all hashes or none.
 # dev.txt leaves the CUDA packages out: torch's CUDA build pins its own, its CPU build needs none.
-COMPILE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --no-emit-package spacy-per-label pyproject.toml
+RESOLVE = $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header
+COMPILE = $(RESOLVE) --no-emit-package spacy-per-label pyproject.toml
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv).
-	(echo "# make lock"; $(COMPILE)) > requirements/cpu.txt
-	(echo "# make lock"; $(COMPILE) --extra bench) > requirements/bench.txt
-	(echo "# make lock"; $(UV) pip compile -q --python-version 3.11 --no-annotate --no-header --group docs) > requirements/docs.txt
+	(echo "# make lock"; $(COMPILE) --generate-hashes) > requirements/cpu.txt
+	(echo "# make lock"; $(COMPILE) --extra bench --generate-hashes) > requirements/bench.txt
+	(echo "# make lock"; $(RESOLVE) --group docs --generate-hashes) > requirements/docs.txt
 	(echo "# make lock"; $(COMPILE) --extra gpu) > requirements/gpu.txt
 	(echo "# make lock"; $(COMPILE) --extra dev | grep -vE '^(nvidia|cuda|triton)') > requirements/dev.txt
 
