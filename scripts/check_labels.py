@@ -36,7 +36,7 @@ def check_labels_cli(
             recipe = TrainingConfig(config, corpus, seed=seed, max_steps=section.steps, resume=True)
             folds = Folds(recipe, section.folds, choose_workers(workers))
         texts, findings = check(corpus, out, folds, tell=msg.info, progress=progress)
-    msg.good(f"{counted(len(findings), 'finding')} in {counted(texts, 'text')}; the report shows them")
+    msg.good(f"{counted(len(findings), 'suspected error')} in {counted(texts, 'text')}; review them in the report")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def compare_cli(
         typer.Argument(help="Git revisions, or DVC experiments; the first is the base. main:small is another pipeline"),
     ] = None,
     pipeline: Annotated[str, Option(help="Which pipeline's results to compare")] = "cpu",
-    spans: Annotated[bool, Option("--spans", help="List each mistake that two revisions don't share")] = False,
+    spans: Annotated[bool, Option("--spans", help="List the errors that only one of two revisions makes")] = False,
     find: Annotated[str, Option(help="As --spans, but those with these words: won, lost, a label, of the text")] = "",
     format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",
 ) -> None:
@@ -54,9 +54,8 @@ def compare_cli(
             header, *rows = tabulate_spans(changed)
             print_table(header, rows, whole="Text")
             some = f"{len(changed):,} of " if find else ""
-            msg.info(
-                f"{some}{counted(len(every), 'mistake')} that {names[0]} and {names[-1]} don't share: lost ones are new"
-            )
+            some += f"{counted(len(every), 'error')} that only one of {names[0]} and {names[-1]} makes"
+            msg.info(f"{some}: won is fixed, lost is new")
         for note in filter(None, (*notes(comparison), describe_asked(read[-1].metrics))):
             msg.info(note)
 

@@ -62,7 +62,8 @@ def evaluate_cli(
             "The scores are of the pipeline as it is now; train again for those of the trained one",
         )
     if found.metrics.unscored:
-        msg.info(f"Not scored, because nobody judged them: {counted(found.metrics.unscored, 'prediction')}")
+        unscored = counted(found.metrics.unscored, "prediction")
+        msg.info(f"Not scored: {unscored} in texts that aren't fully annotated for their label")
     texts = found.metrics.texts
     if dev := found.metrics.dev:
         texts += dev.texts

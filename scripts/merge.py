@@ -33,7 +33,7 @@ def merge_cli(
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `merge`")] = None,
     workers: Annotated[int, Option(help="Processes; 0 for one per core that they may use")] = 0,
-    strict: Annotated[bool, Option("--strict", help="Fail, and write nothing, if any row or span is bad")] = False,
+    strict: Annotated[bool, Option("--strict", help="Fail without output if a row or a span can't be used")] = False,
 ) -> None:
     """Merge data sets into one corpus of partitioned .spacy files."""
     with ExitStack() as last:
@@ -64,9 +64,9 @@ def merge_cli(
             )
             raise typer.Exit(1)
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
-        msg.good(f"{out} has {texts}, and {counted(ledger.spans['entity'], 'span')} as entities")
+        msg.good(f"{out}: {texts}, {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
-            msg.info(f"{said}. To look in Prodigy at those that aren't entities, export them with --lost.")
+            msg.info(f"{said}. To review the lost ones in Prodigy: python -m scripts.export {out} to-annotate --lost")
 
 
 def show(checks: Sequence[ImportCheck], folder: Path = Path(), undeclared: Sequence[Undeclared] = ()) -> None:

@@ -42,7 +42,7 @@ def report_cli(
         )
     print_warnings(advice.warnings)
     msg.info(f"F1 {advice.f}. {advice.verdict}. {advice.why[:1].upper()}{advice.why[1:]}")
-    print(f"Next: {advice.first}")  # in one line, as its command is copied
+    print(f"Next: {advice.tasks[0]}")  # in one line, as its command is copied
     print(out.resolve().as_uri())
 
 
@@ -63,7 +63,7 @@ def read_base(name: str, pipeline: str, root: Path) -> Base | None:
         return base._replace(changed=read_changed(revision, pipeline, root))
     except InputError as error:
         if name:
-            msg.info(f"What was won and lost since isn't listed: {error}")
+            msg.info(f"Errors that were fixed or are new since aren't listed: {error}")
         return base
 
 

@@ -26,7 +26,7 @@ def train_cli(
     gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
     gpus: Annotated[int, Option(help="GPUs of this machine that share each batch, those numbered from 0")] = 1,
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
-    resume: Annotated[bool, Option("--resume", help="Resume where the same training was killed")] = False,
+    resume: Annotated[bool, Option("--resume", help="Resume the same training from its last checkpoint")] = False,
 ) -> None:
     """Train a pipeline from the partitions of a corpus."""
     config, out = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
@@ -52,7 +52,7 @@ def train_cli(
         trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
     if trained is None:  # one of several processes, of which the first says everything
         return
-    print_counts("Texts of an epoch" if trained.state.epoch else "Texts of the first epoch, so far", trained.texts)
+    print_counts("Texts per epoch" if trained.state.epoch else "Texts of the first epoch, so far", trained.texts)
     words, seconds = trained.state.words, trained.state.seconds
     speed = f"{words / max(seconds, 1e-9):,.0f} per second"
     msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")
@@ -66,7 +66,7 @@ def train_cli(
     if trained.ended:
         msg.info(trained.ended)
     if max(trained.state.scores):
-        msg.good(f"The best pipeline is in {out}, its curve in {curve}")
+        msg.good(f"Best pipeline: {out}; curve: {curve}")
     else:
         longer = "raise what ended it" if trained.ended else "set more steps in project.yml, or max_steps in the config"
         msg.warn(f"The pipeline in {out} finds nothing in dev: its score is 0", f"Train longer: {longer}")

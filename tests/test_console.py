@@ -131,7 +131,7 @@ def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
         process.send_signal(signal.SIGINT)
         printed, error = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "Interrupted; what was there before is unchanged" in " ".join(printed.split())
+    assert "Interrupted; existing outputs are unchanged" in " ".join(printed.split())
     assert error == ""
     assert list(tmp_path.iterdir()) == []
 

@@ -73,7 +73,7 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
     assert (clone.root / "training/check/findings.jsonl").is_file()
     page = (clone.root / "report/cpu.html").read_text(encoding="utf8")
     assert f"F1 {scores['f']:.3f} (2 texts: no interval) on 2 test texts with {scores['support']} gold spans" in page
-    assert "Test knows too little of 3 of 3 labels." in page
+    assert "3 of 3 labels have too little in test to tell." in page
     assert len(page.encode("utf8")) <= 1_000_000
 
 

@@ -113,7 +113,7 @@ def test_a_laptop_and_a_box_share_what_each_can_train(tmp_path, tiny_bert):
     assert "failed" not in laptop.run("dvc", "plots", "diff", "HEAD~1", "-o", "dvc_plots")
     # Seeds are experiments, which have the data that DVC tracks.
     laptop.run("dvc", "exp", "run", "--queue", "-S", "project.yml:vars.seed=choice(3,4)", "report@cpu")
-    assert laptop.run("dvc", "exp", "run", "--run-all").count("Texts of an epoch") == 2
+    assert laptop.run("dvc", "exp", "run", "--run-all").count("Texts per epoch") == 2
     laptop.run("dvc", "exp", "run", "--temp", "-S", "project.yml:vars.seed=5", "report@cpu")
     keep = ("--drop", ".*", "--keep", "Experiment|vars.seed|all_gold.f$")
     shown = laptop.run("dvc", "exp", "show", "--no-pager", "--md", *keep)

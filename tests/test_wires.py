@@ -180,8 +180,8 @@ OPTIONS: dict[str, dict[str, tuple]] = {
     "compare": {
         "revisions": (["of-main"], ["of-better"], printed(r"0\.\d+")),
         "pipeline": ("cpu", "gpu", status),
-        "spans": (False, True, printed("don't share")),
-        "find": ("", "won", printed("don't share")),
+        "spans": (False, True, printed("that only one of")),
+        "find": ("", "won", printed("that only one of")),
         "format": ("table", "json", printed('"labels": {')),
     },
     "convert_brat": {
@@ -341,7 +341,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
 }
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
-    ("check_labels", [r"\d+ findings in \d+ texts; the report shows them", "bar compare"], {}, {}),
+    ("check_labels", [r"\d+ suspected errors in \d+ texts; review them in the report", "bar compare"], {}, {}),
     (
         "check_labels",
         ["Training 2 pipelines", "2 of 2 is trained", "bar ask pipeline 2"],
@@ -376,7 +376,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     (
         "merge",
-        [r"corpus has 34 texts, and \d+ spans as entities", "with --lost", "near_duplicates: group", "bar merge"],
+        [r"corpus: 34 texts, \d+ spans as entities", "with --lost", "near_duplicates: group", "bar merge"],
         {},
         {},
     ),
@@ -395,10 +395,10 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),
     ("train", [r"Texts of the first epoch, so far: \d+ texts"], {"max_steps": 1}, {}),
-    ("train", [r"Texts of an epoch: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
+    ("train", [r"Texts per epoch: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
     (
         "train",
-        [r"error on dev: 0\.\d+ \(0", "The best pipeline is in training/tiny/model-best, its curve in plots/tiny.tsv"],
+        [r"error on dev: 0\.\d+ \(0", "Best pipeline: training/tiny/model-best; curve: plots/tiny.tsv"],
         {},
         {},
     ),

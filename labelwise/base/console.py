@@ -142,7 +142,7 @@ def user_errors(title: str) -> Iterator[None]:
             sys.stdout = Path(os.devnull).open("w", encoding="utf8")  # noqa: SIM115  it can't be flushed at exit
         raise typer.Exit(1) from error
     except KeyboardInterrupt as interrupt:
-        msg.fail(title, "Interrupted; what was there before is unchanged")
+        msg.fail(title, "Interrupted; existing outputs are unchanged")
         raise typer.Exit(130) from interrupt
 
 

@@ -153,8 +153,7 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
     missing = [name for name in marks if not (folder / name).is_file()]
     if missing:
         raise InputError(
-            f"{folder} would be replaced, and isn't an earlier {what}, as it has no {missing[0]}; write elsewhere, or "
-            "delete it"
+            f"{folder} is there and isn't a {what}: it has no {missing[0]}; choose another path, or delete it yourself"
         )
 
 

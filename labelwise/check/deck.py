@@ -115,25 +115,25 @@ def ask(text: str, current: SpanKey | None, proposed: SpanKey | None) -> str:
     """Write the question that a case asks; of boundaries: do the words at an edge belong to the span?
 
     >>> ask("the mouse .", (4, 11, "ORG"), (4, 9, "ORG")), ask("the mouse .", (4, 11, "ORG"), (0, 11, "ORG"))
-    ("ORG without '.' at the end", "ORG with 'the' at the start")
+    ("ORG without '.' at the end?", "ORG with 'the' at the start?")
     >>> ask("the mouse .", None, (4, 9, "ORG")), ask("the mouse .", (4, 9, "ORG"), None)
-    ("'mouse' as ORG", "'mouse' not as ORG")
+    ("'mouse': ORG?", "'mouse': not ORG?")
     >>> ask("the mouse .", (4, 9, "ORG"), (4, 9, "PER"))
-    "'mouse' as PER, not as ORG"
+    "'mouse': PER or ORG?"
     """
     start, end, label = current or proposed or (0, 0, "")
     form = " ".join(text[start:end].split())
     if not current or not proposed:
-        return f"{form!r} {'as' if proposed else 'not as'} {label}"
+        return f"{form!r}: {'' if proposed else 'not '}{label}?"
     if current[:2] == proposed[:2]:
-        return f"{form!r} as {proposed[2]}, not as {label}"
+        return f"{form!r}: {proposed[2]} or {label}?"
     edges = [("start", proposed[0], start, proposed[0] < start), ("end", end, proposed[1], proposed[1] > end)]
     ways = (
         f"{'with' if more else 'without'} {generalize(text[min(one, other) : max(one, other)])!r} at the {side}"
         for side, one, other, more in edges
         if one != other
     )
-    return f"{label} {', '.join(ways)}"
+    return f"{label} {', '.join(ways)}?"
 
 
 def generalize(words: str) -> str:
@@ -148,20 +148,20 @@ def say_why(correction: Correction, form: str, label: str, better: str, proposed
     better, proposed: form and label of the proposed span; if there is none, of the annotated one.
 
     >>> say_why(Correction(None, (0, 1, 0), 1.5, 7, 0, True), "Rome", "CITY", "Rome", "CITY")
-    "'Rome' may be CITY: elsewhere it is (7 times), and a pipeline that wasn't trained on this agrees"
+    "'Rome' may be CITY: elsewhere it is 7 times; a pipeline trained without this text agrees"
     """
     change, so, not_so = {
         "missing": (f"{form!r} may be {label}", "it is", "isn't"),
         "spurious": (f"{form!r} may not be {label}", "it isn't", "is"),
-        "wrong label": (f"{form!r} may be {proposed}", "it is", f"is {label}"),
-        "wrong boundaries": (f"{form!r} may have to be {better!r}", f"that is {label}", f"{form!r} is"),
+        "wrong label": (f"{form!r} may be {proposed}", f"it is {proposed}", label),
+        "wrong boundaries": (f"{form!r} may have to be {better!r}", f"{better!r} is {label}", repr(form)),
     }[correction.kind]
-    reasons = [f"elsewhere {so} ({times(correction.times)})"] if correction.times else []
+    reasons = [f"elsewhere {so} {times(correction.times)}"] if correction.times else []
     if reasons and correction.against:
-        reasons.append(f"{not_so} ({times(correction.against)})")
+        reasons[0] += f" and {not_so} {times(correction.against)}"
     if correction.agrees:
-        reasons.append("a pipeline that wasn't trained on this agrees")
-    return f"{change}: {', and '.join(reasons)}" if reasons else change
+        reasons.append("a pipeline trained without this text agrees")
+    return f"{change}: {'; '.join(reasons)}" if reasons else change
 
 
 def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:

@@ -77,7 +77,7 @@ def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -
 
 def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFileSystem, str]:
     if not name.strip():
-        raise InputError("a revision is empty, perhaps because a shell variable isn't set; name it, such as main")
+        raise InputError("empty revision name (an unset shell variable?); name a revision, such as main")
     metrics, remedy = f"metrics/{pipeline}.json", _remedy(name, pipeline)
     try:
         files, folder = open_files(name, root)

@@ -52,9 +52,9 @@ def notes(comparison: Comparison) -> list[str]:
         of = f" of {counted(split.units, split.unit)}" if split.unit != "text" else ""
         lines.append(f"{where}{counted(split.texts, 'text')}{of}, gold of {comparison.revisions[-1]}")
         if split.gold_differs:
-            lines.append(f"{where}Without the same gold at all revisions: {counted(split.gold_differs, 'text')}")
+            lines.append(f"{where}Gold differs between the revisions in {counted(split.gold_differs, 'text')}")
         for name, n in split.left_out.items():
-            left = f"{counted(n, 'text')} of {name} left out, as not all revisions have them"
+            left = f"{counted(n, 'text')} of {name} left out, because other revisions lack them"
             lines.append(f"{where}The {on} sets differ: {left}")
         if max(split.trainings.values()) > 1:
             which = "the mean over seeds" if split.means else "of the first, by this gold or with the same weights"
@@ -62,11 +62,11 @@ def notes(comparison: Comparison) -> list[str]:
             single = "; the variance between seeds serves both" if min(split.trainings.values()) == 1 else ""
             lines.append(f"{where}Trainings: {numbers}. F1 is {which}{single}")
     for name, labels in comparison.only.items():
-        lines.append(f"Labels of {name} that not all revisions have, not compared: {', '.join(labels)}")
+        lines.append(f"Not compared, because other revisions lack these labels of {name}: {', '.join(labels)}")
     lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
     lines += [f"{name}: other seeds don't count: {why}" for name, why in comparison.unused.items()]
     lines += [f"{name} has no star: {why}" for name, why in comparison.unsure.items()]
-    star = "* hardly chance: the 95% interval doesn't include 0; for a label, that for all labels together"
+    star = "* significant: the 95% interval doesn't include 0 (labels: corrected for their number, by Bonferroni)"
     if not comparison.dev:
         return [*lines, f"Test decides: {comparison.no_dev}", star]
     return [*lines, f"{star}. Test confirms or contradicts by its own interval"]

@@ -50,12 +50,13 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         half, now = (self.micro.f[share] for share in (HALF, ALL))
         gain = self.gain
         if half is None or now is None or gain.low is None or gain.high is None:
-            return "What twice the texts would add isn't known: too few texts of dev have spans"
-        doubled = f"from half of train to all of it, one training each, F1 on dev went from {half:.3f} to {now:.3f}"
+            return "The gain from twice the texts isn't known: too few dev texts have spans"
+        doubled = f"the last doubling took it from {half:.3f} to {now:.3f}, one training each"
         between = f"({gain.low:+.3f} to {gain.high:+.3f})"
         if gain.low > 0:
-            return f"Twice the texts should add about {gain.difference:.3f} to F1 {between}, or less: {doubled}"
-        return f"Twice the texts may add nothing: {doubled}, which may be chance {between}"
+            add = f"should add about {gain.difference:.3f} to F1 on dev {between}, or less"
+            return f"Twice the training texts {add}: {doubled}"
+        return f"Twice the training texts may add nothing to F1 on dev: {doubled}, which isn't significant {between}"
 
 
 def measure_curve(

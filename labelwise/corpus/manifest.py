@@ -128,7 +128,7 @@ def unchanged(corpus: Path) -> Iterator[None]:
     before = read_manifest(corpus)
     yield
     if not is_corpus(corpus) or read_manifest(corpus) != before:
-        raise InputError(f"{corpus}: the corpus was merged anew meanwhile; start again")
+        raise InputError(f"{corpus}: another merge replaced the corpus meanwhile; run the command again")
 
 
 def find_partitions(split: Path) -> list[Partition]:

@@ -105,8 +105,8 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
                 ours = [doc.vocab.strings[word] for word, _ in made[at : at + SHOWN]]
                 theirs = [stored.strings[word] for word, _ in have[at : at + SHOWN]]
                 raise InputError(
-                    f"{file}: {stored.text[:40]!r}...: the corpus has the tokens {theirs}, where the pipeline makes "
-                    f"{ours}. Remedy: {remedy}"
+                    f"{file}: {stored.text[:40]!r}...: the corpus has the tokens {theirs}, the pipeline makes "
+                    f"{ours}; {remedy}"
                 )
 
 

@@ -60,11 +60,11 @@ class Folders:
             texts = max(common[pair] for pair in pairs)
             said = ", ".join(f"{name or 'the top'} ({', '.join(sorted(self.labels[name]))})" for name in names[:NAMED])
             raise InputError(
-                f"{self.brat_dir}: {counted(len(names), 'folder')} have the same texts, {texts:,} of them: {said}; say "
-                "what they are by one of these lines in the section brat of project.yml\n"
-                "  folders: annotators         # each is one person's; everybody was shown all labels\n"
-                "  folders: labels             # each was annotated for labels of its own\n"
-                "  folders: versions           # versions of the same work: the last one counts, in natural order"
+                f"{self.brat_dir}: {counted(len(names), 'folder')} share {texts:,} texts: {said}. Annotators, labels "
+                "or versions? Add one of these lines to the section brat of project.yml\n"
+                "  folders: annotators         # one folder per annotator, all labels\n"
+                "  folders: labels             # one folder per label or group of labels\n"
+                "  folders: versions           # successive versions; the last one in natural order counts"
             )
 
     def disjoint(self) -> dict[str, list[str]]:

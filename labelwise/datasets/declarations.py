@@ -71,7 +71,7 @@ def _check_labels(dataset: DataSet, known: set[str]) -> None:
     """
     where = f"data set {dataset.name!r}"
     if not dataset.labels:
-        raise InputError(f"{where}: no labels; list those that its annotators were shown")
+        raise InputError(f"{where}: no `labels`; list every label that its annotators were shown")
     if not all(label.strip() for label in dataset.labels):
         raise InputError(f"{where}: an empty label; give it a name")
     check_renaming(dataset.rename, dataset.labels, where)

@@ -55,7 +55,7 @@ def declare(folder: Path) -> list[Undeclared]:
     if new:
         msg.warn(
             f"Check the {counted(len(new), 'data set') if len(new) > 1 else 'data set'} added to {folder / DATASETS}",
-            "The entries list the labels that occur: add labels that annotators saw but never used"
+            "They list the labels that occur: add each label that annotators were shown but never used"
             + ("; a `split` is what the file is named after" if splits else ""),
         )
     return [one for one in found if one.problem]

@@ -150,8 +150,8 @@ def describe_seen(metrics: Metrics) -> str:
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:
         f, without = ("unknown" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))
-        some = f"{seen.texts:,} of the {texts}"
-        return f"The pipeline was trained on {some} (in its train or dev): F1 is {f}, without them {without}"
+        some = f"{seen.texts:,} of {texts}"
+        return f"{some} were in the pipeline's train or dev set: F1 is {f}, without them {without}"
     if seen:
         return ""
-    return f"Unknown whether the pipeline was trained on some of the {texts}: it has no digests of its texts"
+    return f"Unknown whether some of the {texts} were in the training data: the pipeline has no record of it"

@@ -21,10 +21,10 @@ def print_scores(metrics: Metrics, more: str) -> None:
         *([label, *_cells(metrics, labels[label], *(one.labels[label] for one in all_spans))] for label in first),
     ]
     print_table(header, rows, more)
-    for why, with_gold in (("without gold", False), ("of which most predictions can't be judged", True)):
+    for why, with_gold in (("without gold", False), ("whose predictions mostly can't be scored", True)):
         rest = [label for label, scores in labels.items() if label not in first and bool(scores.support) == with_gold]
         if rest:
-            msg.info(f"{counted(len(rest), 'label')} {why}, so without F1: {', '.join(rest)}")
+            msg.info(f"{counted(len(rest), 'label')} {why}, so no F1: {', '.join(rest)}")
 
 
 def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:

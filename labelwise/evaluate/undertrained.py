@@ -27,9 +27,9 @@ def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
         return ""
     known, found = (sum(one.causes.get(cause, 0) for one in metrics.mistakes.values()) for cause in ("known", "found"))
     if known >= KNOWN and known > found:
-        return f"it misses {known:,} spans whose words train marks, and finds {found:,} in all"
+        return f"it misses {known:,} spans whose words are annotated in train, and finds {found:,} in all"
     if (gain := expect_gain(curve)) > WORTH:
-        return f"F1 on dev still rises, and twice the steps should add about {100 * gain:.1f} points"
+        return f"F1 on dev still rises; twice the steps should add about {100 * gain:.1f} points"
     return ""
 
 

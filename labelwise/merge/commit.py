@@ -92,7 +92,7 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
         first = f"; the first that can't be used: {first_problem(corpus)}" if ledger.problems else ""
-        raise InputError(f"the corpus would have no text; outcomes of the rows: {rows}{first}")
+        raise InputError(f"nothing to merge: no row has a usable text; outcomes of the rows: {rows}{first}")
     if strict and (predictions := ledger.rows["prediction"]):
         raise InputError(
             f"{counted(predictions, 'prediction')} that nobody has saved; annotate or remove them, or "

@@ -41,7 +41,8 @@ MIN_UNJUDGED = 0.01  # of test texts, that have predictions that can't be judged
 MIN_HEAD = (0.1, 5)  # share and number of these below which the warning is the last one
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
 PREDICT = "weasel run predict"
-FIX = "decide its cases below Fix"
+FIX = "#fix"  # the card of the page where suspected annotation errors are reviewed
+MAX_TASKS = 3
 TEST_TEXTS = "python -m scripts.export corpus to-annotate --splits test --format texts"  # in a random order
 AGAIN = {"cpu": "weasel run all", "small": "weasel run small", "gpu": "weasel run gpu"}  # or dvc repro
 
@@ -49,8 +50,8 @@ AGAIN = {"cpu": "weasel run all", "small": "weasel run small", "gpu": "weasel ru
 class Step(NamedTuple):
     """A next step.
 
-    words (str): the imperative.
-    command (str): the command to run, or what to do on the page; "" if the words say it.
+    words (str): the imperative; of a label's own step, "its" is the label's.
+    command (str): the command to run, or the part of the page where it is done, such as "#fix"; "" if there is none.
     removes (int): errors that it may remove.
     labels (tuple): labels with errors that show it; an error must be of two labels, if there are two.
     """
@@ -62,17 +63,22 @@ class Step(NamedTuple):
 
     def __str__(self) -> str:
         """Write it in one line, as its command is copied."""
-        return ": ".join(filter(None, (self.words, self.command)))
+        return f"{self.words}: {self.command}" if self.command not in ("", FIX) else self.words
+
+    def of(self, label: str) -> "Step":
+        """Name the label in the words of its own step."""
+        words = self.words.replace("its", f"{label}'s") if "its" in self.words.split() else f"{self.words} for {label}"
+        return self._replace(words=words, labels=self.labels or (label,))
 
 
 NOTHING = Step("–")
 TRAIN = Step("train again")
 LONGER = Step("train longer")
-READ = Step("look at its errors", "click its name in the table of labels")
-LABEL_MORE = Step("label more texts", PREDICT)
-FIX_CASES = Step("fix contradictions", FIX)
-BOUNDARIES = Step("decide its boundaries", FIX)
-SPLIT = Step("split its tokens")
+READ = Step("look at its errors")
+LABEL_MORE = Step("annotate more texts", PREDICT)
+FIX_CASES = Step("review its suspected annotation errors", FIX)
+BOUNDARIES = Step("agree on its span boundaries", FIX)
+SPLIT = Step("adjust its tokenization")
 MORE_TEST = Step("annotate more test texts", TEST_TEXTS)
 
 
@@ -103,13 +109,13 @@ KINDS = {
     ),
 }
 REASONS = {
-    "overlapped": Reason("another prediction overlaps them", "label more"),
-    "known": Reason("annotated in train", "label more"),
-    "sometimes": Reason("annotated in train less often than not", "fix or label more"),
-    "new": Reason("new, or nearly new", "label more"),
-    "unmarked": Reason("left unannotated in train", "fix"),
-    "otherwise": Reason("annotated in train with another label", "fix"),
-    "tokens": Reason("no token boundary", "split tokens"),
+    "overlapped": Reason("overlapped by another prediction", "annotate more texts"),
+    "known": Reason("annotated in train", "annotate more texts"),
+    "sometimes": Reason("annotated in train less often than not", "review annotations, or annotate more texts"),
+    "new": Reason("rare in train, or not there", "annotate more texts"),
+    "unmarked": Reason("left unannotated in train", "review annotations"),
+    "otherwise": Reason("annotated in train with another label", "review annotations"),
+    "tokens": Reason("not at token boundaries", "adjust tokenization"),
 }
 
 
@@ -147,7 +153,7 @@ class Advice(NamedTuple):
     f (str): F1 of all spans, with its interval.
     verdict (str): how many labels are ready.
     why (str): what is in the way: the training, test, or the most frequent errors.
-    first (Step): the first step.
+    tasks (list): what to do next, the most useful first, at most MAX_TASKS.
     rows (list): labels, the one with the most errors to learn from first, each with its next step.
     warnings (list): reasons not to trust the scores.
     """
@@ -155,7 +161,7 @@ class Advice(NamedTuple):
     f: str
     verdict: str
     why: str
-    first: Step
+    tasks: list[Step]
     rows: list[tuple[RankedLabel, Step]]
     warnings: list[ScoreWarning]
 
@@ -186,13 +192,13 @@ def advise(
     pairs = confused_pairs(metrics)
     rows = [(row, next_step(row, ship_at, evidence.get(row.label, Counter()), pairs)) for row in ranked]
     if blocked := _find_block(metrics, curve, pipeline, merge, steps):
-        why, first, every = blocked
+        why, *tasks, every = blocked
         rows = [(row, step if row.unjudged else every) for row, step in rows]
     else:
         rows = _share_pairs(rows)
-        why, first = _choose_first(metrics, rows, pipeline, sample, unanswered)
+        why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered)
     warned = list(warnings(metrics, checks, unanswered))
-    return Advice(format_f(metrics), describe_verdicts(ranked), why, first, rows, warned)
+    return Advice(format_f(metrics), describe_verdicts(ranked), why, tasks, rows, warned)
 
 
 def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
@@ -231,34 +237,42 @@ def _find_block(
     return None
 
 
-def _choose_first(
+def _choose_tasks(
     metrics: Metrics,
     rows: Sequence[tuple[RankedLabel, Step]],
     pipeline: str,
     sample: int,
     unanswered: Unanswered | None,
-) -> tuple[str, Step]:
-    """Choose what is in the way, and the first step."""
+) -> tuple[str, list[Step]]:
+    """Choose what is in the way, and the tasks of the labels that aren't ready, by the errors that they may remove."""
     unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
     if 2 * len(unknown) > len(rows):
-        why = f"test knows too little of {len(unknown)} of {counted(len(rows), 'label')}"
-        return why, _annotate_test(unknown, metrics.texts, unanswered)
+        why = f"{len(unknown)} of {counted(len(rows), 'label')} have too little in test to tell"
+        return why, [_annotate_test(unknown, metrics.texts, unanswered)]
     why, verdicts = describe_mistakes(metrics), group_by_verdict(row for row, _ in rows)
     improved = verdicts["not ready"] or ([] if verdicts["ready"] else verdicts["borderline"])
     if not improved:
-        return why, Step("package the labels that are ready", f"python -m scripts.package {pipeline}")
+        return why, [Step("package the labels that are ready", f"python -m scripts.package {pipeline}")]
     open_rows = [one for one in rows if one[0].label in improved]
-    row, step = max(open_rows, key=lambda one: (one[1].removes, one[1].command != TEST_TEXTS))
-    if step.command == FIX and sample:
-        cases = counted(sample, "case")
-        return why, Step(f"decide the {cases} drawn at random below Fix: they show in how many of all gold is wrong")
-    if step.command == TEST_TEXTS:
-        return why, _annotate_test([row.label], metrics.texts, unanswered)
-    if len(step.labels) == 2:
-        total = counted(sum(divide(metrics).values()) - divide(metrics)["found"], "error")
-        rule = f"agree on a rule for {' and '.join(step.labels)}"
-        return why, step._replace(words=f"{rule}: {confused_pairs(metrics)[step.labels]:,} of {total}")
-    return why, step._replace(words=f"{row.label}: {step.words}", labels=(row.label,))
+    open_rows.sort(key=lambda one: (one[1].removes, one[1].command != TEST_TEXTS), reverse=True)
+    wide = [row.label for row, step in open_rows if step.command == TEST_TEXTS]
+    drawn = Step(f"review {counted(sample, 'random suspect')}, to see how many are errors", FIX)
+    tasks: dict[Step, None] = {}  # in order, each once
+    for row, step in open_rows:
+        if step.command == FIX and sample:
+            tasks[drawn] = None
+        elif step.command == TEST_TEXTS:
+            tasks[_annotate_test(wide, metrics.texts, unanswered)] = None
+        elif len(step.labels) == 2:
+            total = counted(sum(divide(metrics).values()) - divide(metrics)["found"], "error")
+            rule = f"agree on a rule for {' and '.join(step.labels)}"
+            tasks[step._replace(words=f"{rule}: {confused_pairs(metrics)[step.labels]:,} of {total}")] = None
+        else:
+            tasks[step.of(row.label)] = None
+    chosen = [*tasks][:MAX_TASKS]
+    if sample and drawn not in chosen:
+        chosen[1:] = [drawn, *chosen[1 : MAX_TASKS - 1]]
+    return why, chosen
 
 
 def is_much(part: int, texts: int) -> bool:
@@ -302,7 +316,7 @@ def describe_mistakes(metrics: Metrics) -> str:
     kinds = divide(metrics)
     total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
     if not n:
-        return "nothing is wrong"
+        return f"no errors on {metrics.to_learn[0]}"
     often = f", most often {describe_pairs(metrics)[0]}" if most == "label" else ""
     kind = KINDS[most]
     errors = f"{counted(total, 'error')} on {metrics.to_learn[0]}"
@@ -425,7 +439,7 @@ def _warn_unjudged(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
         remedies.append(f"{label}: annotate {named} in full{absent if lacking else ''}.")
     there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unjudged, NAMED)
     return ScoreWarning(
-        f"{counted(metrics.unscored, 'prediction')} in {there} can't be judged, as these aren't complete for {of}.",
+        f"{counted(metrics.unscored, 'prediction')} in {there} can't be scored: these aren't fully annotated for {of}.",
         " ".join(remedies),
     )
 

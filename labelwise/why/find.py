@@ -219,7 +219,7 @@ def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
             "a sentence of a table is at the line of its first token",
         )
         return (
-            f"{asked}: {corpus} has no row or span there; the last one before is at line {before}; "
+            f"{asked}: {corpus} has nothing at that line; the last row or span before it is at line {before}; "
             f"{brat if file.lower().endswith(SUFFIXES) else table}"
         )
     return f"{asked!r}: not found in {where}; {remedy}; if it is new, run the merge"

@@ -459,7 +459,7 @@ def brats(*folders: tuple[str, str]) -> dict[str, str]:
 )
 def test_folders_with_the_same_texts_are_asked_about_once(tmp_path, folders, answer, datasets, entities):
     made = merge_folder(tmp_path, brats(*folders))
-    assert (made.status, "2 folders have the same texts, 40 of them" in said(made)) == (1, True)
+    assert (made.status, "2 folders share 40 texts" in said(made)) == (1, True)
     assert f"\n  folders: {answer} " in made.printed
     made = merge_folder(tmp_path, {}, section("brat", f"folders: {answer}"))
     assert made.status == 0, made.printed

@@ -34,7 +34,7 @@ READ = """
 # Cases that stop: what the merge says.
 STOPS = """
 02 314 = have no label; 12 = ner-annotator; 13 = spaCy 2's training JSON; 15 = UTF-16; 17 18 380 = inclusive
-25 81 = have the same texts; 26 = unpack it; 27 = HyperText; 31 = `pages`; 32 106 = other interface; 49 = ann, line 1
+25 81 = folders share; 26 = unpack it; 27 = HyperText; 31 = `pages`; 32 106 = other interface; 49 = ann, line 1
 66 = duplicates: union; 82 = files of brat's; 101 120 = no start; 105 = audio, in seconds
 123 123-inline-xml-in-text-as-advised = text has tags|other format; 124 = aren't a list of spans|other format
 124-labels-to-strings-as-advised = other format; 129 = count `tokens`; 134 = Azure; 135 136 = BioC; 139 = tagtog

@@ -21,7 +21,7 @@ HERE, THERE = (3, 4, 0), (2, 4, 0)
 def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, expected):
     better = {HERE: ("cat", "A"), THERE: ("big cat", "A"), (3, 4, 1): ("cat", "B")}[proposed or current]
     change, so, not_so = expected
-    agrees = "a pipeline that wasn't trained on this agrees"
+    agrees = "a pipeline trained without this text agrees"
     for counts, reasons in {
         (0, 0, False): "",
         (0, 1, False): "",

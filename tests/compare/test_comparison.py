@@ -225,7 +225,8 @@ def test_test_sets_that_differ_are_compared_on_what_is_common_and_that_is_said()
     assert made.micro.f == {"main": 1.0, "branch": f(1, 1, 2)}
     said = [note for note in notes(made) if "test sets differ" in note]
     assert said == [
-        f"The test sets differ: 2 texts of {name} left out, as not all revisions have them" for name in made.revisions
+        f"The test sets differ: 2 texts of {name} left out, because other revisions lack them"
+        for name in made.revisions
     ]
     with pytest.raises(InputError, match="no text that all of them have"):
         compare_docs(main=base[:1], branch=other)
@@ -237,8 +238,8 @@ def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_nam
     results[1].metrics.seen = Seen(0, 0.5)
     results[2].metrics.seen = Seen(9, 0.25)
     said = [note for note in notes(compare(results)) if "trained on" in note]
-    assert said[0].startswith("old: Unknown whether the pipeline was trained on some of the 10 texts")
-    assert said[1].startswith("leaky: The pipeline was trained on 9 of the 10 texts")
+    assert said[0].startswith("old: Unknown whether some of the 10 texts were in the training data")
+    assert said[1].startswith("leaky: 9 of 10 texts were in the pipeline's train or dev set")
     assert said[1].endswith("without them 0.250")
 
 

@@ -132,12 +132,12 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
     assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("won", "missed", "abc")] * 12
     printed = repository.compare("better", "main", "--spans")
     assert printed.count("missed") == printed.count(f" {FOLDER}/") == printed.count(".txt\n") == 12
-    assert "12 mistakes that better and main don't share: lost ones are new" in " ".join(printed.split())
+    assert "12 errors that only one of better and main makes: won is fixed, lost is new" in " ".join(printed.split())
     assert "spans" not in found(repository, "main", "better")
     for words, n in (("WON abc", 12), ("won lost", 0)):
         assert len(found(repository, "main", "better", "--find", words)["spans"]) == n
         printed = " ".join(repository.compare("main", "better", "--find", words).split())
-        assert f"{n} of 12 mistakes that main and better don't share" in printed
+        assert f"{n} of 12 errors that only one of main and better makes" in printed
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def test_the_gain_is_that_of_the_last_doubling(tmp_path):
     assert curve.gain.difference == pytest.approx(70 / 75 - 50 / 65)
     assert curve.gain.low < curve.gain.difference < curve.gain.high
     assert [(label, round(gain.difference, 3)) for label, gain in curve.gains()] == [("A", round(30 / 35 - 10 / 25, 3))]
-    assert curve.describe().startswith("Twice the texts should add about 0.164 to F1 (+0.")
+    assert curve.describe().startswith("Twice the training texts should add about 0.164 to F1 on dev (+0.")
     assert curve.describe().endswith(
         "from half of train to all of it, one training each, F1 on dev went from 0.769 to 0.933"
     )
@@ -66,9 +66,9 @@ def test_documents_are_the_units_of_dev(tmp_path, units):
 @pytest.mark.parametrize(
     ("docs", "right", "said"),
     [
-        (20, {"half": 10, "a_quarter": 0, "all": 11}, "Twice the texts may add nothing: "),
-        (20, {"half": 15, "a_quarter": 0, "all": 5}, "Twice the texts may add nothing: "),
-        (4, {"half": 0, "a_quarter": 0, "all": 4}, "What twice the texts would add isn't known: "),
+        (20, {"half": 10, "a_quarter": 0, "all": 11}, "Twice the training texts may add nothing to F1 on dev: "),
+        (20, {"half": 15, "a_quarter": 0, "all": 5}, "Twice the training texts may add nothing to F1 on dev: "),
+        (4, {"half": 0, "a_quarter": 0, "all": 4}, "The gain from twice the texts isn't known: "),
     ],
 )
 def test_what_may_be_chance_is_no_promise(tmp_path, docs, right, said):

@@ -96,5 +96,8 @@ def test_a_folder_of_another_program_is_read_as_it_is(demo_corpus, tmp_path, con
 def test_a_corpus_that_is_merged_meanwhile_is_refused(corpus):
     manifest = json.loads((corpus / "manifest.json").read_text())
     manifest["partitions"].popitem()
-    with pytest.raises(InputError, match="the corpus was merged anew meanwhile; start again"), unchanged(corpus):
+    with (
+        pytest.raises(InputError, match="another merge replaced the corpus meanwhile; run the command again"),
+        unchanged(corpus),
+    ):
         (corpus / "manifest.json").write_text(json.dumps(manifest))

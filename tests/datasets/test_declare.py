@@ -159,7 +159,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     """Also where entries can't be added at the end, or the merge fails."""
     given = [folder, tmp_path / "corpus", "--workers", 1]
     printed = " ".join(call(merge_cli, *given).split())
-    assert re.search(r"Check the 4 data sets added to \S+datasets\.yml The entries list the labels that occur", printed)
+    assert re.search(r"Check the 4 data sets added to \S+datasets\.yml They list the labels that occur", printed)
     assert "a `split` is what the file is named after" in printed
     rows = "drug DRUG 1 auto person NAME, PERSON 2 auto person_eval PERSON 1 test places.dev PLACE 1 dev ⚠"
     assert rows in printed, "texts and splits, too"

@@ -35,7 +35,7 @@ def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_
     results = load_results(tmp_path, "cpu")
     said = advise(results.metrics, results.curve, "cpu", 0.8, read_deck(tmp_path).counts, results.merge, sample=30)
     assert re.match(r"[5-9] of 20 labels are ready; ", said.verdict)
-    assert {*said.first.labels} == {"DOCTOR", "PERSON"}
+    assert {*said.tasks[0].labels} == {"DOCTOR", "PERSON"}
     line = r"Next: agree on a rule for PERSON and DOCTOR: \d+ of \d+ errors\n"
     for page in ("README.md", "docs/output.md", "docs/first_steps.md"):
         assert re.search(line, (ROOT / page).read_text(encoding="utf8"))

@@ -49,7 +49,7 @@ def test_only_a_demo_corpus_is_replaced(tmp_path: Path, format: str, name: str) 
     make_demo(tmp_path / "demo", format=format, docs=2, words=1)
     for folder, message in (
         ("demo", f"{name}: this was "),
-        ("own", "own would be replaced, and isn't"),
+        ("own", "own is there and isn't"),
     ):
         (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / name).write_text("- {name: mine, path: PERSON.jsonl, labels: [PERSON]}")

@@ -81,7 +81,7 @@ def test_a_merge_of_nothing_is_an_error(merging):
     merging.declared.clear()
     merging.add("a", ["A"], ["{oops", {"text": "one", "answer": "ignore"}])
     with pytest.raises(
-        InputError, match=r"the corpus would have no text; .*: 1 bad JSON, 1 ignored; .*'a', a\.jsonl, line 1: bad JSON"
+        InputError, match=r"nothing to merge: .*: 1 bad JSON, 1 ignored; .*'a', a\.jsonl, line 1: bad JSON"
     ):
         merge_data([merging.root / "tasks/datasets.yml"], merging.root / "corpus", Settings())
     assert merging.files() == before

@@ -415,7 +415,7 @@ def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal
             "On 9 texts; a span",
             "trained on 9 of the 9 texts (in its train or dev): F1 is 0.850, without them unknown.",
         ),
-        (None, "On 9 texts; a span", "width). Unknown whether the pipeline was trained on some of the 9 texts"),
+        (None, "On 9 texts; a span", "width). Unknown whether some of the 9 texts were in the training data"),
     ],
 )
 def test_the_card_says_whether_the_pipeline_was_trained_on_the_texts(seen, on, said):

@@ -47,37 +47,41 @@ def advice_on(
 @pytest.mark.parametrize(
     ("one", "found", "step"),
     [
-        (mistakes(right=60, new=40), {}, "label more texts"),
-        (mistakes(right=60, known=40, new=9), {}, "label more texts"),
-        (mistakes(right=60, tokens=40, new=9), {}, "split its tokens"),
+        (mistakes(right=60, new=40), {}, "annotate more texts"),
+        (mistakes(right=60, known=40, new=9), {}, "annotate more texts"),
+        (mistakes(right=60, tokens=40, new=9), {}, "adjust its tokenization"),
         # As many are fixed as the check has findings, and of what contradicts train no text teaches the rest.
-        (mistakes(right=60, unmarked=40, new=9), {"missing": 9, "spurious": 1}, "fix contradictions"),
-        (mistakes(right=60, unmarked=40, new=30), {"missing": 29}, "label more texts"),
-        (mistakes(right=60, otherwise=40, new=9), {"wrong label": 10}, "fix contradictions"),
-        (mistakes(right=60, otherwise=40, new=30), {"wrong boundaries": 40}, "label more texts"),
-        (mistakes(right=60, label=40, new=21), {"wrong label": 31}, "fix contradictions"),
-        (mistakes(right=60, label=40, new=21), {"wrong label": 30}, "label more texts"),
-        (mistakes(right=60, taken=40, new=21), {"wrong label": 31}, "fix contradictions"),
-        (mistakes(right=60, taken=40, new=21), {"wrong label": 30}, "label more texts"),
-        (mistakes(right=60, sometimes=40, new=21), {"missing": 31}, "fix contradictions"),
-        (mistakes(right=60, sometimes=40, new=21), {"missing": 30}, "label more texts"),
+        (
+            mistakes(right=60, unmarked=40, new=9),
+            {"missing": 9, "spurious": 1},
+            "review its suspected annotation errors",
+        ),
+        (mistakes(right=60, unmarked=40, new=30), {"missing": 29}, "annotate more texts"),
+        (mistakes(right=60, otherwise=40, new=9), {"wrong label": 10}, "review its suspected annotation errors"),
+        (mistakes(right=60, otherwise=40, new=30), {"wrong boundaries": 40}, "annotate more texts"),
+        (mistakes(right=60, label=40, new=21), {"wrong label": 31}, "review its suspected annotation errors"),
+        (mistakes(right=60, label=40, new=21), {"wrong label": 30}, "annotate more texts"),
+        (mistakes(right=60, taken=40, new=21), {"wrong label": 31}, "review its suspected annotation errors"),
+        (mistakes(right=60, taken=40, new=21), {"wrong label": 30}, "annotate more texts"),
+        (mistakes(right=60, sometimes=40, new=21), {"missing": 31}, "review its suspected annotation errors"),
+        (mistakes(right=60, sometimes=40, new=21), {"missing": 30}, "annotate more texts"),
         # More texts help where more than a third of the mistakes are missed for want of them.
-        (mistakes(right=60, taken=40, new=20), {"wrong label": 6}, "fix contradictions"),
+        (mistakes(right=60, taken=40, new=20), {"wrong label": 6}, "review its suspected annotation errors"),
         (mistakes(right=60, taken=40, new=20), {"wrong label": 5}, "look at its errors"),
-        (mistakes(right=60, taken=20, boundaries=20, known=21), {}, "label more texts"),
+        (mistakes(right=60, taken=20, boundaries=20, known=21), {}, "annotate more texts"),
         (mistakes(right=60, taken=20, boundaries=20, known=20), {}, "look at its errors"),
         # Of two labels that are confused with each other, a rule decides, unless more is contradictory or new.
         (mistakes(right=60, label=40, new=20), {}, "agree on A / B"),
-        (mistakes(right=60, label=9, spurious=30, new=19), {"spurious": 10}, "fix contradictions"),
+        (mistakes(right=60, label=9, spurious=30, new=19), {"spurious": 10}, "review its suspected annotation errors"),
         (mistakes(right=60, label=6, boundaries=53), {}, "agree on A / B"),
         (mistakes(right=60, label=6, boundaries=55), {}, "look at its errors"),
         (mistakes(right=60, label=2, boundaries=3), {}, "annotate more test texts"),
         # Where the check finds a quarter of wrong boundaries, they are a question of policy.
-        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 10}, "decide its boundaries"),
-        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 9}, "label more texts"),
+        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 10}, "agree on its span boundaries"),
+        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 9}, "annotate more texts"),
         (mistakes(right=60, boundaries=40), {"missing": 40}, "look at its errors"),
-        (mistakes(right=60, spurious=40, new=9), {"missing": 10}, "fix contradictions"),
-        (mistakes(right=60, spurious=40, new=21), {"missing": 20}, "label more texts"),
+        (mistakes(right=60, spurious=40, new=9), {"missing": 10}, "review its suspected annotation errors"),
+        (mistakes(right=60, spurious=40, new=21), {"missing": 20}, "annotate more texts"),
         (mistakes(right=60, spurious=40), {}, "look at its errors"),
         # One missed word or two may be the annotator's mistake.
         (mistakes(right=30, new=2, spurious=40), {}, "look at its errors"),
@@ -100,7 +104,7 @@ def test_what_has_reached_the_goal_is_ready():
     advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes()))
     assert [(row.verdict, step.words) for row, step in advice.rows] == [("ready", "–")] * 2
     assert said_of(advice) == "2 of 2 labels are ready: of 3 errors on test, 3 are missed spans"
-    assert str(advice.first) == "package the labels that are ready: python -m scripts.package cpu"
+    assert str(advice.tasks[0]) == "package the labels that are ready: python -m scripts.package cpu"
 
 
 @pytest.mark.parametrize(
@@ -117,13 +121,13 @@ def test_a_label_near_the_goal_is_borderline_and_not_counted(f_low, said, step):
     advice = advice_on(make_metrics(f_low, A=mistakes(new=3), B=mistakes()))
     assert advice.verdict == said
     assert [done.words for _, done in advice.rows] == [step, step]
-    assert advice_on(make_metrics(f_low, A=mistakes())).why == "nothing is wrong"
+    assert advice_on(make_metrics(f_low, A=mistakes())).why == "no errors on test"
 
 
 def test_where_nothing_is_known_of_some_labels_the_others_are_packaged():
     advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes(right=3)))
     assert advice.verdict == "1 of 2 labels is ready; 1 unknown"
-    assert str(advice.first) == "package the labels that are ready: python -m scripts.package cpu"
+    assert str(advice.tasks[0]) == "package the labels that are ready: python -m scripts.package cpu"
 
 
 def test_what_is_ready_is_ready_whatever_comes_first():
@@ -134,7 +138,7 @@ def test_what_is_ready_is_ready_whatever_comes_first():
     assert said_of(advice).startswith("1 of 2 labels is ready; 1 not ready: training stopped too early: it misses 60")
     metrics = make_metrics(0.9, A=mistakes(right=40), B=mistakes(right=9), C=mistakes(right=9))
     advice = advice_on(metrics)
-    assert said_of(advice) == "1 of 3 labels is ready; 2 unknown: test knows too little of 2 of 3 labels"
+    assert said_of(advice) == "1 of 3 labels is ready; 2 unknown: 2 of 3 labels have too little in test to tell"
 
 
 def pairs_of(**confused: dict[str, int]) -> Metrics:
@@ -161,8 +165,8 @@ def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
     assert (steps["DOCTOR"].words, steps["DOCTOR"].removes) == ("agree on PERSON / DOCTOR", 22)
     assert steps["PLACE"].words == "agree on PERSON / PLACE"
     assert advice.why == "of 33 errors on test, 27 are wrong labels, most often PERSON and DOCTOR (22)"
-    assert str(advice.first) == "agree on a rule for PERSON and DOCTOR: 22 of 33 errors"
-    assert advice.first.labels == ("PERSON", "DOCTOR")
+    assert str(advice.tasks[0]) == "agree on a rule for PERSON and DOCTOR: 22 of 33 errors"
+    assert advice.tasks[0].labels == ("PERSON", "DOCTOR")
     assert describe_pairs(metrics) == ["PERSON and DOCTOR (22)", "PERSON and PLACE (4)", "DOCTOR and PLACE (1)"]
 
 
@@ -175,7 +179,7 @@ def test_labels_above_the_goal_that_are_confused_need_a_rule_and_no_more_test_te
     steps = {row.label: step.words for row, step in advice.rows}
     more = "annotate more test texts"
     assert steps == {"A": "agree on A / B", "B": "agree on A / B", "C": more, "D": more}
-    assert str(advice.first).startswith("agree on a rule for A and B: 9 of")
+    assert str(advice.tasks[0]).startswith("agree on a rule for A and B: 9 of")
 
 
 def test_a_label_in_two_pairs_is_in_the_larger_one_and_a_ready_label_in_none():
@@ -190,7 +194,7 @@ def test_a_label_in_two_pairs_is_in_the_larger_one_and_a_ready_label_in_none():
 def test_findings_count_as_far_as_test_has_as_many_texts():
     """Of 200 texts of train and dev, and 50 of test."""
     merge = Ledger(texts=Counter(train=150, dev=50, test=50))
-    for findings, step in ((124, "fix contradictions"), (116, "label more texts")):
+    for findings, step in ((124, "review its suspected annotation errors"), (116, "annotate more texts")):
         metrics = make_metrics(A=mistakes(right=60, unmarked=40, new=30), B=mistakes())
         advice = advice_on(metrics, {"A": Counter(missing=findings)}, merge)
         assert advice.rows[0][1].words == step
@@ -202,13 +206,13 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=60, new=40)},
             "0 of 1 label is ready; 1 not ready: of 40 errors on test, 40 are missed spans",
-            "A: label more texts: weasel run predict",
+            "annotate more texts for A: weasel run predict",
         ),
         # The label of which the most is removed comes first, though another one has more errors.
         (
             {"A": mistakes(right=90, known=9), "B": mistakes(right=60, known=40), "C": mistakes(spurious=50, new=2)},
             "0 of 3 labels are ready; 3 not ready: of 101 errors on test, 51 are missed spans",
-            "B: label more texts: weasel run predict",
+            "annotate more texts for B: weasel run predict",
         ),
         (
             {"A": mistakes(right=30, label=7, boundaries=6), "B": mistakes(taken=7, spurious=3)},
@@ -223,7 +227,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=30, boundaries=8, new=7)},
             "0 of 1 label is ready; 1 not ready: of 15 errors on test, 8 are wrong boundaries",
-            "A: label more texts: weasel run predict",
+            "annotate more texts for A: weasel run predict",
         ),
         (
             {"A": mistakes(right=60, spurious=1)},
@@ -234,7 +238,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             {"A": mistakes(right=25, new=7, spurious=9), "B": Mistakes(spurious=10)},
             "0 of 2 labels are ready; 1 not ready, 1 unknown: of 26 errors on test, 10 are predictions of labels "
             "without gold",
-            "A: label more texts: weasel run predict",
+            "annotate more texts for A: weasel run predict",
         ),
         (
             {"A": mistakes(right=49, known=50)},
@@ -245,7 +249,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         # Two labels of three with few test spans, or with predictions that nobody can judge.
         (
             {"A": mistakes(new=40), "B": mistakes(right=3, new=1), "C": mistakes(unjudged=300)},
-            "0 of 3 labels are ready; 1 not ready, 2 unknown: test knows too little of 2 of 3 labels",
+            "0 of 3 labels are ready; 1 not ready, 2 unknown: 2 of 3 labels have too little in test to tell",
             "annotate new texts for labels C, B, and declare",
         ),
     ],
@@ -253,7 +257,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
 def test_the_sentence_says_what_to_do_first(labels, said, do):
     advice = advice_on(make_metrics(**labels), pipeline="gpu")
     assert said_of(advice) == said
-    assert str(advice.first).startswith(do)
+    assert str(advice.tasks[0]).startswith(do)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +266,7 @@ def test_the_sentence_says_what_to_do_first(labels, said, do):
 )
 def test_a_pipeline_is_trained_longer_by_its_own_command(pipeline, command):
     advice = advice_on(make_metrics(A=mistakes(right=49, known=50)), pipeline=pipeline)
-    assert str(advice.first) == f"set steps: 800 in project.yml: {command}"
+    assert str(advice.tasks[0]) == f"set steps: 800 in project.yml: {command}"
 
 
 BROKEN = Curve([4, 8, 12, 16, 20], [0.066, 0.0, 0.0, 0.0, 0.0])
@@ -276,8 +280,8 @@ BROKEN = Curve([4, 8, 12, 16, 20], [0.066, 0.0, 0.0, 0.0, 0.0])
         (BROKEN, 9, Steps(300, 300, 1500), "compare configs/cpu.cfg with labelwise's, learn_rate first"),
         (BROKEN, 9, Steps(0, 300, 1500), "compare configs/cpu.cfg with labelwise's, learn_rate first"),
         (BROKEN._replace(f=[0.099] * 5), 9, Steps(), "compare configs/cpu.cfg with labelwise's, learn_rate first"),
-        (BROKEN._replace(f=[0.1] * 5), 9, Steps(), "A: label more texts"),
-        (BROKEN, 0, Steps(), "A: label more texts"),  # dev can't tell
+        (BROKEN._replace(f=[0.1] * 5), 9, Steps(), "annotate more texts for A"),
+        (BROKEN, 0, Steps(), "annotate more texts for A"),  # dev can't tell
         (Curve([5, 10, 20], [0.3, 0.4, 0.6]), 9, Steps(20, 300, 1500), "set steps: 0 in project.yml"),
         (Curve([5, 10, 20], [0.3, 0.4, 0.6]), 9, Steps(0, 300, 1500), "set steps: 40 in project.yml: weasel"),
     ],
@@ -286,7 +290,7 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
     merge = Ledger(gold={"dev": Counter(A=dev)})
     metrics = make_metrics(A=mistakes(right=10, new=90))
     advice = advise(metrics, curve, "cpu", 0.8, {}, merge, steps=steps)
-    assert str(advice.first).startswith(do)
+    assert str(advice.tasks[0]).startswith(do)
     assert ("training is broken: F1 on dev was 0." in advice.why) == (dev > 0 and max(curve.f) < 0.1)
     assert (advice.rows[0][1].words == "train again") == (dev > 0 and max(curve.f) < 0.1)
 
@@ -294,27 +298,42 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
 @pytest.mark.parametrize(
     ("one", "sample", "shares", "do"),
     [
-        (mistakes(right=60, new=5, spurious=40), 30, Shares(), "decide the 30 cases drawn at random below Fix"),
-        (mistakes(right=60, new=5, unmarked=40), 9, Shares(), "decide the 9 cases drawn at random below Fix"),
-        (mistakes(right=60, new=5, boundaries=40), 9, Shares(), "decide the 9 cases drawn at random below Fix"),
+        (
+            mistakes(right=60, new=5, spurious=40),
+            30,
+            Shares(),
+            "review 30 random suspects, to see how many are errors",
+        ),
+        (
+            mistakes(right=60, new=5, unmarked=40),
+            9,
+            Shares(),
+            "review 9 random suspects, to see how many are errors",
+        ),
+        (
+            mistakes(right=60, new=5, boundaries=40),
+            9,
+            Shares(),
+            "review 9 random suspects, to see how many are errors",
+        ),
         (
             mistakes(right=60, new=5, spurious=40),
             0,
             Shares(),
-            "A: fix contradictions: decide its cases below Fix",
+            "review A's suspected annotation errors",
         ),
         # Of 30 findings, as many are right as the sample says.
         (mistakes(right=60, new=21, spurious=40), 0, Shares(0.0, 0.8), "A: fix contradictions"),
-        (mistakes(right=60, new=21, spurious=40), 0, Shares(1.0, 0.6), "A: label more texts"),
+        (mistakes(right=60, new=21, spurious=40), 0, Shares(1.0, 0.6), "annotate more texts for A"),
         (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.4, 0.0), "A: decide its boundaries"),
-        (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.3, 1.0), "A: label more texts"),
-        (mistakes(right=60, new=40, spurious=9), 30, Shares(), "A: label more texts"),
+        (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.3, 1.0), "annotate more texts for A"),
+        (mistakes(right=60, new=40, spurious=9), 30, Shares(), "annotate more texts for A"),
     ],
 )
 def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_is_worth(one, sample, shares, do):
     found = {"A": Counter({"missing": 30, "wrong boundaries": 30})}
     advice = advice_on(make_metrics(A=one), found, sample=sample, shares=shares)
-    assert str(advice.first).startswith(do)
+    assert str(advice.tasks[0]).startswith(do)
 
 
 def test_without_gold_f_is_unknown():
@@ -390,7 +409,7 @@ def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they
         return
     what, remedy = found[place]
     said = "1 test text" if unjudged == 1 else f"{unjudged} test texts"
-    assert what == f"7 predictions in {said} can't be judged, as these aren't complete for A ({unjudged})."
+    assert what == f"7 predictions in {said} can't be scored: these aren't fully annotated for A ({unjudged})."
     more = f", A.jsonl:2, A.jsonl:3 and {unjudged - 3} more" if unjudged > 3 else ""
     assert remedy == f"A: annotate A.jsonl:1{more} in full."
 

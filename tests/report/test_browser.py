@@ -180,7 +180,7 @@ def test_cases_are_filtered_and_the_next_one_is_announced(show):
     assert "1 of 1: wrong label. They saw Lithium there." in page.inner_text("#next")
     press(page, "w")
     assert page.input_value("#find") == "wrong labelw"
-    assert "No more cases." in page.inner_text(CASE)
+    assert "Nothing left to review." in page.inner_text(CASE)
     page.fill("#find", "may be wrong lithium")  # the evidence
     assert "1 of 1 · DRUG" in page.inner_text(CASE)
     page.fill("#find", "warsaw")
@@ -192,10 +192,10 @@ def test_buttons_are_tab_stops_and_keep_the_focus(show):
     page.focus("#find")
     press(page, "Tab")
     focused = "document.activeElement.textContent"
-    assert page.evaluate(focused) == "Right as it is, all 3 r"
+    assert page.evaluate(focused) == "Keep as it is (all 3) r"
     press(page, "Enter")
     assert "3 decisions." in page.inner_text("#decided")
-    assert page.evaluate(focused) == "Right as it is r"
+    assert page.evaluate(focused) == "Keep as it is r"
 
 
 def test_all_cases_of_a_question_are_there_and_its_answers_are_in_sight_above_them(show, tmp_path):

@@ -172,7 +172,7 @@ def test_the_cards_are_those_of_the_pairs(page, queried, root):
     card = words(re.search(r'(?s)<section id="label".*?</section>', high)[0])
     for label in LABELS:
         [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", high) if f">{label}</a>" in unescape(one)]
-        assert ("label more texts" in row) == (label in card), "card and table agree"
+        assert ("annotate more texts" in row) == (label in card), "card and table agree"
     columns = ("kind", "gold_label", "predicted_label", "form", "predicted_form")
     times = Counter(tuple(row[name] for name in columns) for row in queried.pairs)
     cards = json.loads(re.search(r'(?s)id="cards">(.*?)</script>', page)[1])

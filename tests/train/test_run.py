@@ -132,7 +132,7 @@ def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
     path = tmp_path / "model" / mine
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
-    with pytest.raises(InputError, match=r"model would be replaced, and isn't an earlier pipeline, as it has no"):
+    with pytest.raises(InputError, match=r"model is there and isn't a pipeline: it has no"):
         train_in(tmp_path, demo_corpus)
     assert path.read_text() == "mine"
 

@@ -259,7 +259,7 @@ def test_every_reason_says_what_decides():
     [
         (
             ["org.jsonl:99"],
-            r"org\.jsonl:99: .*corpus has no row or span there; the last one before is at line 8; a sentence",
+            r"org\.jsonl:99: .*corpus has nothing at that line; the last row or span before it is at line 8; a",
         ),
         (
             ["nowhere"],

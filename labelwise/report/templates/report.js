@@ -57,15 +57,15 @@ function sentence(one, [from, to]) {
 
 // What is wrong, and what train has of the words.
 function describe(one) {
-  const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `found ${one.predicted_label}`];
-  const other = one.predicted_form && one.predicted_form !== one.form ? ` (found: ${one.predicted_form})` : "";
+  const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `predicted ${one.predicted_label}`];
+  const other = one.predicted_form && one.predicted_form !== one.form ? ` (“${one.predicted_form}”)` : "";
   const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "goldless" : one.kind];
   const reason = cards.reasons[one.cause] ?? "";
   const times = (n) => (n === 1 ? "once" : `${n} times`);
-  const otherwise = one.otherwise ? `, of these ${times(one.otherwise)} as ${one.other_label}` : "";
-  const train = `train has it ${times(one.marked)} as ${one.gold_label ?? one.predicted_label}, ${times(one.free)} without that label${otherwise}`;
+  const otherwise = one.otherwise ? ` (as ${one.other_label} ${times(one.otherwise)})` : "";
+  const train = `in train: ${one.gold_label ?? one.predicted_label} ${times(one.marked)}, not so ${times(one.free)}${otherwise}`;
   const parts = [kind + (one.count === 1 ? "" : `, ${times(one.count)}`), sides.filter(Boolean).join(", ") + other, reason, train, one.doc || one.key];
-  return parts.filter(Boolean).join("; ");
+  return parts.filter(Boolean).join(" · ");
 }
 
 // A mistake in its sentence, and the text that a search looks at.
@@ -128,7 +128,7 @@ showLabel();
 function search() {
   const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
   const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
-  document.getElementById("found").textContent = `${some.length.toLocaleString("en")} found, the most frequent first`;
+  document.getElementById("found").textContent = `${some.length.toLocaleString("en")} errors, the most frequent first`;
   document.getElementById("list").replaceChildren(...list(some));
 }
 document.getElementById("search")?.addEventListener("input", search);
@@ -234,9 +234,13 @@ function advance() {
   skipDecided();
 }
 
-function proposal(one) {
-  if (!one.proposed) return "No span";
-  return one.current && one.current[2] === one.proposed[2] ? `“${one.better}”` : `${one.proposed[2]}: “${one.better}”`;
+// What a change makes: of several cases, what is the same in all.
+function proposal(one, cases) {
+  const { current, proposed } = one;
+  if (!proposed) return "Remove the span";
+  if (!current) return `Annotate as ${proposed[2]}`;
+  if (current[2] !== proposed[2]) return `Change to ${proposed[2]}`;
+  return cases.length === 1 ? `Change to “${one.better}”` : "Change the boundaries";
 }
 
 function showStatus() {
@@ -255,7 +259,7 @@ function showCase() {
   showStatus();
   const group = queue[at];
   if (!group) {
-    shown.replaceChildren(make("p", {}, "No more cases."));
+    shown.replaceChildren(make("p", {}, "Nothing left to review."));
     return;
   }
   const [one, rest, cases] = [single(), open(group), asked()];
@@ -266,16 +270,15 @@ function showCase() {
     made.dataset.key = key;
     return made;
   };
-  const every = cases.length === 1 ? "" : `, all ${cases.length}`;
-  const change = cases.length === 1 ? proposal(first) : first.group;
-  const buttons = first.rows.length ? [button("r", `Right as it is${every}`), button("w", `${change}${every}`), button("p", `Ask${every}`)] : [];
+  const every = cases.length === 1 ? "" : ` (all ${cases.length})`;
+  const buttons = first.rows.length ? [button("r", `Keep as it is${every}`), button("w", `${proposal(first, cases)}${every}`), button("p", `Not sure, ask${every}`)] : [];
   if (!one) buttons.push(button("e", "One by one"));
-  else if (last && group.length > 1 && rest.length) buttons.push(button("a", `“${VERDICTS[last]}” again, for the other ${rest.length} of ${first.group}`));
-  const question = group.length > 1 ? `${first.group}: ${group.length} cases` : first.kind;
+  else if (last && group.length > 1 && rest.length) buttons.push(button("a", `“${VERDICTS[last]}” for the other ${rest.length}, too`));
+  const question = group.length > 1 ? `${first.group} ${group.length} cases` : first.group;
   const verdict = kept.get(first.id)?.rows[0].verdict;
   const listed = cases.flatMap((each) => [sentence(each, each.current ?? each.proposed), make("div", { className: "note" }, placeOf(each))]);
   shown.replaceChildren(
-    make("div", { className: "note" }, `${at + 1} of ${queue.length} · ${first.label} · ${question}`),
+    make("div", { className: "note" }, `Question ${at + 1} of ${queue.length}: ${question}`),
     make("div", {}, make("strong", {}, verdict ? `${verdict} ` : ""), first.why),
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
     make("div", { id: "cases", tabIndex: 0, role: "region", ariaLabel: "Cases of the question" }, ...listed),
