@@ -640,7 +640,7 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     clone.paste(block("docs/first_steps.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")
-    decided, was, now = re.search(r"You decided (\d+) cases?\. F1 was\s+(0\.\d+) at \w+ and is (0\.\d+)", html).groups()
+    was, now, decided = re.search(r"F1 (0\.\d+) → (0\.\d+) since \w+, after (\d+) reviewed", html).groups()
     assert 0 < int(decided) <= len(cases)
     assert f"F1 {was} " in first
     assert was != now  # higher or lower: so few corrections teach hardly anything, as the page says

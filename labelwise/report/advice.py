@@ -112,7 +112,7 @@ REASONS = {
     "overlapped": Reason("overlapped by another prediction", "annotate more texts"),
     "known": Reason("annotated in train", "annotate more texts"),
     "sometimes": Reason("annotated in train less often than not", "review annotations, or annotate more texts"),
-    "new": Reason("rare in train, or not there", "annotate more texts"),
+    "new": Reason("rare or absent in train", "annotate more texts"),
     "unmarked": Reason("left unannotated in train", "review annotations"),
     "otherwise": Reason("annotated in train with another label", "review annotations"),
     "tokens": Reason("not at token boundaries", "adjust tokenization"),

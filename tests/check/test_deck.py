@@ -12,10 +12,10 @@ HERE, THERE = (3, 4, 0), (2, 4, 0)
 @pytest.mark.parametrize(
     ("current", "proposed", "expected"),
     [
-        (None, HERE, ("'cat' may be A", "elsewhere it is (7 times)", "isn't (once)")),
-        (HERE, None, ("'cat' may not be A", "elsewhere it isn't (7 times)", "is (once)")),
-        (HERE, (3, 4, 1), ("'cat' may be B", "elsewhere it is (7 times)", "is A (once)")),
-        (HERE, THERE, ("'cat' may have to be 'big cat'", "elsewhere that is A (7 times)", "'cat' is (once)")),
+        (None, HERE, ("'cat' may be A", "elsewhere it is 7 times", "isn't once")),
+        (HERE, None, ("'cat' may not be A", "elsewhere it isn't 7 times", "is once")),
+        (HERE, (3, 4, 1), ("'cat' may be B", "elsewhere it is B 7 times", "A once")),
+        (HERE, THERE, ("'cat' may have to be 'big cat'", "elsewhere 'big cat' is A 7 times", "'cat' once")),
     ],
 )
 def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, expected):
@@ -27,8 +27,8 @@ def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, e
         (0, 1, False): "",
         (0, 1, True): f": {agrees}",
         (7, 0, False): f": {so}",
-        (7, 1, False): f": {so}, and {not_so}",
-        (7, 1, True): f": {so}, and {not_so}, and {agrees}",
+        (7, 1, False): f": {so} and {not_so}",
+        (7, 1, True): f": {so} and {not_so}; {agrees}",
     }.items():
         assert say_why(Correction(current, proposed, 1.0, *counts), "cat", "A", *better) == change + reasons
 

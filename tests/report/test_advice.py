@@ -222,7 +222,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=30, boundaries=16), "B": mistakes(spurious=3)},
             "0 of 2 labels are ready; 2 not ready: of 19 errors on test, 16 are wrong boundaries",
-            "A: look at its errors: click its name in the table",
+            "look at A's errors",
         ),
         (
             {"A": mistakes(right=30, boundaries=8, new=7)},
@@ -242,7 +242,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
         (
             {"A": mistakes(right=49, known=50)},
-            "0 of 1 label is ready; 1 not ready: training stopped too early: it misses 50 spans whose words train "
+            "0 of 1 label is ready; 1 not ready: training stopped too early: it misses 50 spans whose words are annotated in train"
             "marks, and finds 49 in all",
             "set steps: 800 in project.yml: weasel run gpu",
         ),
@@ -323,9 +323,9 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
             "review A's suspected annotation errors",
         ),
         # Of 30 findings, as many are right as the sample says.
-        (mistakes(right=60, new=21, spurious=40), 0, Shares(0.0, 0.8), "A: fix contradictions"),
+        (mistakes(right=60, new=21, spurious=40), 0, Shares(0.0, 0.8), "review A's suspected annotation errors"),
         (mistakes(right=60, new=21, spurious=40), 0, Shares(1.0, 0.6), "annotate more texts for A"),
-        (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.4, 0.0), "A: decide its boundaries"),
+        (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.4, 0.0), "agree on A's span boundaries"),
         (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.3, 1.0), "annotate more texts for A"),
         (mistakes(right=60, new=40, spurious=9), 30, Shares(), "annotate more texts for A"),
     ],
@@ -439,4 +439,4 @@ def test_never_more_test_texts_are_asked_for_than_there_are(there, do):
     metrics = make_metrics(A=mistakes(right=60, spurious=1))
     metrics.texts = max(there, 40)
     unanswered = Unanswered(Counter(A=there), Counter(), 0, {})
-    assert str(advice_on(metrics, unanswered=unanswered).first).startswith(do)
+    assert str(advice_on(metrics, unanswered=unanswered).tasks[0]).startswith(do)

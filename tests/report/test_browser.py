@@ -103,7 +103,7 @@ def save(page: Any, file: Path) -> list[Any]:
 def test_questions_are_decided_one_after_the_other_by_keys(show, tmp_path):
     """One on three cases, one to another label, which is removed there and added here, and one that has no answer."""
     page = show()
-    assert "1 of 4 · PLACE · 'Paris' as PLACE: 3 cases" in page.inner_text(CASE)
+    assert "Question 1 of 4: 'Paris': PLACE? 3 cases" in page.inner_text(CASE)
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris", "Paris", "Warsaw"]
     assert page.locator(f"{CASE} u").evaluate_all("all => all.map((e) => [e.textContent, e.title])") == [
         ["They", "PERSON"]
@@ -140,7 +140,7 @@ def test_exceptions_are_decided_one_by_one_and_the_last_verdict_is_repeated_on_t
     assert "0 decisions." in page.inner_text("#decided")
     press(page, "e", "r")
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris"]
-    assert "“gold is right” again, for the other 2 of 'Paris' as PLACE" in page.inner_text(CASE)
+    assert "“gold is right” for the other 2, too" in page.inner_text(CASE)
     press(page, "w")
     assert page.inner_text(f"{CASE} mark") == "Warsaw"
     assert "“gold is wrong” again, for the other 1 of" in page.inner_text(CASE)
@@ -174,7 +174,7 @@ def test_undo_takes_a_whole_question_back_and_one_that_is_decided_can_be_decided
 
 def test_cases_are_filtered_and_the_next_one_is_announced(show):
     page = show()
-    assert "'Paris' as PLACE: 3 cases. They saw Paris there." in page.inner_text("#next")
+    assert "'Paris': PLACE? 3 cases. They saw Paris there." in page.inner_text("#next")
     page.fill("#find", "wrong label")
     assert "1 of 1 · DRUG" in page.inner_text(CASE)
     assert "1 of 1: wrong label. They saw Lithium there." in page.inner_text("#next")
@@ -238,12 +238,12 @@ def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_pat
     write_report(tmp_path, "cpu", tmp_path / "report.html", ship_at=0.95)
     page = show(file=tmp_path / "report.html")
     pair = ["DRUG", LABELS[LABELS.index("DRUG") + 1]]
-    assert page.inner_text("#first").startswith(f"Next: agree on a rule for {' and '.join(pair)}: 9 of 9 errors")
-    page.click("#first a")
+    assert page.inner_text("#tasks").startswith(f"Agree on a rule for {' and '.join(pair)}: 9 of 9 errors")
+    page.click("#tasks a")
     assert page.inner_text("#card h3").startswith(f"Errors of {' and '.join(pair)} on test: 9 confusions")
     notes = page.locator("#card article .note").all_inner_texts()
     assert notes
-    assert all(f"gold {pair[0]}, found {pair[1]}" in note for note in notes)
+    assert all(f"gold {pair[0]}, predicted {pair[1]}" in note for note in notes)
 
 
 @pytest.mark.parametrize("width", [DESK, 1920])
@@ -277,7 +277,7 @@ def test_a_random_sample_is_asked_case_by_case(show, tmp_path):
     findings.write_text("\n".join([head, *alike]))
     write_report(tmp_path, "cpu", tmp_path / "report.html")
     page = show(file=tmp_path / "report.html")
-    assert "1 of 1 · PLACE · 'Paris' as PLACE: 50 cases" in page.inner_text(CASE)
+    assert "Question 1 of 1: 'Paris': PLACE? 50 cases" in page.inner_text(CASE)
     page.select_option("#queue", "sample")
     page.click("h1")
     press(page, "w")
@@ -351,10 +351,12 @@ def test_a_label_shows_its_mistakes_beside_its_row(show):
     page = show()
     page.click(".sortable a:text-is('DRUG')")
     assert page.inner_text(".sortable tr:has(a:text-is('DRUG')) + tr").startswith("Errors of DRUG on test")
-    assert "spurious, 15 times; found DRUG" in page.inner_text("#card")
+    assert "spurious, 15 times · predicted DRUG" in page.inner_text("#card")
     assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
     page.click(".sortable a:text-is('PLACE')")
-    playwright.expect(page.locator("#card")).to_contain_text("lost since main; missed; PLACE; new, or nearly new")
+    playwright.expect(page.locator("#card")).to_contain_text(
+        "lost since main · missed · PLACE · rare or absent in train"
+    )
     assert page.locator("#card").count() == 1
     page.click(".sortable thead button:has-text('F1')")
     assert page.locator("#card").count() == 0
@@ -371,7 +373,7 @@ def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
     assert page.inner_text("#found").startswith("0 found")
     page.fill("#search", "oslo lost since main")
     assert page.locator("#list article .note").all_inner_texts() == [
-        "lost since main; missed; PLACE; new, or nearly new; a.txt"
+        "lost since main · missed · PLACE · rare or absent in train · a.txt"
     ]
     assert page.locator("#list mark").all_inner_texts() == ["Oslo"]
     page.fill("#search", "wrong boundaries")

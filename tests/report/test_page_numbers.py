@@ -100,7 +100,7 @@ def test_the_bar_and_the_sentence_count_each_mistake_once(page, queried):
     widths = {kind: float(width) for kind, width in re.findall(r'<i class="(\w+)" style="width:([\d.]+)%">', bar)}
     assert widths == {kind: round(100 * n / every, 2) for kind, n in kinds.items()}
     legend = {kind: (name, int(n)) for kind, name, n in re.findall(r'key (\w+)"></span>([\w ]+): (\d+)', bar)}
-    assert legend == {kind: (NAMES.get(kind, "right"), n) for kind, n in kinds.items()}
+    assert legend == {kind: (NAMES.get(kind, "correct"), n) for kind, n in kinds.items()}
     reasons = Counter(row["cause"] for row in queried.pairs if row["kind"] == "missed")
     missed = re.search(r'(?s)<table id="missed">.*?</table>', bar)[0]
     assert Counter(map(int, re.findall(r'<td class="number">(\d+)</td>', missed))) == Counter(reasons.values())
@@ -163,8 +163,8 @@ def test_the_cards_are_those_of_the_pairs(page, queried, root):
     high = (root / "high.html").read_text(encoding="utf8")
     taught = Counter(row["gold_label"] for row in queried.pairs if row["cause"] in ("new", "known"))
     gold = Counter(row["gold_label"] for row in queried.pairs if row["gold_label"])
-    why = "new, or nearly new" if any(row["cause"] == "new" for row in queried.pairs) else "annotated in train"
-    named = re.findall(rf"(\d+) of (\d+) test spans are missed, with words {why}", words(high))
+    why = "rare or absent in train" if any(row["cause"] == "new" for row in queried.pairs) else "annotated in train"
+    named = re.findall(rf"(\d+) of (\d+) test spans are missed, with words that are {why}", words(high))
     assert "test spans are missed" not in words(page), "where their next step is another"
     assert [int(n) for n, _ in named] == sorted((int(n) for n, _ in named), reverse=True)
     assert {(int(n), int(of)) for n, of in named} <= {(taught[label], gold[label]) for label in taught}
