@@ -242,8 +242,8 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
         (
             {"A": mistakes(right=49, known=50)},
-            "0 of 1 label is ready; 1 not ready: training stopped too early: it misses 50 spans whose words are annotated in train"
-            "marks, and finds 49 in all",
+            "0 of 1 label is ready; 1 not ready: training stopped too early: it misses 50 spans whose "
+            "words are annotated in train, and finds 49 in all",
             "set steps: 800 in project.yml: weasel run gpu",
         ),
         # Two labels of three with few test spans, or with predictions that nobody can judge.
