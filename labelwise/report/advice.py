@@ -257,19 +257,20 @@ def _choose_tasks(
     open_rows.sort(key=lambda one: (one[1].removes, one[1].command != TEST_TEXTS), reverse=True)
     wide = [row.label for row, step in open_rows if step.command == TEST_TEXTS]
     drawn = Step(f"review {counted(sample, 'random suspect')}, to see how many are errors", FIX)
-    tasks: dict[Step, None] = {}  # in order, each once
+    tasks: dict[str, Step] = {}  # by its words: a rule is the step of two labels
     for row, step in open_rows:
         if step.command == FIX and sample:
-            tasks[drawn] = None
+            task = drawn
         elif step.command == TEST_TEXTS:
-            tasks[_annotate_test(wide, metrics.texts, unanswered)] = None
+            task = _annotate_test(wide, metrics.texts, unanswered)
         elif len(step.labels) == 2:
             total = counted(sum(divide(metrics).values()) - divide(metrics)["found"], "error")
             rule = f"agree on a rule for {' and '.join(step.labels)}"
-            tasks[step._replace(words=f"{rule}: {confused_pairs(metrics)[step.labels]:,} of {total}")] = None
+            task = step._replace(words=f"{rule}: {confused_pairs(metrics)[step.labels]:,} of {total}")
         else:
-            tasks[step.of(row.label)] = None
-    chosen = [*tasks][:MAX_TASKS]
+            task = step.of(row.label)
+        tasks.setdefault(task.words, task)
+    chosen = [*tasks.values()][:MAX_TASKS]
     if sample and drawn not in chosen:
         chosen[1:] = [drawn, *chosen[1 : MAX_TASKS - 1]]
     return why, chosen

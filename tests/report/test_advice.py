@@ -440,3 +440,16 @@ def test_never_more_test_texts_are_asked_for_than_there_are(there, do):
     metrics.texts = max(there, 40)
     unanswered = Unanswered(Counter(A=there), Counter(), 0, {})
     assert str(advice_on(metrics, unanswered=unanswered).tasks[0]).startswith(do)
+
+
+def test_up_to_three_tasks_follow_each_other_and_none_is_named_twice():
+    """A rule is the step of two labels, one request has all labels with too wide an interval, and the sample is due."""
+    pair = {"A": mistakes(right=60, label=30), "B": mistakes(right=60, taken=30, spurious=1)}
+    metrics = make_metrics(**pair, C=mistakes(right=60, new=40), D=mistakes(right=60, new=20))
+    words = [step.words for step in advice_on(metrics, sample=9).tasks]
+    assert words == [
+        "annotate more texts for C",
+        "review 9 random suspects, to see how many are errors",
+        "agree on a rule for B and A: 30 of 91 errors",
+    ]
+    assert len(advice_on(metrics).tasks) == 3
