@@ -34,8 +34,9 @@ DEV = "dev"
 class Change(msgspec.Struct):
     """How far a revision's F is from the base's; None where there is no F, or nothing to compute it from.
 
-    low, high (float | None): the bounds of the 95% interval of the difference.
-    significant (bool): it is hardly chance.
+    low, high (float | None): the bounds of the 95% interval of the difference; that of a label is one for all labels
+        together where the split decides.
+    significant (bool): the interval doesn't include 0, and trainings with other seeds are in it.
     on_test (str): what test says of a difference that is significant on dev.
     """
 
@@ -96,7 +97,7 @@ class Comparison(ComparedSplit, kw_only=True):
     no_dev (str): why test decides.
     only (dict): labels that not all revisions have, by revision.
     seen (dict): what is said of a pipeline that was trained on texts of its test set, or may have been, by revision.
-    unsure (dict): why no difference of a revision is said to be hardly chance, by revision.
+    unsure (dict): why no difference of a revision is significant, by revision.
     unused (dict): why trainings with other seeds don't count, by revision.
     """
 
@@ -122,15 +123,15 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    test = _compare_split(revisions, labels, [one.metrics.split for one in revisions])
-    if not test:
-        raise InputError(f"{', '.join(names)}: there is no text that all of them have")
     have_dev = all(one.metrics.dev for one in revisions)
     dev, no_dev = _compare_split(revisions, labels, [DEV] * len(revisions)) if have_dev else None, ""
     if not dev or dev.texts < MIN_DEV_TEXTS:
         texts = dev.texts if dev else 0
         no_dev = f"the revisions share {texts} texts of dev with scores, and {MIN_DEV_TEXTS} are needed"
         dev = None
+    test = _compare_split(revisions, labels, [one.metrics.split for one in revisions], decides=not dev)
+    if not test:
+        raise InputError(f"{', '.join(names)}: there is no text that all of them have")
     unsure = dict(_unsure(revisions, undertrained))
     for compared in filter(None, (test, dev)):
         for name in unsure:
@@ -154,10 +155,13 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     )
 
 
-def _compare_split(revisions: Sequence[Revision], labels: Sequence[str], splits: Sequence[str]) -> ComparedSplit | None:
+def _compare_split(
+    revisions: Sequence[Revision], labels: Sequence[str], splits: Sequence[str], *, decides: bool = True
+) -> ComparedSplit | None:
     """Compare the revisions on a split; None if they share no text of it.
 
     splits (Sequence[str]): by revision, the name of the split in its tables.
+    decides (bool): look for differences of all labels; or else confirm single ones.
     Trainings with other seeds were scored against their revision's gold. If it isn't that of the last, or if two
     revisions have the same weights, the first trainings are compared, and the others tell how far scores vary.
     """
@@ -189,7 +193,7 @@ def _compare_split(revisions: Sequence[Revision], labels: Sequence[str], splits:
         left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
         trainings={name: len(own) for name, own in zip(names, f, strict=True)},
         means=means,
-        **score_counts(names, labels, counts, runs),
+        **score_counts(names, labels, counts, runs, tests=len(labels) if decides else 1),
     )
 
 
@@ -236,13 +240,18 @@ def gold_of(doc: PredictedDoc, labels: Collection[str]) -> tuple[Any, ...]:
 
 
 def score_counts(
-    names: Sequence[str], labels: Sequence[str], counts: Sequence[np.ndarray], runs: Sequence[np.ndarray] | None = None
+    names: Sequence[str],
+    labels: Sequence[str],
+    counts: Sequence[np.ndarray],
+    runs: Sequence[np.ndarray] | None = None,
+    tests: int = 1,
 ) -> dict[str, Any]:
     """Compute F of each label and the averages, and how far each revision's is from the base's.
 
     counts (Sequence[np.ndarray]): for each revision, right, predicted and gold spans, shape (units, trainings, labels,
         3).
     runs (Sequence | None): see `Jackknife.interval`; None for intervals over texts alone.
+    tests (int): for how many labels together a label's interval is one (Bonferroni).
     """
     sizes = np.cumsum([0, *(own.shape[1] for own in counts)])
 
@@ -266,16 +275,12 @@ def score_counts(
         ComparedScores(dict(zip(names, map(_number, f), strict=True)), {}, spans)  # the macro average has no support
         for f, spans in zip(means(totals).T.tolist(), (*support, sum(support), None), strict=True)
     ]
-    low, high = jackknife.interval(runs=runs)
-    all_low, all_high = jackknife.interval(runs=runs, tests=len(labels))
-    all_low[:, -2:], all_high[:, -2:] = low[:, -2:], high[:, -2:]
-    significant = (all_low > 0) | (all_high < 0)
+    of_averages, (low, high) = jackknife.interval(runs=runs), jackknife.interval(runs=runs, tests=tests)
+    low[:, -2:], high[:, -2:] = (bounds[:, -2:] for bounds in of_averages)
     for number, name in enumerate(names[1:]):
-        for row, *bounds, sure in zip(
-            rows, jackknife.value[number], low[number], high[number], significant[number], strict=True
-        ):
+        for row, *bounds in zip(rows, jackknife.value[number], low[number], high[number], strict=True):
             difference, lower, upper = map(_number, bounds)
-            row.changes[name] = Change(difference, lower, upper, bool(sure))
+            row.changes[name] = Change(difference, lower, upper, bool(bounds[1] > 0 or bounds[2] < 0))
     return {"labels": dict(zip(labels, rows, strict=False)), "micro": rows[-2], "macro": rows[-1]}
 
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from labelwise.base.console import figure
 from labelwise.base.text import counted
 from labelwise.compare.changed_spans import ChangedSpan
-from labelwise.compare.comparison import Change, Comparison
+from labelwise.compare.comparison import Change, ComparedSplit, Comparison
+from labelwise.corpus.warnings import name_labels
 
 
 def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
-    """Make the header and the rows of a split: labels, then the averages; a star marks what is significant.
+    """Make the header and the rows of a split: labels that differ, then the averages; a star marks what is significant.
 
     Three revisions have a row each, as there is no room beside each other.
     """
@@ -22,6 +23,8 @@ def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
     names = ["Label", "Revision", head] if wide else [head, base, *others]
     lines = [[*names, "Difference", "95%", "Support", *["Test"] * extra]]
     for name, row in split.rows().items():
+        if name in list_unchanged(split):
+            continue
         support = "" if row.support is None else f"{row.support:,}"
         if wide:
             lines.append([name, base, figure(row.f[base]), "", "", support, *[""] * extra])
@@ -30,6 +33,11 @@ def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
             cells = ["", other, f] if wide else [name, figure(row.f[base]), f]
             lines.append([*cells, *_change(change), "" if wide else support, *[change.on_test] * extra])
     return lines
+
+
+def list_unchanged(split: ComparedSplit) -> list[str]:
+    """List the labels whose F1 is the same in all revisions."""
+    return [name for name, row in split.labels.items() if len({*row.f.values()}) == 1]
 
 
 def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
@@ -51,6 +59,8 @@ def notes(comparison: Comparison) -> list[str]:
         where = f"{on}: " if comparison.dev else ""
         of = f" of {counted(split.units, split.unit)}" if split.unit != "text" else ""
         lines.append(f"{where}{counted(split.texts, 'text')}{of}, gold of {comparison.revisions[-1]}")
+        if unchanged := list_unchanged(split):
+            lines.append(f"{where}{counted(len(unchanged), 'label')} with equal F1: {name_labels(unchanged)}")
         if split.gold_differs:
             lines.append(f"{where}Gold differs between the revisions in {counted(split.gold_differs, 'text')}")
         for name, n in split.left_out.items():
@@ -66,10 +76,33 @@ def notes(comparison: Comparison) -> list[str]:
     lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
     lines += [f"{name}: other seeds don't count: {why}" for name, why in comparison.unused.items()]
     lines += [f"{name} has no star: {why}" for name, why in comparison.unsure.items()]
-    star = "* significant: the 95% interval doesn't include 0 (labels: corrected for their number, by Bonferroni)"
-    if not comparison.dev:
-        return [*lines, f"Test decides: {comparison.no_dev}", star]
-    return [*lines, f"{star}. Test confirms or contradicts by its own interval"]
+    if comparison.no_dev:
+        lines.append(f"Test decides: {comparison.no_dev}")
+    tested = "" if comparison.no_dev else ". Test confirms a star or contradicts it by its own interval"
+    lines.append(f"* significant: the 95% interval, for labels one for all of them together, excludes 0{tested}")
+    return [*lines, *(describe_verdict(comparison, name) for name in comparison.revisions[1:])]
+
+
+def describe_verdict(comparison: Comparison, name: str) -> str:
+    """Say in a sentence whether a revision is better than the base, and on which labels."""
+    split, base = comparison.dev or comparison, comparison.revisions[0]
+    changes = {label: row.changes[name] for label, row in split.rows().items()}
+    every, on = changes["all (micro)"], "dev" if comparison.dev else "test"
+    better, worse = ([label for label in split.labels if is_star(changes[label], sign)] for sign in (1, -1))
+    verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"
+    if name in comparison.unsure:
+        verdict = "not decided"
+    f = " to ".join(figure(split.micro.f[one]) for one in (base, name))
+    sentence = f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"
+    parts = [f"{word} on {name_labels(labels)}" for word, labels in (("better", better), ("worse", worse)) if labels]
+    return f"{sentence}; {', '.join([*filter(None, [every.on_test and f'test: {every.on_test}']), *parts])}".rstrip(
+        "; "
+    )
+
+
+def is_star(change: Change, sign: int) -> bool:
+    """Return whether a difference is significant and has a sign."""
+    return change.significant and sign * (change.difference or 0) > 0
 
 
 def _change(change: Change) -> list[str]:
