@@ -193,7 +193,7 @@ def _compare_split(
         left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
         trainings={name: len(own) for name, own in zip(names, f, strict=True)},
         means=means,
-        **score_counts(names, labels, counts, runs, tests=len(labels) if decides else 1),
+        **score_counts(names, labels, counts, runs, tests=0 if decides else 1),
     )
 
 
@@ -244,14 +244,14 @@ def score_counts(
     labels: Sequence[str],
     counts: Sequence[np.ndarray],
     runs: Sequence[np.ndarray] | None = None,
-    tests: int = 1,
+    tests: int = 0,
 ) -> dict[str, Any]:
     """Compute F of each label and the averages, and how far each revision's is from the base's.
 
     counts (Sequence[np.ndarray]): for each revision, right, predicted and gold spans, shape (units, trainings, labels,
         3).
     runs (Sequence | None): see `Jackknife.interval`; None for intervals over texts alone.
-    tests (int): for how many labels together a label's interval is one (Bonferroni).
+    tests (int): for how many labels together a label's interval is one (Bonferroni); 0 for all of them.
     """
     sizes = np.cumsum([0, *(own.shape[1] for own in counts)])
 
@@ -275,7 +275,7 @@ def score_counts(
         ComparedScores(dict(zip(names, map(_number, f), strict=True)), {}, spans)  # the macro average has no support
         for f, spans in zip(means(totals).T.tolist(), (*support, sum(support), None), strict=True)
     ]
-    of_averages, (low, high) = jackknife.interval(runs=runs), jackknife.interval(runs=runs, tests=tests)
+    of_averages, (low, high) = jackknife.interval(runs=runs), jackknife.interval(runs=runs, tests=tests or len(labels))
     low[:, -2:], high[:, -2:] = (bounds[:, -2:] for bounds in of_averages)
     for number, name in enumerate(names[1:]):
         for row, *bounds in zip(rows, jackknife.value[number], low[number], high[number], strict=True):

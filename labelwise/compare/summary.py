@@ -60,7 +60,7 @@ def notes(comparison: Comparison) -> list[str]:
         of = f" of {counted(split.units, split.unit)}" if split.unit != "text" else ""
         lines.append(f"{where}{counted(split.texts, 'text')}{of}, gold of {comparison.revisions[-1]}")
         if unchanged := list_unchanged(split):
-            lines.append(f"{where}{counted(len(unchanged), 'label')} with equal F1: {name_labels(unchanged)}")
+            lines.append(f"{where}Equal F1, not shown: {name_labels(unchanged)}")
         if split.gold_differs:
             lines.append(f"{where}Gold differs between the revisions in {counted(split.gold_differs, 'text')}")
         for name, n in split.left_out.items():
