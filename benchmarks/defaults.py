@@ -136,6 +136,11 @@ def train(recipe: TrainingConfig, words: int, test: Path, file: Path) -> Run:
         with file.with_suffix(".tmp").open("wb") as out:
             np.savez_compressed(out, **left)
         file.with_suffix(".tmp").replace(file)
+    return read_run(file)
+
+
+def read_run(file: Path) -> Run:
+    """Read what a training found."""
     with np.load(file) as kept:
         return Run(*(kept[name] for name in Run._fields))
 
