@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import typer
 
-from benchmarks.defaults import KEEP, RULE, Run, read_run
+from benchmarks.defaults import FEW_WORDS, KEEP, RULE, Run, read_run
 from benchmarks.measure import Cell, write_result
 from labelwise.evaluate.resampling import f_scores
 from spacy_per_label.calibrate import _logistic, calibration_error, fit_settings
@@ -84,8 +84,9 @@ def main() -> None:
     runs: dict[Group, list[Run]] = {}
     for file in sorted(KEEP.glob("cpu-choice-*.npz")):
         place, texts, setting = file.stem.split("-")[2:5]
-        if setting in ("before", *RULE):
-            runs.setdefault((place, int(texts), setting), []).append(read_run(file))
+        run = read_run(file)
+        if setting in ("before", RULE[int(run.words >= FEW_WORDS)]):
+            runs.setdefault((place, int(texts), setting), []).append(run)
     begin = {"corpus": "", "texts": ",", "words": ",", "setting": "", "seeds": ","}
     columns = {**begin, "entities of dev": ",", "gain, F1": "+.3f", "gain, macro F1": "+.3f", "draws that lose": ".0%"}
     rows = [
