@@ -27,6 +27,12 @@ def test_a_page_has_the_numbers_of_the_results(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
+def test_the_pictures_of_a_page_are_those_of_the_results(page):
+    for file, picture in tables.draw_plots(PAGES[page]).items():
+        assert file.read_text(encoding="utf8") == picture, "python -m benchmarks.tables"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_no_table_of_a_page_has_numbers_of_its_own(page):
     by_hand = re.sub(r"(?s)```.*?```", "", tables.BLOCK.sub("", PAGES[page]))
     assert not re.findall(r"(?m)^\|.*?\| *([\d.,]*\d%?) *\|", by_hand)
