@@ -15,7 +15,7 @@ import pycrfsuite
 from labelwise.base.counts import count_spans, score_table
 from labelwise.corpus.docbin_reader import BEGIN, INSIDE, StoredDoc
 
-L1, L2 = (0.0, 0.01, 0.1), (0.001, 0.01, 0.1, 1.0)  # penalties of weights: the best pair on dev is taken
+L1, L2 = (0.0, 0.1), (0.1, 1.0)  # penalties of weights: the best pair on dev is taken
 ITERATIONS = 150
 Entities = set[tuple[int, int, str]]  # start and end in tokens, and the label
 

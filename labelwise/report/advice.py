@@ -14,10 +14,12 @@ as far as there is evidence that it does. Each error is of one kind, and removed
 - Wrong boundaries: decide where spans begin and end, as many as the check has findings for, or all if it finds a
   quarter of them; more texts teach the others.
 - No token boundary: split the tokens.
+
+Before anybody labels more texts for the pipeline cpu, and train has few, the small transformer is trained: see FEW_TEXTS.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from labelwise.base.text import counted, name_counts
@@ -40,6 +42,7 @@ RANDOM = 100  # test texts to annotate, at most
 MIN_UNJUDGED = 0.01  # of test texts, that have predictions that can't be judged: below, that is no warning
 MIN_HEAD = (0.1, 5)  # share and number of these below which the warning is the last one
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
+FEW_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
 PREDICT = "weasel run predict"
 FIX = "decide its cases below Fix"
 TEST_TEXTS = "python -m scripts.export corpus to-annotate --splits test --format texts"  # in a random order
@@ -73,6 +76,7 @@ LABEL_MORE = Step("label more texts", PREDICT)
 FIX_CASES = Step("fix contradictions", FIX)
 BOUNDARIES = Step("decide its boundaries", FIX)
 SPLIT = Step("split its tokens")
+TRY_SMALL = Step("before you label more, train a small transformer, which knows more words", AGAIN["small"])
 MORE_TEST = Step("annotate more test texts", TEST_TEXTS)
 
 
@@ -173,6 +177,7 @@ def advise(
     shares: Shares = UNKNOWN,
     steps: Steps = ANY,
     unanswered: Unanswered | None = None,
+    tried: Collection[str] = (),
 ) -> Advice:
     """Decide whether a pipeline may be used, and what to do next.
 
@@ -181,6 +186,7 @@ def advise(
     sample (int): cases of the random sample that nobody has decided yet.
     shares (Shares): of findings that are right, by that sample.
     unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
+    tried (Collection[str]): pipelines that were evaluated.
     """
     ranked, evidence = rank_labels(metrics, ship_at), scale_findings(found, metrics, merge, shares)
     pairs = confused_pairs(metrics)
@@ -191,6 +197,8 @@ def advise(
     else:
         rows = _share_pairs(rows)
         why, first = _choose_first(metrics, rows, pipeline, sample, unanswered)
+        few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < FEW_TEXTS
+        first = TRY_SMALL if few and first.command == PREDICT else first
     warned = list(warnings(metrics, checks, unanswered))
     return Advice(format_f(metrics), describe_verdicts(ranked), why, first, rows, warned)
 
