@@ -15,7 +15,7 @@ as far as there is evidence that it does. Each error is of one kind, and removed
   quarter of them; more texts teach the others.
 - No token boundary: split the tokens.
 
-Before anybody labels more texts for the pipeline cpu, and train has few, the small transformer is trained: see FEW_TEXTS.
+If the first step of cpu were to label more texts, and train has few, a small transformer comes first; see FEW_TEXTS.
 """
 
 from collections import Counter

@@ -323,9 +323,8 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
     printed = call(report_cli, "cpu", "--root", root)
     assert out.read_text(encoding="utf8") == render(results, "cpu")
     *_, first, where = printed.splitlines()
-    assert first.startswith("Next: before you label more, train a small transformer") and first.endswith(
-        ": weasel run small"
-    )
+    small = "before you label more, train a small transformer, which knows more words: weasel run small"
+    assert first == f"Next: {small}"
     (root / "metrics/small.json").touch()
     *_, first, where = call(report_cli, "cpu", "--root", root).splitlines()
     assert first == f"Next: {HOSTILE}: label more texts: weasel run predict"
