@@ -4,8 +4,8 @@
 
 A page has a table between `<!-- result: NAME -->` and `<!-- end -->`: all rows of NAME.json, and the command that made
 them. A number in a sentence is a link to its file, whose title names the first cells of the row, and the column:
-`[2.3](benchmarks/results/training_speed.json "litbank / 2,221 / per-label, 1 process / of spacy train")`. It keeps
-its decimals. A picture `NAME.svg` of F1 against CPU seconds is drawn from NAME.json.
+`[0.64](benchmarks/results/pipelines.json "food_data / 50 / all labels on all texts / small transformer / F1")`. It
+keeps its decimals. A picture `NAME.svg` of F1 against CPU seconds is drawn from NAME.json.
 
 Between `<!-- section: NAME -->` and `<!-- end -->` a page has the settings of a section of project.yml: those that the
 file has, with its comments, and the others that the section's Struct reads, with the meanings of `OTHERS`.
