@@ -137,7 +137,7 @@ def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
     overrides = {
         "training.eval_frequency": 2,
         "corpora.train.max_words": 200,
-        "labelwise.small_batch": 0,
+        "labelwise.few_words": 0,
         f"{block}.name": transformer,
         f"{block}.mixed_precision": False,
         f"{block}.grad_scaler_config.enabled": False,

@@ -48,12 +48,16 @@ def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
     return train, test
 
 
-def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None) -> Path:
+def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, *, choice: bool = False) -> Path:
     """Merge a corpus of whose annotation a part is kept, and return the folder of the merged one.
 
     group (int | None): of "labels", keep only this group of texts and labels, which is annotated in full.
+    choice (bool): hold out a quarter of the texts of train as test, by hash, and leave the corpus's test alone.
     """
     train, test = read_tasks(corpus, folder)
+    if choice:
+        drawn = [chance("choice", task["text"]) < TEST for task in train]
+        train, test = ([task for task, out in zip(train, drawn, strict=True) if out is held] for held in (False, True))
     labels = sorted({span["label"] for task in (*train, *test) for span in task["spans"]})
     of_groups: list[list[Task]] = [[] for _ in range(GROUPS)]
     for task in train:

@@ -1,48 +1,36 @@
 """Fit on held-out texts what turns a label's scores into probabilities that can be trusted.
 
 Each label has a slope and an intercept, so that of the spans with a probability of 0.8, eight of ten are right; see
-`decode.calibrated`. Labels with few spans are drawn towards all labels together; where texts are few, all labels have
-one slope. Only spans that annotators have judged count; see `known`.
+`decode.calibrated`. Labels with few spans are drawn towards all labels together, and all together towards no change.
+Only spans that annotators have judged count; see `known`.
 
-Where a recognizer had few texts to learn from, it finds entities too rarely: one shift of the logit of the tag O,
-chosen on held-out texts, makes up for that. A script that fits both, after that of the README:
+A script that fits them, after that of the README:
 
     import spacy
     from spacy.training import Corpus
-    from spacy_per_label.calibrate import OUTSIDE, Judged, annotate_shifted
+    from spacy_per_label.calibrate import Judged
 
     nlp = spacy.load("out/model-best")
     ner = nlp.get_pipe("per_label")
     ner.cfg |= {"slopes": {}, "intercepts": {}}  # fit what the model says, not what was fitted before
-    examples, judged, scores = list(Corpus("dev.spacy")(nlp)), {}, {}
-    with nlp.select_pipes(disable=ner.name):
-        docs = [nlp(eg.predicted) for eg in examples]
-    for shift in annotate_shifted(ner, docs, OUTSIDE):
-        judged[shift], scores[shift] = Judged(), ner.score(examples)["ents_f"]
-        for eg in examples:
-            judged[shift].add(eg.predicted, eg.reference, ner.spans_key)
-    ner.cfg["outside"] = best = max(scores, key=scores.get)
-    if fitted := judged[best].fit(ner.labels):  # None if no span can be judged
+    judged = Judged()
+    for eg in Corpus("dev.spacy")(nlp):
+        judged.add(nlp(eg.predicted), eg.reference, ner.spans_key)
+    if fitted := judged.fit(ner.labels):  # None if no span can be judged
         ner.cfg |= fitted.settings
     nlp.to_disk("out/calibrated")
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc
 
-from spacy_per_label.component import PerLabelRecognizer
 from spacy_per_label.decode import calibrated, log_odds
 from spacy_per_label.known import get_known, judge
-from spacy_per_label.loss import log_softmax
-from spacy_per_label.targets import OUT
 
 PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
-FEW = 30  # texts, below which labels have one temperature
-OUTSIDE = (0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -4.0, -5.0, -6.0)
 BINS = 10
 
 
@@ -55,22 +43,6 @@ class Fitted(NamedTuple):
     settings: dict[str, Any]
     before: float
     after: float
-
-
-def annotate_shifted(pipe: PerLabelRecognizer, docs: Sequence[Doc], shifts: Sequence[float]) -> Iterator[float]:
-    """Annotate Docs as the recognizer would with each shift of O in turn; the model computes their logits once.
-
-    YIELDS (float): the shift with which the Docs are annotated now.
-    """
-    before = [doc.to_array([ENT_IOB, ENT_TYPE]) for doc in docs]
-    logits, lengths = pipe.logits(docs), [len(doc) for doc in docs]
-    for shift in shifts:
-        shifted = logits.copy()
-        shifted[..., OUT] += shift
-        for doc, entities in zip(docs, before, strict=True):
-            doc.from_array([ENT_IOB, ENT_TYPE], entities)  # type: ignore[arg-type]
-        pipe.set_annotations(docs, pipe.decode(log_softmax(shifted), lengths))
-        yield shift
 
 
 class Judged:
@@ -102,25 +74,22 @@ class Judged:
         odds, odd, after = log_odds(p), numbers % 2 == 1, p.copy()
         for half in (odd, ~odd):
             if half.any() and not half.all():
-                other = fit_settings(labels[~half], odds[~half], right[~half], names, self.texts)
+                other = fit_settings(labels[~half], odds[~half], right[~half], names)
                 slopes, intercepts = (np.array([kind[name] for name in labels[half]]) for kind in other.values())
                 after[half] = calibrated(p[half], slopes, intercepts)
-        settings = fit_settings(labels, odds, right, names, self.texts)
+        settings = fit_settings(labels, odds, right, names)
         return Fitted(settings, calibration_error(p, right) or 0.0, calibration_error(after, right) or 0.0)
 
 
 def fit_settings(
-    labels: np.ndarray, odds: np.ndarray, right: np.ndarray, names: Sequence[str], texts: int
+    labels: np.ndarray, odds: np.ndarray, right: np.ndarray, names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """Fit the slope and the intercept of each label; below FEW texts, one slope for all of them, a temperature.
+    """Fit the slope and the intercept of each label.
 
     labels, odds, right (np.ndarray): shape (spans,): label, logarithm of the odds, and whether the span is right.
     names (Sequence[str]): the labels that need settings.
     """
     design = np.stack([odds, np.ones_like(odds)], axis=1)  # (spans, 2)
-    if texts < FEW:
-        slope = round(float(_logistic(design[:, :1], right, np.array([1.0]), 1.0)[0]), 6)
-        return {"slopes": dict.fromkeys(names, slope), "intercepts": dict.fromkeys(names, 0.0)}
     common = _logistic(design, right, np.array([1.0, 0.0]), 1.0)
     settings: dict[str, dict[str, float]] = {"slopes": {}, "intercepts": {}}
     for name in names:

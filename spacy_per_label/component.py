@@ -155,7 +155,7 @@ class PerLabelRecognizer(TrainablePipe):
     def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
         """Compute the logarithms of the tags' probabilities, shape (tokens of all docs, labels, 5)."""
         logits = self.logits(docs)
-        logits[..., OUT] += self.cfg.get("outside", 0.0)  # below 0, more spans are found
+        logits[..., OUT] += self.cfg.get("outside", 0.0)  # chosen for pipelines of labelwise 0.3.0
         return log_softmax(logits)
 
     def logits(self, docs: Sequence[Doc]) -> np.ndarray:

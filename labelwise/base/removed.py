@@ -40,7 +40,7 @@ CONFIG = {
     "system.epochs": "write epochs in [labelwise]",
     "system.least_steps": "write least_steps in [labelwise]",
     "system.most_steps": "write max_steps in [training]",
-    "system.small_batch": "write small_batch in [labelwise]",
+    "system.small_batch": "write few_words and few_batch in [labelwise]",
     "system.half_weights": "write half_weights in [labelwise]",
     "components.ner.model.tok2vec.@architectures: spacy-per-label.Transformer.v1": (
         'write @architectures = "spacy-per-label.Transformer.v2", and context = 16 in the place of stride; delete '

@@ -87,7 +87,7 @@ def changed_keys(file: ConfigFile, settings: Config) -> dict[str, tuple[Any, Any
 
 
 def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
-    """Describe a training on fewer texts, with batches of the same size.
+    """Describe a training on fewer texts, with batches of the same size and the same dropout.
 
     RAISES (InputError): if no text is left.
     """
@@ -95,8 +95,9 @@ def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
     if texts < 1:
         count = count_train(wanted.corpus, settings)
         raise InputError(f"{wanted.corpus}: train has {count} texts, so a share of them would be empty")
-    size = settings["training"]["batcher"].get("size")
-    return replace(wanted, limit=texts, overrides={"training.batcher.size": size, **wanted.overrides})
+    training = settings["training"]
+    same = {"training.batcher.size": training["batcher"].get("size"), "training.dropout": training.get("dropout", 0.1)}
+    return replace(wanted, limit=texts, overrides=same | {**wanted.overrides})
 
 
 def is_per_label(settings: Config) -> bool:

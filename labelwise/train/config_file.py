@@ -33,7 +33,8 @@ FITTED = PATHS | {
     "training.max_steps",
     "training.eval_frequency",
     "training.optimizer.learn_rate.total_steps",
-    "training.batcher.size",  # the rule for few texts
+    "training.batcher.size",  # the rule for few words
+    "training.dropout",
     "corpora.train.limit",  # train-curve
     "corpora.train.leave_out",  # check-folds
     "corpora.train.folds",
@@ -57,13 +58,17 @@ class LabelwiseBlock(msgspec.Struct, frozen=True):
     epochs (int): training takes so many epochs, but at least `least_steps`, and at most training.max_steps; 0 takes
         training.max_steps.
     least_steps (int): see `epochs`.
-    small_batch (int): batcher.size where train has fewer than MIN_LARGE_TRAIN texts; 0 for the batcher's own.
+    few_words (int): words of train below which the next two keys hold; 0 for never.
+    few_batch (int): training.batcher.size there; 0 for the batcher's own.
+    few_dropout (float | None): training.dropout there; None for the config's own.
     half_weights (bool): save a transformer's weights in fp16.
     """
 
     epochs: int = 0
     least_steps: int = 0
-    small_batch: int = 0
+    few_words: int = 0
+    few_batch: int = 0
+    few_dropout: float | None = None
     half_weights: bool = False
 
 

@@ -1,44 +1,27 @@
-"""Fit a trained per-label recognizer on dev: its probabilities, and how readily it finds entities."""
+"""Calibrate the probabilities of a trained per-label recognizer on dev."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from spacy.language import Language
 
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.pipeline import predict_batches
-from labelwise.train.dev_scores import count_entities
+from labelwise.corpus.pipeline import predict_each
 from labelwise.train.reader import make_reference
-from spacy_per_label.calibrate import Fitted, Judged, annotate_shifted
+from spacy_per_label.calibrate import Fitted, Judged
 
 
-def fit(
-    nlp: Language,
-    texts: Iterator[StoredDoc],
-    shifts: Sequence[float],
-    labels: Sequence[str],
-    score: Callable[[np.ndarray], float],
-) -> Fitted | None:
-    """Choose a shift of the tag O, and fit slopes and intercepts for it; the recognizer gets both.
+def fit(nlp: Language, texts: Iterator[StoredDoc]) -> Fitted | None:
+    """Fit slopes and intercepts, which the recognizer gets.
 
-    texts (Iterator[StoredDoc]): those of dev, predicted once; nothing is kept of a text but numbers.
-    shifts (Sequence[float]): those to choose from; of equally good ones, the first.
-    labels (Sequence[str]): labels that are scored.
-    score (Callable): scores counts of entities, shape (labels, 3).
+    texts (Iterator[StoredDoc]): texts of dev; nothing is kept of a text but numbers.
     RETURNS (Fitted | None): None if nothing that was found can be judged.
     """
     ner: Any = nlp.get_pipe("ner")
     ner.cfg |= {"slopes": {}, "intercepts": {}}
-    counts, judged = dict.fromkeys(shifts, np.zeros((len(labels), 3), int)), {shift: Judged() for shift in shifts}
-    for batch, made in predict_batches(nlp, texts, len, without=["ner"]):
-        docs = list(made)
-        references = [make_reference(stored, nlp.vocab) for stored in batch]
-        for shift in annotate_shifted(ner, docs, shifts):
-            counts[shift] = counts[shift] + count_entities(zip(batch, docs, strict=True), labels)
-            for doc, reference in zip(docs, references, strict=True):
-                judged[shift].add(doc, reference, ner.spans_key)
-    best = max(shifts, key=lambda shift: score(counts[shift]))
-    fitted = judged[best].fit(ner.labels)
-    ner.cfg |= {"outside": best} | (fitted.settings if fitted else {})
+    judged = Judged()
+    for stored, doc in predict_each(nlp, texts, len):
+        judged.add(doc, make_reference(stored, nlp.vocab), ner.spans_key)
+    fitted = judged.fit(ner.labels)
+    ner.cfg |= fitted.settings if fitted else {}
     return fitted

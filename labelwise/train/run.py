@@ -32,12 +32,11 @@ from labelwise.train.config import changed_keys, is_per_label, make_pipeline, re
 from labelwise.train.config_file import read_config_file
 from labelwise.train.gpu import peak_memory
 from labelwise.train.held_out import fit
-from labelwise.train.loop import describe_end, score_counts, scored_labels, train_while_improving
+from labelwise.train.loop import describe_end, train_while_improving
 from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
-from labelwise.train.steps import is_small
 from labelwise.train.training import Log, State, Training, remake
 from labelwise.train.training_config import TrainingConfig
-from spacy_per_label.calibrate import OUTSIDE, Fitted
+from spacy_per_label.calibrate import Fitted
 from spacy_per_label.transformer import halve
 
 
@@ -219,9 +218,7 @@ def finish(training: Training) -> Fitted | None:
     if nlp.config.get("labelwise", {}).get("half_weights"):
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if is_per_label(nlp.config):
-        shifts = OUTSIDE if is_small(training.wanted.corpus, nlp.config.interpolate()) else OUTSIDE[:1]
-        labels = scored_labels(training)
-        fitted = fit(nlp, training.dev.texts(), shifts, labels, lambda counts: score_counts(training, counts)[0])
+        fitted = fit(nlp, training.dev.texts())
         # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
         path.unlink()

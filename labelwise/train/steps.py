@@ -11,7 +11,6 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.train.config_file import ConfigFile, LabelwiseBlock
 from labelwise.train.training_config import TrainingConfig
 
-MIN_LARGE_TRAIN = 200  # texts of train from which batches are large
 # What a batcher counts: words of train or texts. Of another one, nobody knows how many batches an epoch has.
 BATCHED_BY = {
     "spacy.batch_by_words.v1": "words",
@@ -33,8 +32,8 @@ def read_block(settings: Mapping[str, Any], file: ConfigFile) -> LabelwiseBlock:
 
 
 def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> None:
-    """Set the size of batches where train has few texts; the number of steps, and with it the end of the rate and how
-    often dev is evaluated.
+    """Apply the rule for few words; set the number of steps, and with it the end of the rate and how often dev is
+    evaluated.
 
     The steps are those that are asked for, or those of the epochs of [labelwise], or training.max_steps.
 
@@ -43,9 +42,11 @@ def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> Non
         evaluated fewer than four times; or the learning rate rises for longer than training lasts.
     """
     block, training = read_block(settings.interpolate(), file), settings["training"]
-    batcher, sized = training["batcher"], "training.batcher.size" in wanted.overrides
-    if block.small_batch and "size" in batcher and is_small(wanted.corpus, settings) and not sized:
-        batcher["size"] = block.small_batch
+    if count_words(wanted.corpus, settings) < block.few_words:
+        if block.few_batch and "size" in training["batcher"] and "training.batcher.size" not in wanted.overrides:
+            training["batcher"]["size"] = block.few_batch
+        if block.few_dropout is not None and "training.dropout" not in wanted.overrides:
+            training["dropout"] = block.few_dropout
     whole, given = settings.interpolate(), "training.max_steps" in wanted.overrides
     now = whole["training"]
     limit, rate = file.raw.interpolate()["training"]["max_steps"], now["optimizer"].get("learn_rate")
@@ -89,7 +90,7 @@ def batches_of(wanted: TrainingConfig, file: ConfigFile, settings: Mapping[str, 
 
     RAISES (InputError): if the batcher's size isn't a fixed number of words or texts.
     """
-    batcher, train = settings["training"]["batcher"], read_manifest(wanted.corpus).splits["train"]
+    batcher = settings["training"]["batcher"]
     name, size = batcher.get("@batchers"), batcher.get("size")
     if name not in BATCHED_BY or not isinstance(size, int) or size < 1:
         raise file.error(
@@ -97,13 +98,14 @@ def batches_of(wanted: TrainingConfig, file: ConfigFile, settings: Mapping[str, 
             f"epochs need batches of a fixed size, and [training.batcher] has {name} of size {size}; write epochs = 0, "
             f"and training takes max_steps = {settings['training']['max_steps']}",
         )
-    share = count_train(wanted.corpus, settings) / max(1, train.texts)
-    return (train.words if BATCHED_BY[name] == "words" else train.texts) * share / size
+    count = count_words if BATCHED_BY[name] == "words" else count_train
+    return count(wanted.corpus, settings) / size
 
 
-def is_small(corpus: Path, settings: Mapping[str, Any]) -> bool:
-    """Return whether a training has few texts, which takes smaller batches and finds entities too rarely."""
-    return count_train(corpus, settings) < MIN_LARGE_TRAIN
+def count_words(corpus: Path, settings: Mapping[str, Any]) -> float:
+    """Estimate the words that a training has: those of train, or the share of the texts that it is limited to."""
+    train = read_manifest(corpus).splits["train"]
+    return train.words * count_train(corpus, settings) / max(1, train.texts)
 
 
 def count_train(corpus: Path, settings: Mapping[str, Any]) -> int:

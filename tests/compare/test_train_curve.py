@@ -89,16 +89,17 @@ def test_a_curve_is_of_one_pipeline(tmp_path):
         read_train_curve(file, "of all")
 
 
-@pytest.mark.parametrize("texts", [40, 240])
-def test_a_share_of_train_has_batches_of_the_same_size(tmp_path, texts):
+@pytest.mark.parametrize(("more", "expected"), [(0, (500, 0.4)), (200, (500, 0.1))], ids=["few words", "many words"])
+def test_a_share_of_train_has_the_batches_and_the_dropout_of_the_whole(more, expected, tmp_path):
     merging = Merging(tmp_path)
-    merging.add("a", ["A"], [task(f"cat {n} sat", (0, 3)) for n in range(texts)])
+    merging.add("a", ["A"], [task(f"cat {n} sat{' down' * more}", (0, 3)) for n in range(60)])
     merging.run(dev_ratio=0.1, test_ratio=0)
     whole = TrainingConfig(CPU, tmp_path / "corpus")
     half = share_of(whole, 20)
     assert half.limit == 20
-    sizes = [read_settings(one)["training"]["batcher"]["size"] for one in (whole, half)]
-    assert sizes == [700, 700] if texts == 40 else [2000, 2000]
+    for one in (whole, half):
+        training = read_settings(one)["training"]
+        assert (training["batcher"]["size"], training["dropout"]) == expected
     with pytest.raises(InputError, match="so a share of them would be empty"):
         share_of(whole, 0)
 

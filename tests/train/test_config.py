@@ -82,7 +82,7 @@ SCHEDULE = {"@schedules": "compounding.v1", "start": 100, "stop": 1000, "compoun
     ("changed", "options", "message"),
     [
         ({"system__seed": 7}, {}, r"own\.cfg:\d+: \[system\] seed = 7: .* or --seed; write seed = 0"),
-        ({}, {"max_steps": 1501}, r"\[training\] max_steps = 1500: 1,501 steps are asked .* write max_steps = 1501$"),
+        ({}, {"max_steps": 6001}, r"\[training\] max_steps = 6000: 6,001 steps are asked .* write max_steps = 6001$"),
         (
             {"labelwise__epochs": 0, "training__max_steps": 300},
             {},
@@ -91,14 +91,14 @@ SCHEDULE = {"@schedules": "compounding.v1", "start": 100, "stop": 1000, "compoun
         (
             {"training__batcher": batcher("batch_by_words", SCHEDULE)},
             {},
-            r"need batches of a fixed size.*batch_by_words.*write epochs = 0, and training takes max_steps = 1500",
+            r"need batches of a fixed size.*batch_by_words.*write epochs = 0, and training takes max_steps = 6000",
         ),
         ({"training__batcher": {"@batchers": "my.own.v1", "size": 9}}, {}, r"my\.own\.v1 of size 9; write epochs = 0"),
     ],
     ids=["seed", "too many steps", "rarely evaluated", "a schedule", "own batcher"],
 )
 def test_what_would_not_be_trained_as_it_stands_is_refused(changed, options, message, demo_corpus, tmp_path):
-    changed = {"labelwise__small_batch": 0, **changed}
+    changed = {"labelwise__few_words": 0, **changed}
     with pytest.raises(InputError, match=message):
         read_settings(TrainingConfig(own(tmp_path, **changed), demo_corpus, **options))
 
@@ -114,7 +114,7 @@ def test_more_steps_than_a_rate_that_falls_has_name_both_keys(demo_corpus):
         (batcher("batch_by_words"), 2, 2 * 50_000 / 100),
         (batcher("batch_by_padded") | {"buffer": 9, "discard_oversize": False}, 2, 2 * 50_000 / 100),
         (batcher("batch_by_sequence"), 20, 20 * 2_500 / 100),
-        (batcher("batch_by_words", SCHEDULE), 0, 1500),
+        (batcher("batch_by_words", SCHEDULE), 0, 6000),
     ],
     ids=["words", "padded", "texts", "a schedule"],
 )
@@ -131,9 +131,9 @@ def test_an_epoch_has_as_many_batches_as_its_batcher_makes(given, epochs, steps,
 @pytest.mark.parametrize(
     ("options", "steps", "often"),
     [
-        ({}, 300, 75),
+        ({}, 600, 100),
         ({"max_steps": 40}, 40, 10),
-        ({"max_steps": 1500}, 1500, 100),
+        ({"max_steps": 6000}, 6000, 100),
         ({"overrides": {"training.max_steps": 40}}, 40, 10),
         ({"overrides": {"training.max_steps": 9000, "training.eval_frequency": 9000}}, 9000, 9000),
     ],
@@ -192,12 +192,13 @@ def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
         for part in key.split("."):
             block = block[part]
         assert block == before != after
+    fewest = written["labelwise"]["least_steps"]
     in_it = {
-        "whole": {"system.seed": 3, "training.max_steps": 300},
+        "whole": {"system.seed": 3, "training.max_steps": fewest},
         "steps": {"training.max_steps": 40, "training.eval_frequency": 10},
         "fold": {"corpora.train.folds": 3, "corpora.train.leave_out": 1},
         "share": {"corpora.train.limit": 5},
-        "gpu": {"training.max_steps": 300},
+        "gpu": {"training.max_steps": fewest},
     }[kind]
     assert {key: changed[key][1] for key in in_it} == in_it
     assert (RATE in changed) == (config in (SMALL, GPU, TRF))
@@ -212,7 +213,7 @@ def test_what_training_changes_is_told_and_in_the_record(demo_corpus, tmp_path):
     assert changed["system.seed"] == [0, 5]
     assert changed["training.max_steps"] == [8, 4]
     assert changed["training.eval_frequency"] == [100, 1]
-    assert changed["training.batcher.size"] == [2000, 700]
+    assert changed["training.dropout"] == [0.1, 0.4]
     for key, (old, new) in changed.items():
         assert f"{key} {old} -> {new}" in said
     assert {*changed} <= FITTED
@@ -223,8 +224,7 @@ def test_a_pipeline_of_the_config_as_it_stands_has_no_changes_of_it(demo_corpus)
     wanted = TrainingConfig(CPU, demo_corpus)
     assert {*changed_keys(read_config_file(CPU), read_settings(wanted))} == {
         "training.max_steps",
-        "training.eval_frequency",
-        "training.batcher.size",
+        "training.dropout",
     }
     assert ROOT in CPU.parents
 
@@ -268,11 +268,14 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
         (CHINESE, r"\[nlp\] tokenizer = .*ChineseTokenizer.*: .* was merged with .* delete the block, or write"),
         ({'"per_label"': '"per_label"\nscorer = {"@scorers": "my"}'}, r"\[components\.ner\] scorer = .* delete it"),
         ({'factory = "tok2vec"': 'source = "en"'}, r"\[components\.tok2vec\] source = \"en\": .* delete it"),
-        ({"dropout = ": "dropot = "}, r"\[training\] dropot = 0\.1: the block has no such key; its keys are accumul"),
+        (
+            {"\ndropout = ": "\ndropot = "},
+            r"\[training\] dropot = 0\.1: the block has no such key; its keys are accumul",
+        ),
         ({"batch_size = ": "batchsize = "}, r"\[nlp\] batchsize = 16: the block has no such key; its keys are aft"),
         ({"lookups = ": "lookup = "}, r"\[initialize\] lookup = null: the block has no such key"),
-        ({"small_batch = ": "small_bach = "}, r"\[labelwise\] small_bach = 700: .* its keys are epochs, half_weig"),
-        ({"small_batch = 700": "small_batch = few"}, r"\[labelwise\] small_batch = few: Expected `int`, got `str`"),
+        ({"few_words = ": "few_word = "}, r"\[labelwise\] few_word = 10000: .* its keys are epochs, few_batch, few"),
+        ({"few_words = 10000": "few_words = few"}, r"\[labelwise\] few_words = few: Expected `int`, got `str`"),
         ({"[system]": "[system]\nmax_steps = 9"}, r"\[system\] max_steps = 9: training reads nothing of this"),
         ({"[training]": "[trainin]\ndropout = 0.3\n[training]"}, r"\[trainin\] dropout = 0\.3: training reads noth"),
         ({"[corpora]": '[components.x]\nfactory = "tagger"\n[corpora]'}, r"\[components\.x\]: training reads nothing"),
@@ -296,14 +299,17 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
         ({"init_tok2vec = null": 'init_tok2vec = "x.bin"'}, r"\[initialize\] init_tok2vec = .*write .* = null"),
         ({"[pretraining]": "[pretraining]\ndropout = 0.2"}, r"\[pretraining\]: training reads it for .* or delete"),
         ({"ents_r = 0.0": "cats_score = 0.5"}, r"\[training\.score_weights\] cats_score = 0\.5: .*; write null, or"),
-        ({"max_steps = 1500\n": ""}, r"\[training\] max_steps: this is missing; `python -m spacy init fill-config`"),
+        ({"max_steps = 6000\n": ""}, r"\[training\] max_steps: this is missing; `python -m spacy init fill-config`"),
         (TEXTCAT, r"\[components\.textcat\] factory = .*: \[E867\] .*; correct it$"),
         ({'"per_label"': '"nner"'}, r"\[components\.ner\] factory = \"nner\": \[E002\] Can't find factory for 'nner'"),
         ({"spacy.Tok2Vec.v2": "spacy.Tok2Vec.v9"}, r"\[components\.tok2vec\.model\] @architectures = .*; correct it"),
         ({"depth = 4": "dept = 4"}, r"\[components\.tok2vec\.model\.encode\] dept = 4: unexpected argument: 'dept'"),
         ({"depth = 4": 'depth = "x"'}, r"\[components\.tok2vec\.model\.encode\] depth = \"x\": 'x' is not .*int"),
         ({"beta1 = 0.9": "beta3 = 0.9"}, r"\[training\.optimizer\] beta3 = 0\.9: unexpected argument: 'beta3'"),
-        ({"dropout = 0.1": 'dropout = "x"'}, r"\[training\] dropout = \"x\": Input should be a valid number"),
+        (
+            {"dropout = 0.1": 'dropout = "x"', "few_words = 10000": "few_words = 0"},
+            r"\[training\] dropout = \"x\": Input should be a valid number",
+        ),
         ({"[initialize.tokenizer]": f"{LOOKUPS}[initialize.tokenizer]"}, r"\[initialize\.lookups\]: .*lookups = null"),
         ({"dropout = 0.1": "dropout 0.1"}, r"'dropout 0\.1': this is neither a \[block\] nor KEY = VALUE"),
         ({"[paths]": "paths\n[paths]"}, r"this is neither a \[block\] nor KEY = VALUE"),
@@ -437,7 +443,7 @@ def plain(demo_corpus, tmp_path_factory) -> dict[str, bytes]:
 
 FEW = {f"training__{name}": value for name, value in {"max_steps": 8, "eval_frequency": 2}.items()} | {
     "labelwise__epochs": 0,
-    "labelwise__small_batch": 0,
+    "labelwise__few_words": 0,
     "training__batcher__size": 900,
     "components__tok2vec__model__encode__width": 32,
 }

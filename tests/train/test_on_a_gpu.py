@@ -11,11 +11,10 @@ from labelwise.base.parallel import open_pool
 from labelwise.train.checkpoint import restore, take_arrays
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.held_out import fit
-from labelwise.train.loop import score_counts, scored_labels, train_while_improving
+from labelwise.train.loop import train_while_improving
 from labelwise.train.parameters import clear_gradients, find_parameters
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
-from spacy_per_label.calibrate import OUTSIDE
 from tests.conftest import task
 from tests.pretend_gpu import pretended
 from tests.train.training import CPU, GPU, STEPS, with_bert
@@ -57,8 +56,7 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
         first, *_, last = [
             info["losses"]["ner"] for info in train_while_improving(training) if info["score"] is not None
         ]
-        labels = scored_labels(training)
-        fit(nlp, training.dev.texts(), OUTSIDE, labels, lambda counts: score_counts(training, counts)[0])
+        fit(nlp, training.dev.texts())
         np.savez(tmp_path / "arrays.npz", **take_arrays(training))
         training.state.updates = [training.optimizer.nr_update[slot.key] for slot in find_parameters(nlp)]
         for slot in find_parameters(nlp):

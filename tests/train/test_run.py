@@ -200,23 +200,31 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
 
 
 @pytest.mark.parametrize(
-    ("texts", "limit", "overrides", "words"),
+    ("config", "words", "limit", "overrides", "expected"),
     [
-        (199, 0, {}, 700),
-        (200, 0, {}, 2000),
-        (200, 199, {}, 700),
-        (199, 0, {"labelwise.small_batch": 0}, 2000),
-        (199, 0, {"training.batcher.size": 900}, 900),
+        (CPU, 9_999, 0, {}, (500, 0.4)),
+        (CPU, 10_000, 0, {}, (500, 0.1)),
+        (CPU, 10_000, 199, {}, (500, 0.4)),
+        (CPU, 10_000, 0, {"labelwise.few_words": 10_001}, (500, 0.4)),
+        (CPU, 9_999, 0, {"labelwise.few_words": 0}, (500, 0.1)),
+        (CPU, 9_999, 0, {"labelwise.few_dropout": None}, (500, 0.1)),
+        (CPU, 9_999, 0, {"training.dropout": 0.2}, (500, 0.2)),
+        (NER, 9_999, 0, {}, (700, 0.1)),
+        (NER, 10_000, 0, {}, (2000, 0.1)),
+        (NER, 9_999, 0, {"training.batcher.size": 900}, (900, 0.1)),
     ],
 )
-def test_a_small_corpus_is_learnt_in_small_batches(texts, limit, overrides, words, demo_corpus, tmp_path):
+def test_few_words_are_learnt_with_other_dropout_and_batches(
+    config, words, limit, overrides, expected, demo_corpus, tmp_path
+):
+    """Of train as a whole, or of the share of its 200 texts that is trained on."""
     shutil.copytree(demo_corpus, tmp_path / "corpus")
     manifest = tmp_path / "corpus" / "manifest.json"
     content = json.loads(manifest.read_text())
-    content["splits"]["train"]["texts"] = texts
+    content["splits"]["train"] |= {"texts": 200, "words": words}
     manifest.write_text(json.dumps(content))
-    settings = read_settings(TrainingConfig(CPU, tmp_path / "corpus", limit=limit, overrides=overrides))
-    assert settings["training"]["batcher"]["size"] == words
+    training = read_settings(TrainingConfig(config, tmp_path / "corpus", limit=limit, overrides=overrides))["training"]
+    assert (training["batcher"]["size"], training["dropout"]) == expected
 
 
 def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path):

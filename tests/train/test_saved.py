@@ -1,9 +1,8 @@
-"""What a training fits, chooses and is given is in the pipeline that it saves, and changes what that finds."""
+"""What a training fits and is given is in the pipeline that it saves, and changes what that finds."""
 
 import json
 import shutil
 import string
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import Model, fix_random_seed
+from thinc.api import fix_random_seed
 
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.evaluate.predict import all_found
@@ -24,7 +23,6 @@ from tests.spacy_per_label.test_vectors import WORDPIECE, write_transformer
 from tests.train.training import STEPS, train_in
 
 STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "training.optimizer.learn_rate": 0.005}
-SHIFTS = (0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -4.0, -5.0, -6.0)
 
 
 @pytest.fixture(scope="module")
@@ -57,50 +55,6 @@ def spans(doc: Doc, group: str) -> set[tuple]:
     return {(span.start, span.end, span.label_) for span in (doc.spans[group] if group else doc.ents)}
 
 
-def scores_of(docs: list[Doc], dev: list[Doc]) -> tuple[float, float, float]:
-    """F1 of all entities, the mean of the labels' that have gold, and precision."""
-    counts: dict[str, np.ndarray] = {}
-    for doc, gold in zip(docs, dev, strict=True):
-        for group, side in ((spans(doc, ""), 0), (spans(gold, ""), 1), (spans(doc, "") & spans(gold, ""), 2)):
-            for *_, label in group:
-                counts.setdefault(label, np.zeros(3))[side] += 1
-    total = sum(counts.values())
-    with_gold = [one for one in counts.values() if one[1]]
-    micro, *by_label = (2 * one[2] / one[:2].sum() for one in (total, *with_gold))
-    return micro, sum(by_label) / len(by_label), total[2] / total[0]
-
-
-@pytest.mark.parametrize("by", ["ents_f", "ents_macro_f", "ents_p"])
-def test_the_shift_of_outside_that_scores_best_on_dev_is_saved_and_moves_what_is_found(by, demo_corpus, dev, tmp_path):
-    """By the config's weights."""
-    weights = {f"training.score_weights.{name}": float(name == by) for name in ("ents_f", "ents_macro_f", "ents_p")}
-    train_in(tmp_path, demo_corpus, STEPS | weights)
-    cfg = (nlp := spacy.load(tmp_path / "model")).get_pipe("ner").cfg
-    saved, scores, counts = cfg["outside"], [], []
-    for name in ("slopes", "intercepts"):  # it is chosen before they are fitted
-        del cfg[name]
-    for cfg["outside"] in SHIFTS:
-        docs = found(nlp, dev)
-        scores.append(dict(zip(weights, scores_of(docs, dev), strict=True))[f"training.score_weights.{by}"])
-        counts.append(sum(len(doc.spans["labels"]) for doc in docs))
-    assert saved == SHIFTS[scores.index(max(scores))]
-    assert all(one <= other for one, other in pairwise(counts))
-    assert counts[0] < counts[-1]
-
-
-def test_dev_is_predicted_once(nlp, dev, monkeypatch):
-    """Whatever the number of shifts."""
-    model, predict, given = nlp.get_pipe("ner").model, Model.predict, []
-
-    def counted(self, X):
-        given.extend(X if self is model else ())
-        return predict(self, X)
-
-    monkeypatch.setattr(Model, "predict", counted)
-    fit(nlp, iter(map(stored, dev)), SHIFTS, [], lambda counts: 0.0)
-    assert len(given) == len(dev)
-
-
 def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev):
     folder, told = trained
     cfg = nlp.get_pipe("ner").cfg
@@ -119,10 +73,11 @@ def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev)
         for doc, marked in zip(docs, gold, strict=True)
         for span in doc.spans["labels"]
     ]
-    slopes = np.array([told.fitted.settings["slopes"][span.label_] for span, _ in named])
+    settings = [told.fitted.settings[name] for name in ("slopes", "intercepts")]
+    slopes, intercepts = (np.array([one[span.label_] for span, _ in named]) for one in settings)
     after, before = columns
     odds = np.log(before / (1 - before))
-    np.testing.assert_allclose(after, 1 / (1 + np.exp(-slopes * odds)), atol=1e-4)  # one temperature: dev is small
+    np.testing.assert_allclose(after, 1 / (1 + np.exp(-slopes * odds - intercepts)), atol=1e-4)
     right = np.array([bool(yes) for _, yes in named])
     losses = [-np.log(np.where(right, p, 1 - p)).mean() for p in (after, before)]
     assert losses[0] < losses[1]
@@ -142,7 +97,7 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
             annotate(copy := nlp.make_doc(doc.text), Annotation(gold, [], uncovered))
             copy.spans["gold"] = [copy.char_span(*one[:3]) for one in gold]
             texts.append(stored(copy))
-        return fit(nlp, iter(texts), [cfg["outside"]], [], lambda counts: 0.0)
+        return fit(nlp, iter(texts))
 
     every, part = fit_on(""), fit_on("partial")
     assert every.after > 0.9 > every.before > 0.2

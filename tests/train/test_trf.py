@@ -19,7 +19,7 @@ def test_spacys_transformer_learns_by_the_same_command(demo_corpus, tiny_bert, t
         "training.eval_frequency": 3,
         "training.batcher.size": 900,
         "training.optimizer.learn_rate.initial_rate": 0.005,
-        "labelwise.small_batch": 0,
+        "labelwise.few_words": 0,
     }
     train_in(tmp_path, demo_corpus, overrides, TRF)
     first, last = losses(tmp_path)
