@@ -178,9 +178,8 @@ def train_best_ner(task: Task) -> Trained:
 def train_pipeline_of(task: Task) -> Trained:
     """Train one of labelwise's pipelines, as its config says, but for the steps."""
     recipe = task.recipe(task.method if task.method in TRANSFORMERS else "cpu")
-    named = {"vectors": "components.tok2vec.model.embed.vectors"} | dict.fromkeys(
-        TRANSFORMERS, "components.ner.model.tok2vec.name"
-    )
+    named = {"vectors": "components.tok2vec.model.embed.vectors"}
+    named |= dict.fromkeys(TRANSFORMERS, "components.ner.model.tok2vec.name")
     overrides = {named[task.method]: task.transformer} if task.method in named else {}
     return train_recipe(replace(recipe, overrides={**recipe.overrides, **overrides}))[0]
 
@@ -201,7 +200,7 @@ def train_baseline(task: Task) -> Trained:
 
 def train_by_spacy(task: Task) -> Trained:
     """Train a spancat, or ner with missing values, by spaCy's own loop."""
-    assert not task.limit
+    assert not task.limit, "its reader takes other texts"
     with tempfile.TemporaryDirectory() as folder:
         given = task.steps, task.seed, Path(folder)
         if task.method == "ner-missing":
@@ -258,7 +257,7 @@ def row_of(begin: list[Cell], method: str, scores: list[Score]) -> list[Cell]:
         values[0] if len(values) == 1 else (median(values), min(values), max(values))
         for values in (f1, macro_f1, all_spans)
     ]
-    return [*begin, method, chosen[0], len(scores), *spreads, median(seconds), median(words)]
+    return [*begin, method, "; ".join(dict.fromkeys(chosen)), len(scores), *spreads, median(seconds), median(words)]
 
 
 def merge_for(method: str, place: Path, kept: str, folder: Path) -> list[Path]:
@@ -288,6 +287,10 @@ def main(
     """Train all, and write the table, whose F1 scores are medians and ranges of the seeds."""
     if unknown := {*annotated} - {*ANNOTATED} | {*method} - {*METHODS}:
         raise SystemExit(f"{', '.join(sorted(unknown))}: give of {', '.join((*ANNOTATED, *METHODS))}")
+    given = sorted(filter(None, steps))
+    if not given and {"spancat", "ner-missing"} & {*method}:
+        raise SystemExit("--steps: spaCy's loop has no number of its own; give one")
+    shortest = given[0] if given else 0
     columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "trained": "", "seeds": ","}
     columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
     columns["words predicted per second"] = ",.0f"
@@ -297,8 +300,8 @@ def main(
             merged, whole = merge_for(each, place, kept, Path(folder)), merge_once(place, kept, Path(folder))
             test, labels, there = texts_of(whole / "test"), read_manifest(whole).labels, len(texts_of(whole / "train"))
             sizes = sorted({most if 0 < most < there else 0 for most in size}, key=lambda most: most or there)
-            shortest = min(filter(None, steps), default=0)
-            budgets = {"crf": [0], "ner-missing": [shortest]} | {key: [transformer_steps] for key in TRANSFORMERS}
+            budgets = {"crf": [0], "ner-missing": given[:1], "spancat": given}
+            budgets |= {key: [transformer_steps] for key in TRANSFORMERS}
             for texts, taken in product(sizes, budgets.get(each, steps)):
                 scores = [
                     measure(

@@ -69,3 +69,8 @@ def test_of_spans_that_overlap_the_longest_stands():
     assert f1.longest_first({(0, 5, "A"), (3, 10, "B"), (10, 12, "A"), (0, 2, "C")}) == {
         *((3, 10, "B"), (10, 12, "A"), (0, 2, "C"))
     }
+
+
+def test_a_method_of_spacys_loop_wants_a_number_of_steps(corpus):
+    with pytest.raises(SystemExit, match="--steps: spaCy's loop has no number of its own; give one"):
+        f1.main([corpus], ["all"], [0], ["spancat"], 1, [0], 0, "", "found")
