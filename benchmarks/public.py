@@ -48,9 +48,10 @@ def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
     return train, test
 
 
-def merge(corpus: Path, annotated: str, folder: Path, *, outside: bool = False, choice: bool = False) -> Path:
+def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, *, choice: bool = False) -> Path:
     """Merge a corpus of whose annotation a part is kept, and return the folder of the merged one.
 
+    group (int | None): of "labels", keep only this group of texts and labels, which is annotated in full.
     choice (bool): hold out a quarter of the texts of train as test, by hash, and leave the corpus's test alone.
     """
     train, test = read_tasks(corpus, folder)
@@ -61,9 +62,10 @@ def merge(corpus: Path, annotated: str, folder: Path, *, outside: bool = False, 
     of_groups: list[list[Task]] = [[] for _ in range(GROUPS)]
     for task in train:
         of_groups[int(GROUPS * chance("group", task["text"]))].append(task)
-    declared = [("test", test, labels, "test")]
+    declared = [("test", test, labels if group is None else labels[group::GROUPS], "test")]
     if annotated == "labels":
-        declared += [(f"group-{n}", tasks, labels[n::GROUPS], "auto") for n, tasks in enumerate(of_groups)]
+        groups = range(GROUPS) if group is None else [group]
+        declared += [(f"group-{n}", of_groups[n], labels[n::GROUPS], "auto") for n in groups]
     else:
         declared.append(("train", of_groups[0] if annotated == "texts" else train, labels, "auto"))
     for name, tasks, known, _ in declared:
@@ -76,7 +78,7 @@ def merge(corpus: Path, annotated: str, folder: Path, *, outside: bool = False, 
     settings = msgspec.structs.replace(
         read_settings(Path("project.yml")),
         **{"dev_ratio": 0.1, "test_ratio": 0.0, "near_duplicates": "off"},
-        coverage="outside" if outside else "by-label",
+        coverage="by-label",
     )
     merge_data([folder / "datasets.yml"], folder / "corpus", settings)
     return folder / "corpus"

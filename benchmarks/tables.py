@@ -4,8 +4,8 @@
 
 A page has a table between `<!-- result: NAME -->` and `<!-- end -->`: all rows of NAME.json, and the command that made
 them. A number in a sentence is a link to its file, whose title names the first cells of the row, and the column:
-`[2.3](benchmarks/results/training_speed.json "litbank / 2,221 / per-label, 1 process / of spacy train")`. It keeps
-its decimals.
+`[0.64](benchmarks/results/pipelines.json "food_data / 50 / all labels on all texts / small transformer / F1")`. It
+keeps its decimals. A picture `NAME.svg` of F1 against CPU seconds is drawn from NAME.json.
 
 Between `<!-- section: NAME -->` and `<!-- end -->` a page has the settings of a section of project.yml: those that the
 file has, with its comments, and the others that the section's Struct reads, with the meanings of `OTHERS`.
@@ -19,6 +19,7 @@ import msgspec
 import typer
 
 from benchmarks.measure import RESULTS, Result, as_table, as_text
+from benchmarks.plot import draw
 from labelwise.base.sections import CheckSection, DvcSection, PackageName, ReportSection, VarsSection
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.brat import BratOptions
@@ -73,6 +74,7 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
     "package": (PackageName, {"description": "what the pipeline is for, on the model card"}),
 }
 ELSEWHERE = {"tokenizer"}  # fields that aren't keys of the section
+PLOT = re.compile(r"!\[[^\]]*\]\((?:docs/)?(\w+)\.svg\)")
 NUMBER = re.compile(r'\[([^\]]+)(\]\(\S*results/(\w+)\.json "([^"]+)"\))')
 
 
@@ -97,6 +99,14 @@ def update(page: str) -> str:
     RAISES (NotInStep): it names something that isn't there.
     """
     return NUMBER.sub(write_number, BLOCK.sub(write_block, SECTION.sub(write_section, page)))
+
+
+def draw_plots(page: str) -> dict[Path, str]:
+    """Draw the pictures of a page, by their files.
+
+    RAISES (NotInStep): it names a result that isn't there.
+    """
+    return {Path("docs", f"{name}.svg"): draw(read_result(name)) for name in PLOT.findall(page)}
 
 
 def write_section(found: re.Match[str]) -> str:
@@ -169,16 +179,17 @@ def write_number(found: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Write the pages that aren't in step."""
+    """Write the pages and the pictures that aren't in step."""
     for page in PAGES:
         text = page.read_text(encoding="utf8")
         try:
-            new = update(text)
+            written = {page: update(text), **draw_plots(text)}
         except NotInStep as error:
             raise SystemExit(f"{page}: {error}") from error
-        if new != text:
-            page.write_text(new, encoding="utf8")
-            print(page)
+        for file, new in written.items():
+            if not file.is_file() or file.read_text(encoding="utf8") != new:
+                file.write_text(new, encoding="utf8")
+                print(file)
 
 
 if __name__ == "__main__":

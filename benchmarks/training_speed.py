@@ -4,22 +4,24 @@
 
 Several corpora show what the length of texts does: processes share out the texts of a batch, each of them whole.
 Everything is trained in turn, round after round: `spacy train` with configs/ner.cfg, its own corpus and its own batches
-of the same size; then labelwise, with configs/ner.cfg and configs/cpu.cfg. Words a second are those of the steps after
-the warm-up, without evaluation; ratios are within a round. A process computes in one thread. `spacy train` loads this
-module as its code: the batcher notes the time of each step.
+of the same size; then labelwise, with configs/ner.cfg and configs/cpu.cfg. Speeds are those of the steps after the
+warm-up; dev has one text, so evaluation takes nothing. Ratios are within a round, of words per CPU second of all
+processes. A process computes in one thread. Trainings load this module: its batcher notes the time of each step.
 """
 
-import csv
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from pathlib import Path
-from statistics import harmonic_mean, median
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NamedTuple
 
 import spacy
 import typer
 from spacy.util import load_config
+from thinc.api import Config
 
 import labelwise.train.registry  # noqa: F401  the corpus's tokenizer
 from benchmarks.measure import measure, write_result
@@ -33,67 +35,82 @@ WARM_UP = 10  # steps that aren't counted
 
 
 class Trained(NamedTuple):
-    """Words per second of a training's steps, and the peak of its memory."""
+    """Words per second and per CPU second of a training's steps, and the peak of its memory."""
 
     rate: float
+    cpu_rate: float
     megabytes: float
 
 
+def configure(pipeline: str, steps: int) -> Config:
+    """Read a config, whose batcher notes the time of each of so many steps."""
+    (OUT / "configs").mkdir(parents=True, exist_ok=True)
+    for file in OUT.glob("steps.tsv.*"):
+        file.unlink()
+    config = load_config(CONFIGS / f"{pipeline}.cfg", interpolate=False)
+    batcher = {"@batchers": "benchmarks.timed_batch_by_words.v1", "path": str((OUT / "steps.tsv").absolute())}
+    batcher["size"] = config["training"]["batcher"]["size"]
+    config["training"] |= {"max_steps": steps, "eval_frequency": steps, "batcher": batcher}
+    config["corpora"]["dev"]["limit"] = 1
+    return config
+
+
 def train(corpus: Path, steps: int, *options: str, pipeline: str = "cpu", reader: str = "") -> Trained:
-    """Train for `steps` steps, of which all after the first evaluation count, which comes after the warm-up.
+    """Train for `steps` steps.
 
     reader (str): a registered one of `benchmarks.loaders`, in place of the config's.
     """
-    (OUT / "configs").mkdir(parents=True, exist_ok=True)
-    config = load_config(CONFIGS / f"{pipeline}.cfg", interpolate=False)
-    config["training"] |= {"max_steps": steps, "eval_frequency": max(WARM_UP, steps // 4)}
+    config = configure(pipeline, steps)
     config["labelwise"]["epochs"] = 0
+    config["training"]["eval_frequency"] = steps // 4
     if reader:
         config["corpora"]["train"]["@readers"] = reader
     config.to_disk(OUT / "configs" / f"{pipeline}.cfg")
-    given = [pipeline, "--corpus", str(corpus.absolute()), *options]
-    taken = measure("benchmarks.loaded_train" if reader else "scripts.train", *given, cwd=OUT)
-    with (OUT / "training" / pipeline / "resources.tsv").open() as file:
-        _, *rows = csv.DictReader(file, delimiter="\t")  # of each evaluation, after as many steps
-    return Trained(harmonic_mean([float(row["words_per_second"]) for row in rows]), taken.megabytes)
+    taken = measure("benchmarks.loaded_train", pipeline, "--corpus", str(corpus.absolute()), *options, cwd=OUT)
+    return read_steps(taken.megabytes)
 
 
 def train_stock(corpus: Path, steps: int) -> Trained:
     """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    config = load_config(CONFIGS / "ner.cfg", interpolate=False)
+    config = configure("ner", steps)
     for split in ("train", "dev"):
-        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "max_length": 0}
-    size, times = config["training"]["batcher"]["size"], OUT / "steps.tsv"
-    batcher = {"@batchers": "benchmarks.timed_batch_by_words.v1", "size": size, "path": str(times)}
-    config["training"] |= {"max_steps": steps, "max_epochs": 0, "eval_frequency": steps, "batcher": batcher}
+        limit = config["corpora"][split]["limit"]
+        config["corpora"][split] = {"@readers": "spacy.Corpus.v1", "path": str(corpus / split), "limit": limit}
+    config["training"]["max_epochs"] = 0
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
     config["paths"]["corpus"] = str(corpus)
     config.to_disk(OUT / "stock.cfg")
     taken = measure("spacy", "train", str(OUT / "stock.cfg"), "--output", str(OUT / "stock"), "--code", __file__)
-    rows = [tuple(map(float, line.split("\t"))) for line in times.read_text().splitlines()]
-    (start, before), (end, words) = rows[WARM_UP], rows[-1]
-    return Trained((words - before) / (end - start), taken.megabytes)
+    return read_steps(taken.megabytes)
+
+
+def read_steps(megabytes: float) -> Trained:
+    """Read what the batchers of all processes of a training have noted."""
+    seconds, cpu_seconds = [], []
+    for file in OUT.glob("steps.tsv.*"):
+        rows = [tuple(map(float, line.split("\t"))) for line in file.read_text(encoding="utf8").splitlines()]
+        (start, cpu_start, before), (end, cpu_end, words) = rows[WARM_UP], rows[-1]
+        seconds.append(end - start)
+        cpu_seconds.append(cpu_end - cpu_start)
+    return Trained((words - before) / max(seconds), (words - before) / sum(cpu_seconds), megabytes)
 
 
 @spacy.registry.batchers("benchmarks.timed_batch_by_words.v1")
 def make_timed_batcher(size: int, path: Path) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Make spaCy's batcher, which also writes a line for each batch: seconds, and the words trained on until then.
+    """Make spaCy's batcher, which also writes a line for each batch: seconds, CPU seconds, words until then.
 
-    It is asked for batches once in each epoch.
+    It is asked for batches once in each epoch, and in each process, which has a file of its own.
     """
     batch_by_words = spacy.registry.batchers.get("spacy.batch_by_words.v1")(
         size=size, tolerance=0.2, discard_oversize=False
     )
-
-    Path(path).write_bytes(b"")
     words = 0
 
     def batch(examples: Iterable[Any]) -> Iterator[Any]:
         nonlocal words
-        with Path(path).open("a", encoding="utf8") as file:
+        with Path(f"{path}.{os.getpid()}").open("a", encoding="utf8") as file:
             for examples_of_batch in batch_by_words(examples):
-                print(time.perf_counter(), words, sep="\t", file=file, flush=True)
+                print(time.perf_counter(), time.process_time(), words, sep="\t", file=file, flush=True)
                 yield examples_of_batch
                 words += sum(len(eg) for eg in examples_of_batch)
 
@@ -104,33 +121,33 @@ def main(
     corpora: Annotated[list[Path], typer.Argument(help="As `public` says")],
     steps: Annotated[int, typer.Option(help="Steps of each training")] = 150,
     rounds: Annotated[int, typer.Option(help="How often each is trained")] = 3,
+    workers: Annotated[list[int], typer.Option(help="Processes of labelwise's")] = [1, 2],  # noqa: B006
 ) -> None:
     """Train in turn, and write medians."""
-    columns = {"corpus": "", "words of a text": ",.0f", "training": ""}
-    columns |= {"words per second": ",.0f", "of spacy train": ".2f", "memory, MB": ",.0f"}
+    columns = {"corpus": "", "words of a text": ",.0f", "training": "", "words per CPU second": ",.0f"}
+    columns |= {"of spacy train": ".2f", "words per second": ",.0f", "memory, MB": ",.0f"}
     rows: list[tuple[Any, ...]] = []
     for corpus in corpora:
         with TemporaryDirectory() as folder:
-            rows += compare(corpus.stem, merge(corpus, "all", Path(folder)), steps, rounds)
+            rows += compare(corpus.stem, merge(corpus, "all", Path(folder)), steps, rounds, workers)
     write_result("training_speed", columns, rows)
 
 
-def compare(name: str, corpus: Path, steps: int, rounds: int) -> Iterator[tuple[Any, ...]]:
+def compare(name: str, corpus: Path, steps: int, rounds: int, workers: list[int]) -> Iterator[tuple[Any, ...]]:
     """Train on a corpus in turn, and yield a row for each kind of training."""
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
         runs[STOCK].append(train_stock(corpus, steps))
-        for pipeline, recognizer in (("ner", "ner"), ("cpu", "per-label")):
-            for workers in (1, 2):
-                kind = f"{recognizer}, {workers} process{'es' if workers > 1 else ''}"
-                found = train(corpus, steps, "--workers", str(workers), pipeline=pipeline)
-                runs.setdefault(kind, []).append(found)
+        for (pipeline, recognizer), count in product((("ner", "ner"), ("cpu", "per-label")), workers):
+            kind = f"{recognizer}, {count} process{'es' if count > 1 else ''}"
+            found = train(corpus, steps, "--workers", str(count), pipeline=pipeline)
+            runs.setdefault(kind, []).append(found)
     split = read_manifest(corpus).splits["train"]
     for kind, trained in runs.items():
-        ratios = [one.rate / stock.rate for one, stock in zip(trained, runs[STOCK], strict=True)]
+        ratios = [one.cpu_rate / stock.cpu_rate for one, stock in zip(trained, runs[STOCK], strict=True)]
         spread = (median(ratios), min(ratios), max(ratios))
-        rate, memory = median(one.rate for one in trained), median(one.megabytes for one in trained)
-        yield name, split.words / split.texts, kind, rate, spread, memory
+        rate, cpu_rate, memory = (median(values) for values in zip(*trained, strict=True))
+        yield name, split.words / split.texts, kind, cpu_rate, spread, rate, memory
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
 import re
 import shlex
 from importlib import import_module
+from xml.etree import ElementTree
 
 import pytest
 import typer
 import yaml
 from dvc.cli.parser import get_main_parser
 
-from benchmarks import measure, tables
+from benchmarks import measure, plot, tables
 from tests.conftest import ROOT
 
 PAGES = {page: (ROOT / page).read_text(encoding="utf8") for page in tables.PAGES}
@@ -24,6 +25,12 @@ def in_the_project(monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_a_page_has_the_numbers_of_the_results(page):
     assert tables.update(PAGES[page]) == PAGES[page], "python -m benchmarks.tables"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_the_pictures_of_a_page_are_those_of_the_results(page):
+    for file, picture in tables.draw_plots(PAGES[page]).items():
+        assert file.read_text(encoding="utf8") == picture, "python -m benchmarks.tables"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -91,3 +98,14 @@ def test_a_command_that_is_gone_is_seen(command, said):
 def test_a_number_of_no_result_is_an_error(page):
     with pytest.raises(tables.NotInStep, match="json"):
         tables.update(page)
+
+
+def test_a_picture_has_a_point_for_each_row_higher_for_a_better_one():
+    columns = {"method": "", "F1": ".3f", "CPU seconds of training": ",.0f"}
+    rows = [["a & b", (0.5, 0.4, 0.6), 10.0], ["a & b", (0.7, 0.65, 0.75), 100.0], ["c", 0.6, 20.0]]
+    picture = plot.draw(measure.Result("", None, None, measure.Machine(None, None, None), columns=columns, rows=rows))
+    root = ElementTree.fromstring(picture)
+    points = [(float(one.get("cx")), float(one.get("cy"))) for one in root.findall(".//{*}circle")]
+    assert sorted(points) == [points[0], points[2], points[1]], "more seconds are to the right"
+    assert sorted(points, key=lambda point: -point[1]) == [points[0], points[2], points[1]]
+    assert {"a & b", "c", "10", "100", "0.4", "0.8"} <= {one.text for one in root.findall(".//{*}text")}

@@ -4,7 +4,7 @@ A broken or undertrained pipeline is trained again, before anything else; see `u
 most labels, it needs more texts first. Otherwise each label's next step is the one that removes the most of its errors,
 as far as there is evidence that it does. Each error is of one kind, and removed by one step:
 
-- Missed, and the words are new or annotated in train, or another prediction overlaps them: label more texts, if these
+- Missed, and the words are new or annotated in train, or another prediction overlaps them: annotate more texts, if these
   are more than a third of the errors.
 - Missed, and the words are unannotated in train 19 times of 20, or have another label there; or spurious: fix
   annotations, as many as the check has findings for, per text.
@@ -14,10 +14,12 @@ as far as there is evidence that it does. Each error is of one kind, and removed
 - Wrong boundaries: decide where spans begin and end, as many as the check has findings for, or all if it finds a
   quarter of them; more texts teach the others.
 - No token boundary: split the tokens.
+
+If the first step of cpu were to annotate more texts, and train has few, a small transformer comes first; see FEW_TEXTS.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from labelwise.base.text import counted, name_counts
@@ -40,6 +42,7 @@ RANDOM = 100  # test texts to annotate, at most
 MIN_UNJUDGED = 0.01  # of test texts, that have predictions that can't be judged: below, that is no warning
 MIN_HEAD = (0.1, 5)  # share and number of these below which the warning is the last one
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
+FEW_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
 PREDICT = "weasel run predict"
 FIX = "#fix"  # the card of the page where suspected annotation errors are reviewed
 MAX_TASKS = 3
@@ -79,6 +82,7 @@ LABEL_MORE = Step("annotate more texts", PREDICT)
 FIX_CASES = Step("review its suspected annotation errors", FIX)
 BOUNDARIES = Step("agree on its span boundaries", FIX)
 SPLIT = Step("adjust its tokenization")
+TRY_SMALL = Step("before you annotate more, train a small transformer, which knows more words", AGAIN["small"])
 MORE_TEST = Step("annotate more test texts", TEST_TEXTS)
 
 
@@ -179,6 +183,7 @@ def advise(
     shares: Shares = UNKNOWN,
     steps: Steps = ANY,
     unanswered: Unanswered | None = None,
+    tried: Collection[str] = (),
 ) -> Advice:
     """Decide whether a pipeline may be used, and what to do next.
 
@@ -187,6 +192,7 @@ def advise(
     sample (int): cases of the random sample that nobody has decided yet.
     shares (Shares): of findings that are right, by that sample.
     unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
+    tried (Collection[str]): pipelines that were evaluated.
     """
     ranked, evidence = rank_labels(metrics, ship_at), scale_findings(found, metrics, merge, shares)
     pairs = confused_pairs(metrics)
@@ -197,6 +203,9 @@ def advise(
     else:
         rows = _share_pairs(rows)
         why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered)
+        few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < FEW_TEXTS
+        tasks[:0] = [TRY_SMALL] if few and tasks[0].command == PREDICT else []
+        del tasks[MAX_TASKS:]
     warned = list(warnings(metrics, checks, unanswered))
     return Advice(format_f(metrics), describe_verdicts(ranked), why, tasks, rows, warned)
 

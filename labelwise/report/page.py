@@ -88,6 +88,7 @@ def write_report(
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["checks"] = list_checks(root / "corpus", people=annotators)
     known["steps"] = read_steps(root, pipeline)
+    known["tried"] = [file.stem for file in (root / "metrics").glob("*.json")]
     known["unanswered"] = find_unanswered(tables, root / "corpus", metrics.split) if tables else None
     advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
     cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})

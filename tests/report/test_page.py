@@ -323,6 +323,10 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
     printed = call(report_cli, "cpu", "--root", root)
     assert out.read_text(encoding="utf8") == render(results, "cpu")
     *_, first, where = printed.splitlines()
+    small = "before you annotate more, train a small transformer, which knows more words: weasel run small"
+    assert first == f"Next: {small}"
+    (root / "metrics/small.json").touch()
+    *_, first, where = call(report_cli, "cpu", "--root", root).splitlines()
     assert first == f"Next: annotate more texts for {HOSTILE}: weasel run predict"
     assert where == out.resolve().as_uri()
     assert "F1 0." in printed
