@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from configparser import ConfigParser, DuplicateOptionError, DuplicateSectionError, InterpolationError, ParsingError
 from configparser import MissingSectionHeaderError as NoBlockError
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import spacy
@@ -51,6 +51,9 @@ QUOTED = re.compile(r"'([\w./@-]+)'")
 SENTENCE_END = re.compile(r"\. |\.$")
 
 
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+
+
 class LabelwiseBlock(msgspec.Struct, frozen=True):
     """The block `[labelwise]` of a config: what spaCy has no key for.
 
@@ -59,12 +62,15 @@ class LabelwiseBlock(msgspec.Struct, frozen=True):
     least_steps (int): see `epochs`.
     small_batch (int): batcher.size where train has fewer than MIN_LARGE_TRAIN texts; 0 for the batcher's own.
     half_weights (bool): save a transformer's weights in fp16.
+    precision, recall (float | dict | None): what entities on dev must reach, of all labels or by label.
     """
 
     epochs: int = 0
     least_steps: int = 0
     small_batch: int = 0
     half_weights: bool = False
+    precision: Share | dict[str, Share] | None = None
+    recall: Share | dict[str, Share] | None = None
 
 
 BLOCKS: dict[str, Any] = {

@@ -30,6 +30,7 @@ def fit(
     """
     ner: Any = nlp.get_pipe("ner")
     ner.cfg |= {"slopes": {}, "intercepts": {}}
+    ner.cfg.pop("points", None)
     counts, judged = dict.fromkeys(shifts, np.zeros((len(labels), 3), int)), {shift: Judged() for shift in shifts}
     for batch, made in predict_batches(nlp, texts, len, without=["ner"]):
         docs = list(made)
