@@ -44,6 +44,9 @@ from spacy_per_label.transformer import window_finder
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
+FLOOR = (
+    1e-4  # least marginal of a span that is found for recall: there are dozens of less probable ones for each entity
+)
 
 
 class PerLabelRecognizer(TrainablePipe):
@@ -151,7 +154,7 @@ class PerLabelRecognizer(TrainablePipe):
         for number, label in enumerate(self.labels):
             if "longest" in points.get(label, {}):  # for recall: find all spans that are so probable
                 odds = (log_odds(points[label]["least"]) - intercepts[number]) / max(slopes[number], TINY)
-                least[number], longest[number] = max(TINY, 0.99 / (1 + np.exp(-odds))), points[label]["longest"]
+                least[number], longest[number] = max(FLOOR, 0.99 / (1 + np.exp(-odds))), points[label]["longest"]
         found = decode(log_p, lengths, least, longest)
         for spans in found:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])

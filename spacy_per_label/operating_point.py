@@ -33,7 +33,7 @@ CONFIDENCE = 0.85  # one-sided: as large a test then reaches the goal in three o
 FEW = 30  # judged spans, below which labels with one goal share a point
 # Points to choose from: the shares of right spans that they leave out.
 SHARES = (0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, *np.arange(0.1, 1, 0.05).tolist())
-FOLDS, AIMS = 5, 26
+FOLDS, AIMS, SLACK = 5, 26, 0.01
 RIGHT, PREDICTED, GOLD = range(3)
 
 
@@ -119,13 +119,14 @@ class OperatingPoints:
         least = np.zeros((len(SHARES) + 1, len(self.names)))  # from lenient to strict; the first leaves nothing out
         for own, _ in groups:
             ranked = np.sort(p[np.isin(labels, own) & (right == 1)])
-            ranked = np.concatenate([[0.0], ranked, ranked[-1:]])
+            ranked = np.concatenate([[0.0], ranked, ranked[-1:] if len(ranked) else [0.0]])
             at = (np.array(SHARES) * (len(ranked) - 2)).astype(int)
             least[1:, own] = ((ranked[at] + ranked[at + 1]) / 2)[:, None]  # midway, as rounding moves probabilities
-        tables, chosen, found = np.stack([self.count(row) for row in least]), np.zeros(len(self.names)), {}
+        tables, chosen = np.stack([self.count(row) for row in least]), np.zeros(len(self.names))
+        found: dict[int, tuple[Goal, float]] = {}
         for own, goal in groups:
             of = PREDICTED if goal.figure == "precision" else GOLD
-            level, bound = choose_level(*(tables[:, :, own, column].sum(-1) for column in (RIGHT, of)), goal)
+            level, bound = choose_level(tables[:, :, own, RIGHT].sum(-1), tables[:, :, own, of].sum(-1), goal)
             chosen[own] = least[level, own]
             found |= dict.fromkeys(own, (goal, bound))
         return {
@@ -150,15 +151,17 @@ def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, fl
     """Choose the level that keeps most of the other figure, and compute the lower bound of the goal's own.
 
     Levels are chosen without a FOLD of the units, and counted there, as the best of many looks too good where it was
-    chosen. A level is chosen by a share to aim at, from the goal upwards, until the bound reaches the goal.
+    chosen. A level is chosen by a share to aim at, from the goal upwards, until the bound reaches the goal. If none
+    does, the level is within SLACK of the best bound.
 
-    right, of (np.ndarray): shape (levels, units): right entities, and all predicted or gold ones; from lenient levels to
-        strict ones.
+    right, of (np.ndarray): shape (levels, units): right entities, and all predicted or gold ones; lenient levels first.
     """
     fold = np.arange(right.shape[1]) % FOLDS
     rest = np.eye(FOLDS)[fold] == 0  # (units, folds)
-    shares = [np.divide(*sums, out=np.zeros_like(sums[0]), where=sums[1] > 0) for sums in [(right @ rest, of @ rest)]][0]
-    every = np.divide(right.sum(1), of.sum(1), out=np.zeros(len(of)), where=of.sum(1) > 0)[:, None]
+    own, every = (
+        np.divide(one, all_, out=np.zeros_like(one), where=all_ > 0)
+        for one, all_ in ((right @ rest, of @ rest), (right.sum(1, keepdims=True), of.sum(1, keepdims=True)))
+    )
 
     def choose(shares: np.ndarray, aim: float) -> np.ndarray:
         """Choose the first level of each column for precision, or the last one for recall; else the best."""
@@ -166,15 +169,13 @@ def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, fl
         level = reach.argmax(0) if goal.figure == "precision" else len(reach) - 1 - reach[::-1].argmax(0)
         return np.where(reach.any(0), level, shares.argmax(0))
 
-    best = (0, -1.0)
     for aim in np.linspace(goal.value, 1, AIMS):
-        levels = choose(shares, aim)[fold], np.arange(len(fold))
-        bound = lower_bound(right[levels], of[levels])
-        if bound > best[1]:
-            best = int(choose(every, aim)[0]), bound
-        if bound >= goal.value:
-            break
-    return best
+        levels = choose(own, aim)[fold], np.arange(len(fold))
+        if (bound := lower_bound(right[levels], of[levels])) >= goal.value:
+            return int(choose(every, aim)[0]), bound
+    bounds = np.array([[lower_bound(*level)] for level in zip(right, of, strict=True)])
+    level = int(choose(bounds, bounds.max() - SLACK)[0])
+    return level, min(float(bounds[level, 0]), goal.value - SLACK)
 
 
 def lower_bound(right: np.ndarray, of: np.ndarray) -> float:
