@@ -105,7 +105,6 @@ def main(
     corpora: Annotated[list[Path], typer.Argument()],
     draws: int = 25,
     steps: int = 300,
-    most: Annotated[int, typer.Option(help="Held-out texts to draw from")] = 10_000,
     keep: Path | None = None,
 ) -> None:
     """Train once on each corpus, draw, and store the result."""
@@ -114,7 +113,7 @@ def main(
         for corpus in corpora:
             folder = train(corpus, (keep or Path(temporary)) / corpus.stem, steps)
             files = find_partitions(folder / "corpus/test")
-            texts = [stored for file in files for stored in read_stored_docs(file)][:most]
+            texts = [stored for file in files for stored in read_stored_docs(file)]
             for figure, goals in GOALS.get(corpus.stem, GOALS[""]).items():
                 for value in goals:
                     goal = Goal(figure, value)

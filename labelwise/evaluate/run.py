@@ -118,7 +118,8 @@ def evaluate_pipeline(
                 measure_split(written, one, labels, unit, points, seen_known=seen is not None and one is split)
                 for one in splits
             )
-            found.dev = msgspec.convert(on_dev[0], SplitMetrics, from_attributes=True) if on_dev else None
+            fields = SplitMetrics.__struct_fields__
+            found.dev = SplitMetrics(*(getattr(on_dev[0], name) for name in fields)) if on_dev else None
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in manifest.labels if label in untaught]

@@ -88,7 +88,10 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
         if isnan(between[0]) and docs >= FEWEST and row[at]:  # all are right, or none
             ends = [*wilson_share(row[0], row[at])]
         own = (None if isnan(one) else one for one in (value, *ends))
-        found[label] = Aimed(points[label]["figure"], points[label]["goal"], points[label]["bound"], *own)
+        goal, bound = (
+            round(points[label][name], 6) for name in ("goal", "bound")
+        )  # spaCy's JSON has 0.7000000000000001
+        found[label] = Aimed(points[label]["figure"], goal, bound, *own)
     return found
 
 
