@@ -136,8 +136,7 @@ def write_report(
         },
         people=read_annotators(root / "corpus") if annotators else [],
         learning=learning,
-        charts=list_charts(curve, learning),
-        tradeoffs=list_tradeoffs(tables, metrics, read) if tables else [],
+        charts=[*list_charts(curve, learning), *(list_tradeoffs(tables, metrics, read) if tables else [])],
         texts_per_100=count_texts_per_100(tables, read) if tables else {},
     )
     content = page.encode()

@@ -88,6 +88,7 @@ def test_goals_have_a_column_and_precision_by_recall(own):
     path.write_text(json.dumps(metrics))
     page = render(own, "cpu")
     assert page.count("0.875 (0.800 to 0.930)") == 2
+    assert "precision by recall" not in page, "nothing has a probability"
     assert "1 label can't reach the goal on dev, but only: PERSON (recall 0.850)." in unescape(page)
 
 
