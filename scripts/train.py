@@ -10,6 +10,7 @@ from labelwise.base.console import msg, print_counts, run, user_errors
 from labelwise.base.text import counted, describe_seconds
 from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
+from labelwise.train.goals import describe_points
 from labelwise.train.gpu import check_gpu
 from labelwise.train.ranks import is_launched, launch
 from labelwise.train.run import train_pipeline
@@ -63,6 +64,8 @@ def train_cli(
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Expected calibration error on dev: {after:.3f} ({before:.3f} uncalibrated)")
+    for said, remedy in describe_points(trained.points):
+        (msg.warn if remedy else msg.info)(said, remedy)
     if trained.ended:
         msg.info(trained.ended)
     if max(trained.state.scores):

@@ -35,15 +35,18 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
-from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode
+from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode, log_odds
 from spacy_per_label.known import BEGINS, get_known
-from spacy_per_label.loss import log_softmax, loss_and_gradient
+from spacy_per_label.loss import TINY, log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
 from spacy_per_label.targets import BEGIN, LAST, OUT, TAGS, UNIT, Learnable, PreparedText, prepare_text, targets_of
 from spacy_per_label.transformer import window_finder
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
+FLOOR = (
+    1e-4  # least marginal of a span that is found for recall: there are dozens of less probable ones for each entity
+)
 
 
 class PerLabelRecognizer(TrainablePipe):
@@ -143,11 +146,16 @@ class PerLabelRecognizer(TrainablePipe):
 
     def decode(self, log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
         """Find the spans of docs, with calibrated probabilities; see `decode.decode`."""
-        found = decode(log_p, lengths)
         slopes, intercepts = (
             np.array([self.cfg.get(name, {}).get(label, default) for label in self.labels], "float32")
             for name, default in (("slopes", 1.0), ("intercepts", 0.0))
         )
+        points, least, longest = self.cfg.get("points", {}), {}, {}
+        for number, label in enumerate(self.labels):
+            if "longest" in points.get(label, {}):  # for recall: find all spans that are so probable
+                odds = (log_odds(points[label]["least"]) - intercepts[number]) / max(slopes[number], TINY)
+                least[number], longest[number] = max(FLOOR, 0.99 / (1 + np.exp(-odds))), points[label]["longest"]
+        found = decode(log_p, lengths, least, longest)
         for spans in found:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])
         return found
@@ -177,6 +185,7 @@ class PerLabelRecognizer(TrainablePipe):
         """
         labels, untaught = self.labels, set(self.untaught)
         taught = np.array([label not in untaught for label in labels], bool)
+        least = np.array([self.cfg.get("points", {}).get(label, {}).get("least", 0.0) for label in labels])
         for doc, spans in zip(docs, found, strict=True):
             made = [Span(doc, start, end, label=labels[label]) for start, end, label in spans.rows()]
             group = SpanGroup(doc, name=self.spans_key, spans=made)
@@ -186,6 +195,7 @@ class PerLabelRecognizer(TrainablePipe):
             # How many preset tokens come before each token: as many at both ends of a span that has none.
             preset = np.concatenate([[0], np.cumsum((iob == BEGINS) | (iob == INSIDE))])  # (tokens + 1,)
             allowed = taught[spans.labels] & (preset[spans.starts] == preset[spans.ends])
+            allowed &= spans.probabilities >= least[spans.labels]
             chosen = [made[number] for number in choose_flat(spans, allowed)]
             blocked = [doc[token : token + 1] for token in np.flatnonzero((iob == BEGINS) & (types == 0)).tolist()]
             doc.set_ents([*doc.ents, *chosen], blocked=blocked, default="outside")

@@ -1,6 +1,6 @@
 """Decoding: each label's most probable spans, their probabilities, and the choice of them that doesn't overlap."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,7 +47,9 @@ class Layout:
         self.running = [int((sizes > token).sum()) for token in range(max(lengths, default=0))]
 
 
-def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
+def decode(
+    log_p: np.ndarray, lengths: Sequence[int], least: Mapping[int, float] = {}, longest: Mapping[int, int] = {}
+) -> list[FoundSpans]:
     """Find, for each doc and label, the most probable legal sequence of tags, and its spans.
 
     Legal is O, U, or B followed by any number of I and then L; no span is open at the end of a doc. So there are two
@@ -55,8 +57,11 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     probability is its marginal: the total probability of the legal tag sequences that contain it, over that of all
     legal sequences (forward-backward; Rabiner, A Tutorial on Hidden Markov Models, 1989).
 
+    Of labels in `least`, find all spans that are so probable instead; they may overlap.
+
     log_p (np.ndarray): shape (tokens of all docs, labels, 5).
     lengths (Sequence[int]): tokens of each doc.
+    least, longest (Mapping): by label's number, the least probability of a span, and the most tokens that it may have.
     """
     layout = Layout(lengths)
     tags = _best_tags(log_p, layout)  # (tokens, labels)
@@ -69,13 +74,43 @@ def decode(log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
     own = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
     # Its probability: all tags before it, its own, and all tags behind it, over the tags of the whole doc.
     forward, backward, log_z = forward_backward(log_p, layout)
-    of_all = log_z[np.argsort(layout.order)[doc], label]
+    place = np.argsort(layout.order)
+    of_all = log_z[place[doc], label]
     probability = np.exp(np.minimum(own + forward[start, label] + backward[stop - 1, label] - of_all, 0))
-    base = np.cumsum([0, *lengths])[doc]  # the doc's first token
     by_doc = np.argsort(doc, kind="stable")
+    if least:
+        docs = np.repeat(np.arange(len(lengths)), lengths)  # (tokens,)
+        before, kept = forward - log_z[place[docs]], ~np.isin(label, [*least])
+        found = [(label[kept], start[kept], stop[kept], probability[kept])]
+        found += [_probable_spans(log_p, docs, before, backward, one, p, longest[one]) for one, p in least.items()]
+        label, start, stop, probability = map(np.concatenate, zip(*found, strict=True))
+        doc = docs[start]
+        by_doc = np.lexsort((stop, start, label, doc))
+    base = np.cumsum([0, *lengths])[doc]  # the doc's first token
     cuts = np.searchsorted(doc[by_doc], np.arange(len(lengths) + 1)).tolist()
     columns = [column[by_doc] for column in (label, start - base, stop - base, probability)]
     return [FoundSpans(*(column[first:last] for column in columns)) for first, last in pairwise(cuts)]
+
+
+def _probable_spans(
+    log_p: np.ndarray, docs: np.ndarray, before: np.ndarray, behind: np.ndarray, label: int, least: float, longest: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Find all spans of a label whose marginal is at least so large.
+
+    docs (np.ndarray): the number of each token's doc.
+    before, behind (np.ndarray): shape (tokens, labels): forward log-sums, less the log-partition; backward log-sums.
+    RETURNS (tuple): label's number, start, stop, probability, each (spans,); tokens are counted through the batch.
+    """
+    tags, found = log_p[:, label].astype("float64"), []  # (tokens, 5)
+    inside, before, behind = np.cumsum(tags[:, IN]), before[:, label], behind[:, label]
+    for length in range(1, min(longest, len(docs)) + 1):
+        first, last = slice(0, len(docs) - length + 1), slice(length - 1, None)
+        own = tags[first, BEGIN] + tags[last, LAST] + np.roll(inside, 1)[last] - inside[first]
+        p = np.exp(np.minimum(before[first] + (tags[:, UNIT] if length == 1 else own) + behind[last], 0))
+        start = np.flatnonzero((p >= least) & (docs[first] == docs[last]))
+        found.append((np.full(len(start), label), start, start + length, p[start]))
+    numbers, starts, stops, probabilities = map(np.concatenate, zip(*found, strict=True))
+    return numbers, starts, stops, probabilities
 
 
 def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:

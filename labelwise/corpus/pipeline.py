@@ -17,8 +17,10 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, make_nlp, read_tokenizer, tokenize
+from spacy_per_label import PerLabelRecognizer
 
 Item = TypeVar("Item")
+Points = dict[str, dict[str, Any]]
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time
 MAX_STRINGS = 20_000  # in a vocabulary, of about half a kilobyte each
 CHECKED = 100  # texts whose tokens are compared: the first ones, a random sample, as they are sorted by digest
@@ -37,6 +39,16 @@ def load_pipeline(model: Path) -> Language:
 def untaught_labels(nlp: Language) -> list[str]:
     """List the labels that a pipeline hasn't learned, because no text in train is complete for them."""
     return [label for _, component in nlp.pipeline for label in getattr(component, "untaught", ())]
+
+
+def points_of(nlp: Language) -> Points:
+    """Return the operating points of a pipeline, by label; see `spacy_per_label.operating_point`."""
+    return {
+        label: point
+        for _, component in nlp.pipeline
+        if isinstance(component, PerLabelRecognizer)
+        for label, point in component.cfg.get("points", {}).items()
+    }
 
 
 def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -> list[Item]:

@@ -40,15 +40,18 @@ def decide(metrics: Metrics, label: str, ship_at: float = SHIP_AT) -> Verdict:
 
     RETURNS (Verdict): "ready" if the lower end of its interval of F1 reaches the goal; "borderline" within CLOSE of the
         goal, as another machine may decide otherwise; "unknown" if test has few of its spans, if more of its
-        predictions can't be judged than can, or if the pipeline was trained on texts of test.
+        predictions can't be judged than can, or if the pipeline was trained on texts of test. A label with a goal of
+        its own is judged by that figure; CLOSE is then at most a tenth of the errors that the goal allows.
     """
     scores, mistakes = metrics.judging(label).labels[label], metrics.mistakes.get(label, Mistakes())
-    seen = bool(metrics.seen and metrics.seen.texts)
-    if seen or mistakes.unknown or (scores.support or 0) < FEW or scores.f_low is None:
+    seen, low, close = bool(metrics.seen and metrics.seen.texts), scores.f_low, CLOSE
+    if aimed := metrics.goals.get(label):
+        low, ship_at, close = aimed.low, aimed.goal, min(CLOSE, (1 - aimed.goal) / 10)
+    if seen or mistakes.unknown or (scores.support or 0) < FEW or low is None:
         return "unknown"
-    if abs(scores.f_low - ship_at) < CLOSE:
+    if abs(low - ship_at) < close:
         return "borderline"
-    return "ready" if scores.f_low > ship_at else "not ready"
+    return "ready" if low > ship_at else "not ready"
 
 
 def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]:

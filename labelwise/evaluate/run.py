@@ -25,7 +25,7 @@ from labelwise.corpus.manifest import (
     read_split,
     unchanged,
 )
-from labelwise.corpus.pipeline import check_tokens, untaught_labels
+from labelwise.corpus.pipeline import Points, check_tokens, points_of, untaught_labels
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import find_seen
 from labelwise.corpus.surface_forms import SurfaceForms
@@ -33,7 +33,7 @@ from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline
 from labelwise.evaluate.results import GROUPS_FILE
 from labelwise.evaluate.rows import EvaluateJob, evaluate_part
 from labelwise.evaluate.scores import Groups, Metrics, SplitMetrics
-from labelwise.evaluate.scoring import measure, score_groups
+from labelwise.evaluate.scoring import measure, score_goals, score_groups
 from labelwise.evaluate.tables import FORM, Rows, Tables, want_forms, write_tables
 
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
@@ -94,6 +94,7 @@ def evaluate_pipeline(
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
             untaught, manifest = untaught_labels(nlp), read_manifest(split.resolve().parent)
+            points = {label: one for label, one in points_of(nlp).items() if label in manifest.labels}
             labels, written = [label for label in manifest.labels if label not in untaught], Tables(*files)
             split_by = manifest.settings.get("split_by") or DOCUMENT
             unit = "document" if split_by == DOCUMENT else split_by
@@ -114,10 +115,11 @@ def evaluate_pipeline(
             places = [[job.place(parts) for job in some] for some in jobs]
             collect(places, split.resolve().parent, labels, written, wanted, progress)
             *on_dev, found = (
-                measure_split(written, one, labels, unit, seen_known=seen is not None and one is split)
+                measure_split(written, one, labels, unit, points, seen_known=seen is not None and one is split)
                 for one in splits
             )
-            found.dev = msgspec.convert(on_dev[0], SplitMetrics, from_attributes=True) if on_dev else None
+            fields = SplitMetrics.__struct_fields__
+            found.dev = SplitMetrics(*(getattr(on_dev[0], name) for name in fields)) if on_dev else None
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
             found.untaught = [label for label in manifest.labels if label in untaught]
@@ -130,9 +132,12 @@ def evaluate_pipeline(
     return Evaluation(found, words, seconds, find_edited(model, digests), divided)
 
 
-def measure_split(tables: Tables, split: Path, labels: Sequence[str], unit: str, *, seen_known: bool) -> Metrics:
+def measure_split(
+    tables: Tables, split: Path, labels: Sequence[str], unit: str, points: Points, *, seen_known: bool
+) -> Metrics:
     """Compute the metrics of a split of a corpus, with the digests of its texts and of its gold; see `measure`."""
     found = measure(tables, labels, split.name, seen_known=seen_known, unit=unit)
+    found.aimed = score_goals(tables, points, split.name) if points else msgspec.UNSET
     found.texts_digest = read_split(split).digest
     found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
     return found

@@ -66,6 +66,28 @@ class Mistakes(msgspec.Struct):
         return self.unjudged > self.right + self.boundaries + self.taken + self.spurious
 
 
+class Aimed(msgspec.Struct):
+    """What a label's entities reach, where the config sets a goal; see docs/training.md.
+
+    figure (str): precision or recall.
+    goal (float): its least value.
+    bound (float): its lower bound on dev when the point was fitted; below the goal, dev doesn't reach it.
+    value, low, high (float | None): on the split, with the ends of the 95% interval.
+    """
+
+    figure: str
+    goal: float
+    bound: float
+    value: Score = None
+    low: Score = None
+    high: Score = None
+
+    def __str__(self) -> str:
+        """Write what is reached, with its interval."""
+        value, low, high = ("–" if one is None else f"{one:.3f}" for one in (self.value, self.low, self.high))
+        return value if self.low is None else f"{value} ({low} to {high})"
+
+
 class SplitMetrics(msgspec.Struct):
     """The scores of a pipeline on a split.
 
@@ -82,6 +104,7 @@ class SplitMetrics(msgspec.Struct):
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts, and on dev.
     texts_digest (str): equal for equal texts.
     split_digest (str): of the labels of the corpus, and of the texts and the gold of the split.
+    aimed (dict): of each label with a goal; the file leaves it out if there is none.
     """
 
     texts: int
@@ -94,6 +117,12 @@ class SplitMetrics(msgspec.Struct):
     seen: Seen | None = None
     texts_digest: str = ""
     split_digest: str = ""
+    aimed: dict[str, Aimed] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def goals(self) -> dict[str, Aimed]:
+        """What is reached, by label; empty without goals."""
+        return self.aimed or {}
 
     def judging(self, label: str) -> AllScores:
         """Return the scores that judge a label: those of all spans, if its gold was found in other entities."""

@@ -15,8 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.base.counts import AllScores, count_spans, prf, score_table
-from labelwise.evaluate.resampling import BLOCK, FEWEST, Jackknife, stream_units, sum_by_unit, wilson_interval
-from labelwise.evaluate.scores import Groups, GroupScores, Metrics, Mistakes, Seen
+from labelwise.corpus.pipeline import Points
+from labelwise.evaluate.resampling import (
+    BLOCK,
+    FEWEST,
+    Jackknife,
+    stream_units,
+    sum_by_unit,
+    wilson_interval,
+    wilson_share,
+)
+from labelwise.evaluate.scores import Aimed, Groups, GroupScores, Metrics, Mistakes, Seen
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
@@ -53,6 +62,37 @@ def measure(
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
         split=split,
     )
+
+
+def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Aimed]:
+    """Compute what the entities of labels with goals reach on a split.
+
+    points (Points): see `pipeline.points_of`.
+    """
+    labels = list(points)
+    column = np.array([2 if one["figure"] == "recall" else 1 for one in points.values()])
+
+    def share(counts: np.ndarray) -> np.ndarray:
+        """Compute each label's figure, and no average, from counts of the shape (..., labels, 3)."""
+        of = np.take_along_axis(counts, np.broadcast_to(column[:, None], (*counts.shape[:-1], 1)), -1)[..., 0]
+        shares = np.divide(counts[..., 0], of, out=np.full(of.shape, np.nan), where=of > 0)
+        return np.concatenate([shares, np.full((*of.shape[:-1], 2), np.nan)], -1)
+
+    counts = np.concatenate([some for some, _ in count_texts(tables, labels, split)])
+    jackknife = Jackknife(counts.sum(0), share)
+    jackknife.add(sum_by_unit(counts, number_units(tables, split)))
+    found = {}
+    rows = zip(jackknife.value.tolist(), *jackknife.interval(within=True).tolist(), jackknife.docs, strict=True)
+    for label, at, (value, *between, docs), row in zip(labels, column, rows, jackknife.total.tolist(), strict=False):
+        ends = between
+        if isnan(between[0]) and docs >= FEWEST and row[at]:  # all are right, or none
+            ends = [*wilson_share(row[0], row[at])]
+        own = (None if isnan(one) else one for one in (value, *ends))
+        goal, bound = (
+            round(points[label][name], 6) for name in ("goal", "bound")
+        )  # spaCy's JSON has 0.7000000000000001
+        found[label] = Aimed(points[label]["figure"], goal, bound, *own)
+    return found
 
 
 def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[tuple[np.ndarray, np.ndarray]]:

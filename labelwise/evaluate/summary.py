@@ -21,6 +21,13 @@ def print_scores(metrics: Metrics, more: str) -> None:
         *([label, *_cells(metrics, labels[label], *(one.labels[label] for one in all_spans))] for label in first),
     ]
     print_table(header, rows, more)
+    if metrics.goals:
+        splits = [*([("dev", metrics.dev.goals)] if metrics.dev else []), (metrics.split or "test", metrics.goals)]
+        cells = [
+            [label, f"{one.figure} {one.goal}", *(str(goals[label]) for _, goals in splits)]
+            for label, one in metrics.goals.items()
+        ]
+        print_table(["Label", "Goal", *(name for name, _ in splits)], cells, more)
     for why, with_gold in (("without gold", False), ("whose predictions mostly can't be scored", True)):
         rest = [label for label, scores in labels.items() if label not in first and bool(scores.support) == with_gold]
         if rest:

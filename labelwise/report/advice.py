@@ -415,6 +415,11 @@ def warnings(
     if said := describe_seen(metrics):
         yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
     yield from warnings_about_untaught(metrics.untaught)
+    if short := [
+        f"{label} ({one.figure} {one.bound:.3f})" for label, one in metrics.goals.items() if one.bound < one.goal
+    ]:
+        told = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {', '.join(short[:NAMED])}"
+        yield ScoreWarning(f"{told}{' …' if short[NAMED:] else ''}.", "Annotate more texts, or lower the goal.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     if metrics.texts < MIN_TEST_TEXTS:
         yield _describe(ImportCheck(kind=SMALL_TEST, n=metrics.texts))

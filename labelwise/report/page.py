@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -45,6 +46,7 @@ from labelwise.report.unanswered import find_unanswered
 CURVE = "metrics/train_curve.json"
 MISTAKES = 1000  # different ones on a page, at most
 CHANGES = 300  # of those that are gone or new since the base
+TRADEOFF = 20  # points of precision by recall
 NAMED = 3  # confused pairs of labels
 
 
@@ -135,7 +137,7 @@ def write_report(
         },
         people=read_annotators(root / "corpus") if annotators else [],
         learning=learning,
-        charts=list_charts(curve, learning),
+        charts=[*list_charts(curve, learning), *(list_tradeoffs(tables, metrics, read) if tables else [])],
         texts_per_100=count_texts_per_100(tables, read) if tables else {},
     )
     content = page.encode()
@@ -262,6 +264,10 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | N
     if base:
         changes = [measure_change(row, base.metrics) for row in rows]
         columns.append(Figures(f"Since {base.name}", [(change, format_change(change), "") for change in changes]))
+    if metrics.goals:
+        goals = [metrics.goals.get(row.label) for row in rows]
+        told = [(one.value, f"{one.figure} {one.goal}", str(one)) if one else (None, "–", "") for one in goals]
+        columns.append(Figures("Goal, test", told))
     if metrics.all_spans:
         columns.append(shares("F1 entities", [metrics.shown(row.label, metrics.all_gold).f for row in rows]))
     if agreement:
@@ -330,6 +336,36 @@ def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) 
     low = min(floor(10 * min(f)) / 10, high - 0.1)
     points = [(100 * x / max(along), 100 * (high - y) / (high - low)) for x, y in zip(along, f, strict=True)]
     return Chart(title, points, f"{low:.1f}", f"{high:.1f}", f"{max(along):,} {unit}")
+
+
+def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
+    """Draw precision by recall of labels with goals, from the most probable spans found to all of them."""
+    columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
+    pairs = tables.read_pairs(columns, split, pc.field("kind") != "unjudged") if metrics.goals else pa.table({})
+    found: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}
+    gold = Counter[str]()
+    for row in pairs.to_pylist():
+        right = row["kind"] == "right"
+        gold[row["gold_label"]] += 1
+        for label, p, good in (
+            (row["predicted_label"], row["probability"], right),
+            (row["gold_label"], None if right else row["gold_probability"], True),
+        ):
+            if label in found and p is not None:
+                found[label].append((p, good))
+    charts = []
+    for label, spans in found.items():
+        ranked = np.cumsum([good for _, good in sorted(spans, reverse=True)])
+        if gold[label] and len(ranked) and ranked[-1]:
+            at = np.unique(np.linspace(1, len(ranked), TRADEOFF).astype(int)) - 1
+            recall, precision = ranked[at] / gold[label], ranked[at] / (at + 1)
+            points = list(zip((100 * recall).tolist(), (100 - 100 * precision).tolist(), strict=True))
+            aimed = f"the goal is {metrics.goals[label].figure} {metrics.goals[label].goal}"
+            title = (
+                f"{label} on {split or 'test'}: precision by recall, from the most probable span to all found; {aimed}"
+            )
+            charts.append(Chart(title, points, "0", "1", "recall 1"))
+    return charts
 
 
 def name_texts(mistakes: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]], corpus: Path) -> None:

@@ -19,8 +19,9 @@ import numpy as np
 from thinc.api import Config, get_current_ops
 
 from labelwise.base.environment import KERNELS
-from labelwise.base.files import atomic, digest_code, link
+from labelwise.base.files import atomic, digest_code, link, remove
 from labelwise.corpus.record import digest_corpus
+from labelwise.train.goals import without_goals
 from labelwise.train.gpu import device_name
 from labelwise.train.parameters import copied, find_scalers
 from labelwise.train.training import State, Training
@@ -36,7 +37,7 @@ STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by paramet
 def digest_training(wanted: TrainingConfig, settings: Config) -> str:
     """Digest what is the same for trainings that take the same steps: config, corpus, device, packages, code."""
     facts = [
-        settings.to_str(interpolate=False),
+        without_goals(settings).to_str(interpolate=False),
         digest_corpus(wanted.corpus),
         device_name(wanted.gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
@@ -52,6 +53,20 @@ def read_state(checkpoint: Path, digest: str) -> State | None:
     except (FileNotFoundError, msgspec.MsgspecError):  # another version wrote it
         return None
     return state if state.digest == digest else None
+
+
+def has_ended(checkpoint: Path) -> bool:
+    """Return whether a checkpoint is of a training that has ended well; see `keep_ended`."""
+    return not (checkpoint / "arrays.npz").is_file()
+
+
+def keep_ended(training: Training, out: Path) -> None:
+    """Keep of a checkpoint what another goal needs: the pipeline, by hard links, and the curve."""
+    checkpoint = training.checkpoint
+    for name in ("state.json", "arrays.npz", BEST):
+        remove(checkpoint / name)
+    copy(out, checkpoint / BEST)
+    (checkpoint / "state.json").write_bytes(msgspec.json.encode(training.state))  # without it, the rest isn't used
 
 
 class CheckpointSaver:

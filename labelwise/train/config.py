@@ -22,6 +22,7 @@ from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.train.config_file import PATHS, ConfigFile, check_supported, flatten, read_config_file
 from labelwise.train.dev_scores import SCORES
+from labelwise.train.goals import read_goals
 from labelwise.train.steps import count_train, fit_steps
 from labelwise.train.training_config import TrainingConfig
 
@@ -38,7 +39,7 @@ def read_settings(wanted: TrainingConfig) -> Config:
     """Read a spaCy config, and fit it to the corpus; see FITTED.
 
     RAISES (InputError): if there is no valid config, it has a key that training doesn't use, a seed, or another kind of
-        tokenizer than the corpus, or needs a package that isn't installed.
+        tokenizer than the corpus, a goal that no label can have, or needs a package that isn't installed.
     """
     file = read_config_file(wanted.config)
     if file.raw.interpolate().get("system", {}).get("seed"):
@@ -66,6 +67,7 @@ def read_settings(wanted: TrainingConfig) -> Config:
             scores = language.get_factory_meta(factory).default_score_weights or {}
             weights |= {name: None for name in scores if name not in (*SCORES, *weights)}
     fit_steps(wanted, file, settings)
+    read_goals(file, settings, wanted.corpus)
     if wanted.gpu_id < 0 and "grad_scaler_config" not in str(wanted.overrides.keys()):  # the CPU computes in fp32
         models = [block.get("model", {}) for block in settings["components"].values()]
         for model in (*models, *(one.get("tok2vec", {}) for one in models)):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from configparser import ConfigParser, DuplicateOptionError, DuplicateSectionError, InterpolationError, ParsingError
 from configparser import MissingSectionHeaderError as NoBlockError
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import spacy
@@ -52,6 +52,9 @@ QUOTED = re.compile(r"'([\w./@-]+)'")
 SENTENCE_END = re.compile(r"\. |\.$")
 
 
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+
+
 class LabelwiseBlock(msgspec.Struct, frozen=True):
     """The block `[labelwise]` of a config: what spaCy has no key for.
 
@@ -62,6 +65,7 @@ class LabelwiseBlock(msgspec.Struct, frozen=True):
     few_batch (int): training.batcher.size there; 0 for the batcher's own.
     few_dropout (float | None): training.dropout there; None for the config's own.
     half_weights (bool): save a transformer's weights in fp16.
+    precision, recall (float | dict | None): what entities on dev must reach, of all labels or by label.
     """
 
     epochs: int = 0
@@ -70,6 +74,8 @@ class LabelwiseBlock(msgspec.Struct, frozen=True):
     few_batch: int = 0
     few_dropout: float | None = None
     half_weights: bool = False
+    precision: Share | dict[str, Share] | None = None
+    recall: Share | dict[str, Share] | None = None
 
 
 BLOCKS: dict[str, Any] = {

@@ -19,6 +19,7 @@ def fit(nlp: Language, texts: Iterator[StoredDoc]) -> Fitted | None:
     """
     ner: Any = nlp.get_pipe("ner")
     ner.cfg |= {"slopes": {}, "intercepts": {}}
+    ner.cfg.pop("points", None)
     judged = Judged()
     for stored, doc in predict_each(nlp, texts, len):
         judged.add(doc, make_reference(stored, nlp.vocab), ner.spans_key)

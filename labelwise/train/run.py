@@ -23,13 +23,24 @@ from labelwise.base.parallel import frozen, tree_memory
 from labelwise.corpus.import_checks import describe_empty
 from labelwise.corpus.manifest import Split, read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
-from labelwise.corpus.record import digest_corpus, write_record
-from labelwise.corpus.seen_texts import collect_seen, write_seen
+from labelwise.corpus.record import RECORD, digest_corpus, write_record
+from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_untaught
 from labelwise.train.ahead import open_background
-from labelwise.train.checkpoint import BEST, CURVE, CheckpointSaver, copy, digest_training, read_state, restore
+from labelwise.train.checkpoint import (
+    BEST,
+    CURVE,
+    CheckpointSaver,
+    copy,
+    digest_training,
+    has_ended,
+    keep_ended,
+    read_state,
+    restore,
+)
 from labelwise.train.config import changed_keys, is_per_label, make_pipeline, read_settings
 from labelwise.train.config_file import read_config_file
+from labelwise.train.goals import fit_points, read_goals
 from labelwise.train.gpu import peak_memory
 from labelwise.train.held_out import fit
 from labelwise.train.loop import describe_end, train_while_improving
@@ -48,6 +59,7 @@ class TrainResult(NamedTuple):
     resumed (int | None): the step that it resumed from; None if it started from the beginning.
     fitted (Fitted | None): calibration on dev of a per-label recognizer.
     ended (str): setting that ended training before max_steps, and when; "" if none did.
+    points (dict): operating point of each label with a goal; see `goals`.
     """
 
     state: State
@@ -55,6 +67,7 @@ class TrainResult(NamedTuple):
     resumed: int | None
     fitted: Fitted | None
     ended: str
+    points: Mapping[str, Mapping[str, Any]]
 
 
 def train_pipeline(
@@ -93,14 +106,19 @@ def train_pipeline(
             training = prepare(wanted, settings, outputs, written, log)
             training.background = background
             resumed = training.state.step if training.state.step >= 0 else None
+            keeps = wanted.resume and is_per_label(settings)
             train(training, launched)
             fitted = finish(training)
         checkpoint = training.checkpoint
         remove(checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
         saving = (sibling(checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
-        for left in (checkpoint, *saving):
+        for left in (*([] if keeps else [checkpoint]), *saving):
             remove(left)
-        return TrainResult(training.state, dict(training.corpus.counts), resumed, fitted, describe_end(training))
+        if keeps:
+            keep_ended(training, outputs[0])
+        points = getattr(training.nlp.get_pipe("ner"), "cfg", {}).get("points", {})
+        counts = dict(training.corpus.counts)
+        return TrainResult(training.state, counts, resumed, fitted, describe_end(training), points)
 
 
 def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: None) -> None:
@@ -111,7 +129,9 @@ def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: Non
     out (Path): the pipeline's folder.
     RAISES (InputError): what `train_pipeline` raises.
     """
-    ended, digest = out.with_suffix(".ended"), digest_training(wanted, read_settings(wanted))
+    settings = read_settings(wanted)
+    goals = read_goals(read_config_file(wanted.config), settings, wanted.corpus)
+    ended, digest = out.with_suffix(".ended"), digest_training(wanted, settings) + (f" {goals}" if goals else "")
     if wanted.resume and ended.is_file() and ended.read_text(encoding="utf8") == digest:
         return
     ended.unlink(missing_ok=True)
@@ -151,7 +171,8 @@ def prepare(
     outputs, written (Sequence): the pipeline's folder, the curve and the resources, and where they are being written.
     """
     (out, final_curve, _), (folder, curve, resources) = outputs, written
-    changed = changed_keys(read_config_file(wanted.config), settings)
+    file = read_config_file(wanted.config)
+    changed, goals = changed_keys(file, settings), read_goals(file, settings, wanted.corpus)
     if changed:
         listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
         log(f"{wanted.config}, changed for this training: {listed}")
@@ -164,16 +185,18 @@ def prepare(
     for warning in warnings_about_untaught(untaught_labels(nlp)):
         log(" ".join(warning))
     state = read_state(checkpoint, digest) if wanted.resume else None
-    if state:
+    again = state and has_ended(checkpoint) and state.goals == goals  # train anew, as asked
+    if state and not again:
         log(f"Resuming from step {state.step}")
         for name, path in ((BEST, folder), (CURVE, curve)):
             copy(checkpoint / name, path)
-    elif wanted.resume and checkpoint.exists():
+    elif wanted.resume and checkpoint.exists() and not has_ended(checkpoint):
         log(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
             "checkpoint was saved. It is kept until this training saves its first one"
         )
-    training = Training(wanted, nlp, state or State(digest), checkpoint, log)
+    training = Training(wanted, nlp, State(digest) if again or not state else state, checkpoint, log)
+    training.state.goals = goals
     training.folder, training.curve = folder, curve
     training.changed, training.seen, training.learned = changed, seen, learned
     nlp.config["paths"] |= {"curve": str(final_curve), "resources": None}  # as saved: equal trainings give equal bytes
@@ -213,16 +236,22 @@ def train(training: Training, launched: TorchRanks | None) -> None:
 
 def finish(training: Training) -> Fitted | None:
     """Fit the best pipeline on dev, if it has a head for each label, and complete its folder."""
-    nlp, folder, fitted = training.nlp, training.folder, None
+    nlp, folder, fitted, goals = training.nlp, training.folder, None, training.state.goals
+    config = nlp.config.copy()
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
+    nlp.config = config  # the saved one may have other goals
     if nlp.config.get("labelwise", {}).get("half_weights"):
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if is_per_label(nlp.config):
         fitted = fit(nlp, training.dev.texts())
-        # A checkpoint may share the file. Saving all anew would give a transformer's config another folder's name.
+        if goals:
+            fit_points(nlp, training.dev.texts(), goals, training.wanted.corpus)
+        # A checkpoint may share the files. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
-        path.unlink()
+        for shared in (path, folder / "config.cfg", folder / SEEN_TEXTS, folder / RECORD):
+            shared.unlink(missing_ok=True)
         srsly.write_json(path, settings)
+        nlp.config.to_disk(folder / "config.cfg")
     write_seen(folder, training.seen)
     write_record(folder, training.changed, training.learned)
     return fitted
@@ -241,7 +270,7 @@ def all_ranks(training: Training, launched: TorchRanks | None) -> AbstractContex
 def begin(training: Training, ranks: SingleProcess) -> None:
     """Restore the checkpoint that a training resumes from, if any, and check that all ranks begin equally."""
     training.ranks = ranks
-    if training.state.step >= 0:
+    if training.state.step >= 0 and not has_ended(training.checkpoint):
         restore(training)
     check_ranks(training.parameters, ranks)
 

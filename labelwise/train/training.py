@@ -21,6 +21,7 @@ from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import example_maker, open_corpora
 from labelwise.train.training_config import TrainingConfig
+from spacy_per_label.operating_point import Goal
 
 Log = Callable[[str], Any]
 
@@ -37,6 +38,7 @@ class State(msgspec.Struct):
     sub_batch (int): the words that the device is given at a time, since memory ran out; 0 for all of a batch.
     skipped, skipped_in_a_row (int): steps that changed no parameter, as a loss wasn't finite: all, and the last ones.
     updates (list[int]): how often each parameter was updated.
+    goals (dict): what the pipeline was fitted for at the end; see `goals`.
     """
 
     digest: str = ""
@@ -50,6 +52,7 @@ class State(msgspec.Struct):
     skipped: int = 0
     skipped_in_a_row: int = 0
     updates: list[int] = []
+    goals: dict[str, Goal] = {}
 
 
 class Training:

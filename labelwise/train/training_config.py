@@ -31,7 +31,7 @@ class TrainingConfig:
     workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
         than another seed would: by which texts are computed with, and what dropout draws.
     resume (bool): resume from the checkpoint, if there is one of a training with the same config, corpus and code. It
-        is in a folder beside the pipeline, and deleted when training has ended well.
+        is in a folder beside the pipeline. When training has ended well, the folder has what another goal needs.
     overrides (Mapping): other values of the config, by dotted name, such as "training.dropout".
     RAISES (InputError): a number is out of its range.
     """

@@ -5,7 +5,7 @@ import pytest
 
 from labelwise.base.counts import score_table
 from labelwise.evaluate.ranking import group_by_verdict, rank_labels
-from labelwise.evaluate.scores import Metrics, Mistakes, Seen
+from labelwise.evaluate.scores import Aimed, Metrics, Mistakes, Seen
 
 
 def make_metrics(mistakes: dict[str, Mistakes], texts: int = 50, f_low: float | None = 0.5) -> Metrics:
@@ -52,6 +52,23 @@ def test_the_label_with_the_most_mistakes_leads_but_never_one_with_few_spans():
 def test_a_label_is_ready_where_its_interval_is_above_the_goal_on_every_machine(mistakes, f_low, verdict):
     (row,) = rank_labels(make_metrics({"A": mistakes}, f_low=f_low), 0.8)
     assert row.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("goal", "low", "verdict"),
+    [
+        (0.95, 0.956, "ready"),
+        (0.95, 0.954, "borderline"),
+        (0.98, 0.981, "borderline"),
+        (0.98, 0.977, "not ready"),
+        (0.98, None, "unknown"),
+    ],
+)
+def test_a_label_with_a_goal_is_judged_by_its_figure(goal, low, verdict):
+    """Its F1 would be ready. Another machine moves a figure by a tenth of the errors that the goal allows."""
+    metrics = make_metrics({"A": Mistakes(40, 1)}, f_low=0.9)
+    metrics.aimed = {"A": Aimed("recall", goal, goal, 0.99, low, 1.0)}
+    assert [row.verdict for row in rank_labels(metrics, 0.8)] == [verdict]
 
 
 def test_a_label_whose_gold_nests_is_judged_by_all_spans():

@@ -28,7 +28,7 @@ from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.evaluate.scores import Metrics, Mistakes, Seen
+from labelwise.evaluate.scores import Aimed, Metrics, Mistakes, Seen, SplitMetrics
 from labelwise.package.card import write_card
 from labelwise.package.wheel import identify, make_package
 from labelwise.train.run import train_pipeline
@@ -387,6 +387,21 @@ def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_label
         "- Too little in test to tell: `A`, `RARE`, `UNJUDGED`.",
     ):
         assert line in lines
+
+
+def test_the_card_has_goals_with_dev_and_test_and_judges_by_them():
+    labels = {name: Scores(0.9, 0.9, 0.9, 40, f_low=0.5, f_high=0.99) for name in ("A", "B", "C")}
+    goals = {"A": Aimed("recall", 0.9, 0.91, 0.97, 0.95, 0.99), "B": Aimed("precision", 0.95, 0.87, 0.9, 0.8, 0.93)}
+    dev = SplitMetrics(9, AllScores(0.9, 0.8, 0.85, 83, macro=labels["A"], labels=labels))
+    dev.aimed = {name: Aimed(one.figure, one.goal, one.bound, 0.92) for name, one in goals.items()}
+    lines = card_of(labels, aimed=goals, dev=dev).splitlines()
+    for line in (
+        "| `A` | recall 0.9 | 0.920 | 0.970 (0.950 to 0.990) |",
+        "| `B` | precision 0.95, not reached | 0.920 | 0.900 (0.800 to 0.930) |",
+        "- Ready to use, as the lower end of the interval of F1 is 0.8 or more, or that of the goal reaches it: `A`.",
+        "- Not ready: `B`, `C`.",
+    ):
+        assert line in lines, "\n".join(lines)
 
 
 def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal_wheels(trained, tmp_path):

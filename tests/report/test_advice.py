@@ -277,13 +277,13 @@ def test_a_pipeline_is_trained_longer_by_its_own_command(pipeline, command):
         (0, "cpu", ["cpu"], mistakes(right=60, new=40), "annotate more texts for A"),  # nothing is known of the merge
         (100, "cpu", ["cpu", "small"], mistakes(right=60, new=40), "annotate more texts for A"),
         (100, "gpu", ["gpu"], mistakes(right=60, new=40), "annotate more texts for A"),
-        (100, "cpu", ["cpu"], mistakes(right=60, tokens=40), "A: split its tokens"),
+        (100, "cpu", ["cpu"], mistakes(right=60, tokens=40), "adjust A's tokenization"),
     ],
 )
 def test_a_small_transformer_is_tried_before_more_texts_are_labelled(texts, pipeline, tried, one, do):
     merge = Ledger(texts=Counter(train=texts))
     advice = advice_on(make_metrics(A=one, B=mistakes()), merge=merge, pipeline=pipeline, tried=tried)
-    assert str(advice.first).startswith(do)
+    assert str(advice.tasks[0]).startswith(do)
 
 
 BROKEN = Curve([4, 8, 12, 16, 20], [0.066, 0.0, 0.0, 0.0, 0.0])

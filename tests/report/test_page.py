@@ -78,6 +78,20 @@ def render(root: Path, pipeline: str, **options) -> str:
     return (root / "report.html").read_text(encoding="utf8")
 
 
+def test_goals_have_a_column_and_precision_by_recall(own):
+    """Without goals, neither is there."""
+    assert "Goal, test" not in render(own, "cpu")
+    path, labels = own / "metrics/cpu.json", ("PERSON", "PLACE")
+    metrics = json.loads(path.read_text())
+    row = {"figure": "recall", "goal": 0.9, "bound": 0.85, "value": 0.875, "low": 0.8, "high": 0.93}
+    metrics["aimed"] = {label: {**row, "bound": bound} for label, bound in zip(labels, (0.85, 0.91), strict=True)}
+    path.write_text(json.dumps(metrics))
+    page = render(own, "cpu")
+    assert page.count("0.875 (0.800 to 0.930)") == 2
+    assert "precision by recall" not in page, "nothing has a probability"
+    assert "1 label can't reach the goal on dev, but only: PERSON (recall 0.850)." in unescape(page)
+
+
 def test_a_curve_of_learning_is_shown_if_it_is_of_this_pipeline(own):
     change = {"difference": 0.05, "low": 0.01, "high": 0.09, "significant": True}
     f = {"f": {"half": 0.7, "a quarter": 0.6, "all": 0.75}, "changes": {"a quarter": change, "all": change}}

@@ -1,0 +1,197 @@
+"""Choose by label how probable an entity must be for precision or recall to reach a goal, on held-out texts.
+
+For precision, spans that are less probable than a label's point are no entities; `doc.spans` keeps them. For recall,
+all spans that are so probable may be entities, not only those of the most probable tags. A point reaches its goal if
+the lower bound of precision or recall does, one-sided with CONFIDENCE, by units: texts, or documents of several texts.
+Of the points that reach it, the one with most of the other figure is taken. After `calibrate`:
+
+    from spacy_per_label.operating_point import Goal, OperatingPoints
+
+    fitting = OperatingPoints(ner, {"PERSON": Goal("recall", 0.98)}, longest={"PERSON": 12})
+    ner.cfg["points"] = fitting.candidates
+    for eg in examples:
+        fitting.add(nlp(eg.reference.text), eg.reference)
+    ner.cfg["points"] = fitting.fit()
+"""
+
+from collections.abc import Mapping
+from math import sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from spacy.tokens import Doc
+
+from spacy_per_label.decode import FoundSpans, choose_flat
+from spacy_per_label.known import get_known, judge
+
+if TYPE_CHECKING:
+    from spacy_per_label.component import PerLabelRecognizer
+
+Figure = Literal["precision", "recall"]
+CONFIDENCE = 0.85  # one-sided: as large a test then reaches the goal in three of four cases
+FEW = 30  # judged spans, below which labels with one goal share a point
+# Points to choose from: the shares of right spans that they leave out.
+SHARES = (0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, *np.arange(0.1, 1, 0.05).tolist())
+FOLDS, AIMS, SLACK = 5, 26, 0.01
+RIGHT, PREDICTED, GOLD = range(3)
+
+
+class Goal(NamedTuple):
+    """What a label's entities must reach: a figure, and its least value."""
+
+    figure: Figure
+    value: float
+
+
+class OperatingPoints:
+    """The spans that a calibrated recognizer found in some texts, and how many of them are right.
+
+    goals (Mapping[str, Goal]): by label; labels that aren't taught have none.
+    candidates (dict): what `cfg["points"]` must be while texts are predicted.
+    """
+
+    def __init__(self, ner: "PerLabelRecognizer", goals: Mapping[str, Goal], longest: Mapping[str, int]) -> None:
+        """Take the goals.
+
+        longest (Mapping[str, int]): by label, the most tokens of a span for recall, such as of the longest in train.
+        """
+        self.names = [label for label in ner.labels if label not in ner.untaught]
+        self.goals = {label: goals[label] for label in self.names if label in goals}
+        self.longest, self.spans_key = longest, ner.spans_key
+        self.candidates = {label: self._point(label, goal, 0.0, 0.0) for label, goal in self.goals.items()}
+        self.texts: list[tuple[FoundSpans, np.ndarray, bool]] = []  # spans, whether they are right, do some overlap?
+        self.gold: list[np.ndarray] = []  # of each text, (labels,)
+        self.units: dict[Any, list[int]] = {}  # numbers of texts
+
+    def _point(self, label: str, goal: Goal, least: float, bound: float) -> dict[str, Any]:
+        longest = {"longest": self.longest.get(label, 1)} if goal.figure == "recall" else {}
+        return {"figure": goal.figure, "goal": goal.value, "least": least, "bound": bound, **longest}
+
+    def add(self, predicted: Doc, reference: Doc, unit: Any = None) -> None:
+        """Add a text: what was predicted, and what is known of it.
+
+        unit (Any): equal for texts of one document; None if the text is a document.
+        """
+        known, found = get_known(reference), predicted.spans[self.spans_key]
+        numbers = {label: number for number, label in enumerate(self.names)}
+        rights = [-1 if right is None else int(right) for right in judge(known, found)]  # -1: nobody has said
+        rows = [
+            (numbers[span.label_], span.start, span.end, p, right)
+            for span, p, right in zip(found, found.attrs["scores"].tolist(), rights, strict=True)
+            if span.label_ in numbers
+        ]
+        label, start, end, p, right = np.array(rows, float).reshape(-1, 5).T
+        order = np.argsort(start, kind="stable")
+        overlaps = bool((np.maximum.accumulate(end[order])[:-1] > start[order][1:]).any())
+        self.units.setdefault(len(self.texts) if unit is None else (unit,), []).append(len(self.texts))
+        self.texts.append((FoundSpans(label.astype(int), start.astype(int), end.astype(int), p), right, overlaps))
+        judged = zip(known.gold, judge(known, known.gold), strict=True)
+        gold = [span.label_ for span, right in judged if right is not None]
+        gold += [name for *_, name in known.unaligned if known.coverage.get(name) != "none"]
+        own = [numbers[name] for name in gold if name in numbers]
+        self.gold.append(np.bincount(own, minlength=len(self.names)))
+
+    def count(self, least: np.ndarray) -> np.ndarray:
+        """Count right, predicted and gold entities of each unit, shape (units, labels, 3).
+
+        least (np.ndarray): shape (labels,): probability below which a span is no entity.
+        """
+        counts = np.zeros((len(self.texts), len(self.names), 3))
+        for number, (found, right, overlaps) in enumerate(self.texts):
+            allowed = found.probabilities >= least[found.labels]
+            chosen = np.array(choose_flat(found, allowed), int) if overlaps else np.flatnonzero(allowed)
+            judged = chosen[right[chosen] >= 0]
+            np.add.at(counts[number], (found.labels[judged], RIGHT), right[judged])
+            np.add.at(counts[number], (found.labels[judged], PREDICTED), 1)
+        counts[..., GOLD] = self.gold
+        return np.stack([counts[texts].sum(0) for texts in self.units.values()])
+
+    def fit(self) -> dict[str, dict[str, Any]]:
+        """Choose the point of each label with a goal: what `cfg["points"]` must be."""
+        if not self.texts:
+            return {}
+        labels, p, right = (
+            np.concatenate(one)
+            for one in zip(*((found.labels, found.probabilities, right) for found, right, _ in self.texts), strict=True)
+        )
+        groups = self._groups(np.bincount(labels[right >= 0], minlength=len(self.names)))
+        least = np.zeros((len(SHARES) + 1, len(self.names)))  # from lenient to strict; the first leaves nothing out
+        for own, _ in groups:
+            ranked = np.sort(p[np.isin(labels, own) & (right == 1)])
+            ranked = np.concatenate([[0.0], ranked, ranked[-1:] if len(ranked) else [0.0]])
+            at = (np.array(SHARES) * (len(ranked) - 2)).astype(int)
+            least[1:, own] = ((ranked[at] + ranked[at + 1]) / 2)[:, None]  # midway, as rounding moves probabilities
+        tables, chosen = np.stack([self.count(row) for row in least]), np.zeros(len(self.names))
+        found: dict[int, tuple[Goal, float]] = {}
+        for own, goal in groups:
+            of = PREDICTED if goal.figure == "precision" else GOLD
+            level, bound = choose_level(tables[:, :, own, RIGHT].sum(-1), tables[:, :, own, of].sum(-1), goal)
+            chosen[own] = least[level, own]
+            found |= dict.fromkeys(own, (goal, bound))
+        return {
+            self.names[number]: self._point(
+                self.names[number], goal, round(float(chosen[number]), 6), round(float(bound), 4)
+            )
+            for number, (goal, bound) in sorted(found.items())
+        }
+
+    def _groups(self, judged: np.ndarray) -> list[tuple[list[int], Goal]]:
+        """Group the labels that share a point: those of a goal with few judged spans."""
+        groups: dict[Any, tuple[list[int], Goal]] = {}
+        gold = np.sum(self.gold, 0)
+        for number, name in enumerate(self.names):
+            if goal := self.goals.get(name):
+                spans = (gold if goal.figure == "recall" else judged)[number]
+                groups.setdefault(goal if spans < FEW else name, ([], goal))[0].append(number)
+        return list(groups.values())
+
+
+def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, float]:
+    """Choose the level that keeps most of the other figure, and compute the lower bound of the goal's own.
+
+    Levels are chosen without a FOLD of the units, and counted there, as the best of many looks too good where it was
+    chosen. A level is chosen by a share to aim at, from the goal upwards, until the bound reaches the goal. If none
+    does, the level is within SLACK of the best bound.
+
+    right, of (np.ndarray): shape (levels, units): right entities, and all predicted or gold ones; lenient levels first.
+    """
+    fold = np.arange(right.shape[1]) % FOLDS
+    rest = np.eye(FOLDS)[fold] == 0  # (units, folds)
+    own, every = (
+        np.divide(one, all_, out=np.zeros_like(one), where=all_ > 0)
+        for one, all_ in ((right @ rest, of @ rest), (right.sum(1, keepdims=True), of.sum(1, keepdims=True)))
+    )
+
+    def choose(shares: np.ndarray, aim: float) -> np.ndarray:
+        """Choose the first level of each column for precision, or the last one for recall; else the best."""
+        reach = shares >= aim
+        level = reach.argmax(0) if goal.figure == "precision" else len(reach) - 1 - reach[::-1].argmax(0)
+        return np.where(reach.any(0), level, shares.argmax(0))
+
+    for aim in np.linspace(goal.value, 1, AIMS):
+        levels = choose(own, aim)[fold], np.arange(len(fold))
+        if (bound := lower_bound(right[levels], of[levels])) >= goal.value:
+            return int(choose(every, aim)[0]), bound
+    bounds = np.array([[lower_bound(*level)] for level in zip(right, of, strict=True)])
+    level = int(choose(bounds, bounds.max() - SLACK)[0])
+    return level, min(float(bounds[level, 0]), goal.value - SLACK)
+
+
+def lower_bound(right: np.ndarray, of: np.ndarray) -> float:
+    """Compute the lower bound of a share; 0 without spans.
+
+    Wilson's (1927), for as many independent spans as have the variance between units (Kish, Survey Sampling, 1965).
+
+    right, of (np.ndarray): shape (units,).
+    """
+    units, total = int((of > 0).sum()), of.sum()
+    if not units:
+        return 0.0
+    share = float(right.sum() / total)
+    z = NormalDist().inv_cdf(CONFIDENCE)
+    z += (z**3 + z) / 4 / max(units - 1, 1)  # Student's t
+    variance = float(((right - share * of) ** 2).sum()) / total**2 * units / max(units - 1, 1)
+    n = min(share * (1 - share) / variance, total) if variance else units
+    middle, half = share + z**2 / (2 * n), z * sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return float((middle - half) / (1 + z**2 / n))

@@ -1,0 +1,85 @@
+"""Goals of a config's block [labelwise]: saved as operating points; a change of one takes no step."""
+
+import json
+
+import pytest
+import spacy
+from spacy.language import Language
+from thinc.api import Config
+
+from labelwise.base.errors import InputError
+from labelwise.base.files import list_digests
+from labelwise.corpus.record import find_edited
+from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.train.config import read_settings
+from labelwise.train.training_config import TrainingConfig
+from tests.train.test_config import own
+from tests.train.training import CPU, NER, STEPS, files, train_in
+
+STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "training.optimizer.learn_rate": 0.005}
+
+
+def with_goals(folder, **goals):
+    """A config with goals, whose name is always the same."""
+    folder.mkdir(exist_ok=True, parents=True)
+    return own(folder, CPU, **{f"labelwise__{figure}": goal for figure, goal in goals.items()})
+
+
+def test_another_goal_takes_no_step_and_ends_with_the_same_bytes(demo_corpus, tmp_path, monkeypatch):
+    """Also the first goal, and none any more; where the goal is the same, training takes its steps again."""
+    goals = {"recall": {"PERSON": 0.7}, "precision": 0.4}
+    config = with_goals(tmp_path / "config", **goals)
+    fresh = train_in(tmp_path / "fresh", demo_corpus, STEPS, config)
+    first: dict[str, bytes] = {}
+    for options in ({"config": CPU}, {"config": config}, {"config": CPU}):
+        told = train_in(tmp_path / "kept", demo_corpus, STEPS, resume=True, **options)
+        kept = files(tmp_path / "kept")
+        if options["config"] is config:
+            assert kept == files(tmp_path / "fresh")
+            assert told.resumed == 60
+            saved = Config().from_disk(tmp_path / "kept/model/config.cfg")["labelwise"]
+            assert (saved["recall"], saved["precision"]) == (goals["recall"], goals["precision"])
+        else:
+            first = first if told.resumed else kept
+            assert kept == first
+        assert find_edited(tmp_path / "kept/model", list_digests(tmp_path / "kept/model")) == []
+        monkeypatch.setattr(Language, "update", lambda *given, **options: pytest.fail("a step was taken"))
+    with pytest.raises(pytest.fail.Exception, match="a step was taken"):
+        train_in(tmp_path / "kept", demo_corpus, STEPS, CPU, resume=True)
+    points = json.loads((tmp_path / "fresh/model/ner/cfg").read_text())["points"]
+    assert {label for label, one in points.items() if one["figure"] == "recall"} == {"PERSON"}
+    assert fresh.points == points
+    nlp = spacy.load(tmp_path / "fresh/model")
+    assert points.keys() == {*nlp.get_pipe("ner").labels}
+    metrics = evaluate_pipeline(tmp_path / "fresh/model", demo_corpus / "test", dev=demo_corpus / "dev").metrics
+    for scores in (metrics, metrics.dev):
+        for label, aimed in scores.goals.items():
+            row, point = scores.all_gold.labels[label], points[label]
+            assert aimed.value == pytest.approx(row.r if point["figure"] == "recall" else row.p, nan_ok=True)
+            goal = goals["recall"]["PERSON"] if label == "PERSON" else goals["precision"]
+            assert (aimed.figure, aimed.goal) == (point["figure"], goal), "as it was written"
+            assert aimed.low is None or 0 <= aimed.low <= aimed.value <= aimed.high <= 1
+    reached = {label for label, one in points.items() if one["bound"] >= one["goal"]}
+    assert reached
+    assert all(metrics.dev.goals[label].value >= points[label]["goal"] - 0.03 for label in reached)
+    plain = evaluate_pipeline(tmp_path / "kept/model", demo_corpus / "test", tmp_path / "plain.json").metrics
+    assert plain.goals == {}
+    assert "aimed" not in json.loads((tmp_path / "plain.json").read_text())
+    assert metrics.all_gold.labels["PERSON"].r >= plain.all_gold.labels["PERSON"].r
+
+
+@pytest.mark.parametrize(
+    ("source", "goals", "message"),
+    [
+        (CPU, {"precision": 95}, r"own\.cfg:\d+: \[labelwise\] precision = 95: .*; correct it"),
+        (CPU, {"recall": {"PERSON": 1.5}}, r"\[labelwise.*recall.*; correct it"),
+        (CPU, {"recall": {"NOSUCH": 0.9}}, r"the corpus has no 'NOSUCH', but .*PERSON.*; correct it"),
+        (CPU, {"recall": 0.9, "precision": 0.9}, "has a goal of precision, too; give each label one goal"),
+        (CPU, {"recall": {"PERSON": 0.9}, "precision": {"PERSON": 0.9}}, "PERSON has a goal of precision, too"),
+        (NER, {"recall": 0.9}, 'goals need .*factory = "per_label"; delete the key'),
+    ],
+)
+def test_a_goal_that_no_label_can_have_is_refused_with_its_line(source, goals, message, demo_corpus, tmp_path):
+    config = own(tmp_path, source, labelwise={**Config().from_disk(source).get("labelwise", {}), **goals})
+    with pytest.raises(InputError, match=message):
+        read_settings(TrainingConfig(config, demo_corpus))
