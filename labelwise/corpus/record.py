@@ -6,23 +6,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from labelwise.base.errors import InputError
 from labelwise.base.files import list_digests
-from labelwise.corpus.manifest import digest_splits
+from labelwise.corpus.manifest import RawTexts, digest_splits
 
 RECORD = "trained.json"
 WEIGHTS = "ner/model"
 LEARNED = ("train", "dev")  # the splits that a training reads
 
 
-def write_record(pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}, corpus: str = "") -> None:
+def write_record(
+    pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}, corpus: str = "", raw: Any = None
+) -> None:
     """Record what training changed of the config, the corpus, and the digests of a trained pipeline's files.
 
     changed (Mapping): by dotted key, the value that the config has, and the one that was trained.
     corpus (str): digest of the splits that it learned from; see `digest_corpus`.
+    raw: what a student learned from besides gold, as JSON; see `RawTexts`.
     """
-    record = {"changed": changed, "corpus": corpus, "files": list_digests(pipeline)}
+    record = {"changed": changed, "corpus": corpus, **({"raw": raw} if raw else {}), "files": list_digests(pipeline)}
     (pipeline / RECORD).write_text(json.dumps(record, indent=1), encoding="utf8")
+
+
+def read_raw(pipeline: Path) -> RawTexts | None:
+    """Read what a student learned from besides gold; None of another pipeline, or one without a record."""
+    file = pipeline / RECORD
+    raw = json.loads(file.read_bytes()).get("raw") if file.is_file() else None
+    return msgspec.convert(raw, RawTexts) if raw else None
 
 
 def digest_corpus(corpus: Path) -> str:
