@@ -29,7 +29,7 @@ def check_project(project: Path) -> None:
         raise InputError(f"{project}: dvc: pipelines: {student} learns from raw texts, too; write it in `students`")
     if other := next((name for name in dvc.students if not is_student(name, root)), ""):
         raise InputError(
-            f"{project}: dvc: students: {other} is none; write it in `pipelines`, or in configs/{other}.cfg, in [paths]: "
+            f"{project}: dvc: students: {other} is none; write it in `pipelines`, or in [paths] of its config: "
             f'corpus = "training/{other}/corpus"'
         )
     check_own_data(root)

@@ -1,4 +1,4 @@
-"""The corpus of a student: gold, and raw texts as a teacher annotates them, without those that dev and test ask about."""
+"""The corpus of a student: gold, and raw texts as a teacher annotates them, but none that dev or test ask about."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ LEAKS = {
     "in dev or test": "Ann asked  Bob about the\nweather in the harbour today",
     "nearly equal to a text of dev or test": DOCUMENT.format("Eve") + " Never",
     "part of a text of dev or test": "Nobody there had seen the old ship again.",
-    "contains a text of dev or test": f"A long story begins here, told by no one. {HELD['test'][1]} and then it ended there",
+    "contains a text of dev or test": f"A story begins here, told by no one. {HELD['test'][1]} and then it ended",
     "in train": "Jim likes the  blue boat",
 }
 FREE = [f"Text {number} is about Zoe and her {thing} only" for number in range(40) for thing in ("cat", "hat")]
