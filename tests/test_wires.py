@@ -332,7 +332,11 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
         "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
-    ("convert_brat", "dvc"): {"pipelines": (["cpu"], [], status), "seeds": ([], ["else"], status), "students": ([], ["else"], status)},
+    ("convert_brat", "dvc"): {
+        "pipelines": (["cpu"], [], status),
+        "seeds": ([], ["else"], status),
+        "students": ([], ["else"], status),
+    },
     ("convert_brat", "vars"): {"data": ("assets/demo", "assets/else", status)},
     ("report", "vars"): {"data": ("assets", "assets/demo", status, {}, {"root": "own"})},
     ("report", "report"): {
@@ -488,7 +492,7 @@ def test_a_variable_arrives_where_it_is_used(variable):
     """Each command of project.yml is parsed twice, with the variable's value and with another."""
     value, arrived = PROJECT["vars"][variable], set()
     other = value + 3 if isinstance(value, int) else "else"
-    for command, script in ((command, script) for command in PROJECT["commands"] for script in command["script"]):
+    for name, script in ((command["name"], line) for command in PROJECT["commands"] for line in command["script"]):
         parsed = []
         for one in (value, other):
             values = {**PROJECT["vars"], variable: one}
@@ -496,7 +500,7 @@ def test_a_variable_arrives_where_it_is_used(variable):
             module, *arguments = shlex.split(line)[2:]
             if module.startswith("scripts."):
                 parsed.append(CLICK[module.removeprefix("scripts.")].make_context("", arguments).params)
-        arrived |= {f"{command['name']} {name}" for name in (parsed or [{}])[0] if parsed[0][name] != parsed[1][name]}
+        arrived |= {f"{name} {key}" for key in (parsed or [{}])[0] if parsed[0][key] != parsed[1][key]}
     assert arrived == VARIABLES[variable]
 
 

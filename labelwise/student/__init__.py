@@ -1,4 +1,4 @@
-"""The student: a fast pipeline's corpus, of gold and of what a slow pipeline predicts for raw texts.
+"""The corpus of a student: gold, and raw texts as a teacher, a slower pipeline, annotates them.
 
-It imports annotations, corpus, datasets, evaluate, merge and merge.rules.
+It imports corpus, datasets, evaluate, merge, merge.rules and sources.
 """
