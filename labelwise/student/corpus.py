@@ -43,12 +43,11 @@ from labelwise.corpus.pipeline import bounded_vocab, untaught_labels
 from labelwise.corpus.seen_texts import digest, has_seen
 from labelwise.datasets.declarations import DataSet
 from labelwise.evaluate.predict import Done, entity_labels, hold_pipeline
-from labelwise.evaluate.predict_files import made_by, predict_files
+from labelwise.evaluate.predict_files import made_by, plan_jobs, predict_files
 from labelwise.evaluate.predictions import (
     FOLDER_MARK,
     PredictedDoc,
     encode_prediction,
-    list_predictions,
     read_predictions,
 )
 from labelwise.merge.buckets import range_of
@@ -97,11 +96,13 @@ def make_student_corpus(
     mark = predicted / FOLDER_MARK
     if mark.is_file() and msgspec.json.decode(mark.read_bytes()) != made_by(made):
         remove(predicted)
-    problems: Counter[str] = Counter()
+    problems, train = Counter[str](), manifest.splits["train"]
+    texts = train.texts
     parts = predict_files(teacher, inputs, predicted, workers=workers, gpu_id=gpu_id)
     for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
-        problems += done.problems
-    files = list_predictions(predicted)
+        problems, texts = problems + done.problems, texts + done.texts
+    # The folder may have predictions of raw texts that were deleted since.
+    files = [predicted / job.name for job in plan_jobs(teacher, made, inputs)]
     with unchanged(corpus), atomic(out, folders=[out]) as [folder]:
         for name in ("dev", "test", "labels"):
             shutil.copytree(corpus / name, folder / name)
@@ -109,8 +110,7 @@ def make_student_corpus(
         (folder / "train").mkdir()
         scratch = folder.with_name("scratch")
         (scratch / "buckets").mkdir(parents=True)
-        train, size = manifest.splits["train"], sum(file.stat().st_size for file in files)
-        texts = train.texts + sum(1 for _ in read_all(files))
+        size = sum(file.stat().st_size for file in files)
         bits = (max(1, ceil(texts / settings.docs_per_partition), ceil(size / TEXT_BYTES)) - 1).bit_length()
         left_out = scatter(files, corpus, settings.near_similarity, scratch, bits)
         written, counts, keys = write_train(corpus, scratch / "buckets", bits, labels, folder / "train")
@@ -118,7 +118,7 @@ def make_student_corpus(
             told = ", ".join(f"{n:,} {why}" for why, n in left_out.items()) or "there are none"
             raise InputError(f"{', '.join(map(printable, inputs))}: no text is left ({told}); put others there")
         raw = RawTexts(
-            teacher=str(teacher),
+            teacher=teacher.name if teacher.is_absolute() else teacher.as_posix(),
             pipeline=made,
             corpus=digest_partitions(manifest.partitions),
             labels=labels,

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import find_partitions, read_manifest
+from labelwise.corpus.manifest import MANIFEST, find_partitions, read_manifest
 from labelwise.corpus.texts import key_of
 from scripts.label_raw import label_raw_cli
 from tests.conftest import ROOT, call, save_ruler, task, write_jsonl
@@ -121,6 +121,25 @@ def test_a_killed_run_goes_on_and_predictions_of_an_earlier_teacher_are_made_ane
     save_ruler(project / TEACHER, ("A", "boat"))
     call(label_raw_cli, "student")
     assert not {span for doc in train_of(project) if "Zoe" in doc.text for span in doc.annotation.accepted}
+
+
+def test_raw_texts_that_were_deleted_are_forgotten(project):
+    write_jsonl(project / "assets/raw/more/other.jsonl", [{"text": "Soon forgotten by Zoe"}])
+    call(label_raw_cli, "student")
+    assert "Soon forgotten by Zoe" in {doc.text for doc in train_of(project)}
+    (project / "assets/raw/more/other.jsonl").unlink()
+    call(label_raw_cli, "student")
+    assert "Soon forgotten by Zoe" not in {doc.text for doc in train_of(project)}
+
+
+@pytest.mark.parametrize("coverage", ["drop", "outside"])
+def test_where_train_is_complete_a_teacher_must_know_all_labels(project, coverage):
+    file = project / "corpus" / MANIFEST
+    file.write_text(file.read_text().replace('"coverage": "by-label"', f'"coverage": "{coverage}"'))
+    assert "it hasn't learned B; name another" in " ".join(call(label_raw_cli, "student", status=1).split())
+    save_ruler(project / TEACHER, ("A", [{"IS_TITLE": True}]), ("B", "about"))
+    call(label_raw_cli, "student")
+    assert not any(doc.annotation.uncovered for doc in train_of(project) if doc.text in FREE)
 
 
 @pytest.mark.parametrize(
