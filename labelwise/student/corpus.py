@@ -213,10 +213,8 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
         lines: defaultdict[int, list[bytes]] = defaultdict(list)
         for doc in batch:
             form = text_key(form_of(doc.text)).hex()
-            why = next(
-                (name for name, seen in known.items() if has_seen(seen, form)), leaks.get(bytes.fromhex(doc.key))
-            )
-            if why:
+            where = next((name for name, seen in known.items() if has_seen(seen, form)), "")
+            if why := where or leaks.get(bytes.fromhex(doc.key)):
                 left_out[why] += 1
             else:
                 lines[bucket_of(doc.text, bits)].append(encode_prediction(doc) + b"\n")
