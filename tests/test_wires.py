@@ -663,8 +663,8 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
 def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     """Let commands write down what they would do on a GPU."""
     write = Path("device").write_text
-    for module in ("run", "predict", "predict_files"):
-        patched.setattr(f"labelwise.evaluate.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
+    for module in ("evaluate.run", "evaluate.predict", "evaluate.predict_files", "student.corpus"):
+        patched.setattr(f"labelwise.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("os.execv", lambda file, command: Path("launched").write_text(" ".join(command)))
 
     def train(recipe: TrainingConfig, *given: Any, **options: Any) -> None:
