@@ -10,7 +10,6 @@ import typer
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.errors import InputError
 from labelwise.base.sections import check_pipeline, stage_of
-from labelwise.corpus.pipeline import corpus_of
 from labelwise.corpus.record import check_corpus
 from labelwise.evaluate.results import check_evaluated, load_results
 
@@ -25,7 +24,7 @@ def record_cli(
     with user_errors("Nothing was recorded"):
         check_pipeline(pipeline)
         metrics = load_results(root, pipeline).metrics
-        check_corpus(root / "training" / pipeline / "model-best", corpus_of(Path("configs", f"{pipeline}.cfg")))
+        check_corpus(root / "training" / pipeline / "model-best", root / "corpus")
         check_evaluated(root, pipeline, metrics)
         done = subprocess.run([sys.executable, "-m", *COMMIT, stage], check=False)  # noqa: S603
         if done.returncode:

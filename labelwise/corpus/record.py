@@ -10,7 +10,7 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import list_digests
-from labelwise.corpus.manifest import RawTexts, digest_splits
+from labelwise.corpus.manifest import RawTexts, digest_merge, digest_splits, read_manifest
 
 RECORD = "trained.json"
 WEIGHTS = "ner/model"
@@ -43,15 +43,18 @@ def digest_corpus(corpus: Path) -> str:
 
 
 def check_corpus(pipeline: Path, corpus: Path) -> None:
-    """Check that a pipeline was trained on a corpus.
+    """Check that a pipeline was trained on a corpus, or, if it is a student, on one that is made from it.
 
     RAISES (InputError): if the pipeline was trained on another one, or its record is missing or doesn't say.
     """
     try:
-        trained = json.loads((pipeline / RECORD).read_bytes())["corpus"]
+        record, manifest = json.loads((pipeline / RECORD).read_bytes()), read_manifest(corpus)
+        if merged := "raw" in record and "raw" not in manifest.settings:
+            record = record["raw"]
+        trained = record["corpus"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(f"{pipeline / RECORD}: it doesn't name the corpus ({error!r}); train again") from error
-    if trained != digest_corpus(corpus):
+    if trained != (digest_merge(manifest) if merged else digest_corpus(corpus)):
         raise InputError(f"{pipeline}: trained on another corpus than {corpus}; train and evaluate again")
 
 

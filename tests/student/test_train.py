@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from spacy.util import load_config
 
+from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import digest_merge, find_partitions, read_manifest
+from labelwise.corpus.manifest import digest_merge, find_partitions, read_manifest, write_manifest
+from labelwise.corpus.record import check_corpus
 from labelwise.corpus.seen_texts import SEEN_TEXTS, has_seen
 from labelwise.corpus.texts import key_of
 from labelwise.demo.write import make_demo
@@ -56,6 +59,17 @@ def test_it_learns_from_gold_and_raw_texts_and_its_record_has_them(project):
     assert len(train) == 12 + read_manifest(project / "corpus").splits["train"].texts
     assert all(has_seen(seen, key_of(doc)) for doc in train)
     assert digest_merge(manifest) == digest_merge(read_manifest(project / "corpus"))
+
+
+def test_it_belongs_to_the_corpus_that_its_own_is_made_from(project, tmp_path):
+    for corpus in ("corpus", OWN):
+        check_corpus(project / MODEL, project / corpus)
+        other = Path(shutil.copytree(project / corpus, tmp_path / corpus))
+        manifest = read_manifest(other)
+        manifest.partitions["train/part-00000.spacy"] = "0" * 64
+        write_manifest(other, manifest)
+        with pytest.raises(InputError, match="trained on another corpus than"):
+            check_corpus(project / MODEL, other)
 
 
 def test_it_is_evaluated_on_the_mergers_test_of_which_it_has_seen_no_text(project):
