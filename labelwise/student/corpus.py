@@ -13,7 +13,7 @@ import hashlib
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from math import ceil
 from operator import itemgetter
 from pathlib import Path
@@ -42,7 +42,7 @@ from labelwise.corpus.manifest import (
 from labelwise.corpus.pipeline import bounded_vocab, untaught_labels
 from labelwise.corpus.seen_texts import digest, has_seen
 from labelwise.datasets.declarations import DataSet
-from labelwise.evaluate.predict import Done, entity_labels, hold_pipeline
+from labelwise.evaluate.predict import PART, Done, entity_labels, hold_pipeline
 from labelwise.evaluate.predict_files import made_by, plan_jobs, predict_files
 from labelwise.evaluate.predictions import (
     FOLDER_MARK,
@@ -59,7 +59,7 @@ from labelwise.merge.rules.to_doc import to_doc
 from labelwise.merge.run import TEXT_BYTES
 from labelwise.sources.files import SourceFile, printable
 from labelwise.sources.raw_texts import count_raw_texts
-from labelwise.student.leaks import find_leaks, in_batches
+from labelwise.student.leaks import find_leaks
 
 SOURCE = SourceFile(Path(), "")  # of a teacher's answers, which no file has
 
@@ -209,7 +209,8 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
     leaks = find_leaks(lambda: (doc.text for doc in read_all(files)), held, similarity, scratch)
     known = {"in dev or test": collect(held()), "in train": collect(doc.text for doc in docs_of(corpus, "train"))}
     left_out: Counter[str] = Counter()
-    for batch in in_batches(read_all(files)):
+    docs = read_all(files)
+    while batch := list(islice(docs, PART)):
         lines: defaultdict[int, list[bytes]] = defaultdict(list)
         for doc in batch:
             form = text_key(form_of(doc.text)).hex()

@@ -4,9 +4,8 @@ The mechanisms are those of the merge (`near_duplicates`, `parts`), on texts in 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -14,10 +13,9 @@ from labelwise.base.text import form_of, text_key
 from labelwise.merge.near_duplicates import SIGNED, Text, find_pairs, sign, write_place
 from labelwise.merge.parts import PART, contained, describe_part
 
-BATCH = 20_000  # texts in memory
+MAX_PARTS = 200_000  # raw texts that are looked for at a time, 52 bytes each
 HELD, RAW = 0, 1  # as sources of rows
 Texts = Callable[[], Iterator[str]]
-Item = TypeVar("Item")
 
 
 def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict[bytes, str]:
@@ -30,26 +28,21 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
     files = [folder / "held", folder / "raw"]
     for source, texts in ((HELD, held()), (RAW, raw())):
         with files[source].open("wb") as signed:
-            for batch in in_batches(texts):
-                rows = [(*write_place(place_of(text, source)), sign(text)) for text in batch]
-                signed.write(np.array(rows, SIGNED).tobytes())
+            for text in texts:
+                signed.write(np.array([(*write_place(place_of(text, source)), sign(text))], SIGNED).tobytes())
     pairs = [pair for pair in find_pairs(files, similarity) if pair.one.source == HELD < pair.other.source]
     found = {pair.other.key: "nearly equal to a text of dev or test" for pair in pairs}
-    parts, begins = make_parts(held(), HELD)
-    for batch in in_batches(raw()):
-        raw_parts, raw_begins = make_parts(batch, RAW)
-        for text in held() if len(raw_parts) else ():
-            for part in contained(form_of(text), raw_parts, raw_begins):
+    parts = make_parts(held(), HELD)
+    for text in raw():
+        if next(contained(form_of(text), *parts), None) is not None:
+            found.setdefault(text_key(text), "contains a text of dev or test")
+    texts = raw()
+    for first in texts:
+        parts = make_parts(chain([first], islice(texts, MAX_PARTS)), RAW)
+        for text in held():
+            for part in contained(form_of(text), *parts):
                 found.setdefault(part["key"].tobytes(), "part of a text of dev or test")
-        for text in batch:
-            if any(True for _ in contained(form_of(text), parts, begins)):
-                found.setdefault(text_key(text), "contains a text of dev or test")
     return found
-
-
-def in_batches(items: Iterator[Item]) -> Iterator[list[Item]]:
-    """Yield items in lists of at most BATCH."""
-    return iter(lambda: list(islice(items, BATCH)), [])
 
 
 def place_of(text: str, source: int) -> Text:
@@ -59,7 +52,7 @@ def place_of(text: str, source: int) -> Text:
 
 def make_parts(texts: Iterable[str], source: int) -> tuple[np.ndarray, np.ndarray]:
     """Make the rows by which texts are found in others; see `parts.contained`."""
-    found = [(*row, 0) for text in texts if (row := describe_part(form_of(text), place_of(text, source)))]
-    parts = np.array(found, PART)
+    rows = (describe_part(form_of(text), place_of(text, source)) for text in texts)
+    parts = np.fromiter(((*row, 0) for row in rows if row), PART)
     parts.sort(order="begin")
     return parts, parts["begin"].copy()
