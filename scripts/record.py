@@ -9,7 +9,7 @@ import typer
 
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.errors import InputError
-from labelwise.base.sections import check_pipeline
+from labelwise.base.sections import check_pipeline, stage_of
 from labelwise.corpus.record import check_corpus
 from labelwise.evaluate.results import check_evaluated, load_results
 
@@ -20,7 +20,7 @@ def record_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: the stage evaluate@cpu")] = "cpu",
 ) -> None:
     """Record the results of `weasel run` in DVC, if the pipeline, its corpus and its scores belong together."""
-    root, stage = Path(), f"evaluate@{pipeline}"
+    root, stage = Path(), stage_of("evaluate", pipeline)
     with user_errors("Nothing was recorded"):
         check_pipeline(pipeline)
         metrics = load_results(root, pipeline).metrics

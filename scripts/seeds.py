@@ -16,8 +16,8 @@ from labelwise.base.files import atomic, digest_folder, remove, sibling
 from labelwise.base.workers import choose_workers
 from labelwise.compare.comparison import count_against
 from labelwise.compare.seeds import Seeds, digest_inputs, make_table, score_seeds
-from labelwise.corpus.manifest import digest_partitions, read_manifest, unchanged
-from labelwise.corpus.pipeline import wants_gpu
+from labelwise.corpus.manifest import digest_merge, read_manifest, unchanged
+from labelwise.corpus.pipeline import corpus_of, wants_gpu
 from labelwise.corpus.record import check_corpus
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.tables import Tables
@@ -29,12 +29,13 @@ Option = typer.Option
 
 def seeds_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu")],
-    corpus: Annotated[Path, Option(help="Folder that the merge wrote")] = Path("corpus"),
+    corpus: Annotated[Path | None, Option(help="Folder of the corpus; by the config if not given")] = None,
     seeds: Annotated[int, Option(min=2, help="Trainings in all, with the pipeline's seed and the next ones")] = 3,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
     """Train with other seeds, to see how far F1 varies between trainings: what a star of `compare` needs."""
     config, model = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
+    corpus = corpus or corpus_of(config)
     table, scores = model.with_name("seeds.parquet"), Path("metrics", f"{pipeline}_seeds.json")
     with user_errors("No seed was trained"):
         check_corpus(model, corpus)
@@ -43,7 +44,7 @@ def seeds_cli(
         workers, first = choose_workers(workers, gpu_id), load_config(model / "config.cfg", interpolate=True)
         seed, steps = first["system"]["seed"], first["training"]["max_steps"]
         labels, digest = read_manifest(corpus).labels, digest_folder(model)
-        inputs = digest_inputs(config.read_bytes(), digest_partitions(read_manifest(corpus).partitions), digest)
+        inputs = digest_inputs(config.read_bytes(), digest_merge(read_manifest(corpus)), digest)
         with unchanged(corpus), atomic(scores, table) as [scores_file, table_file]:
             folder, counts = sibling(table, "seeds"), []
             folder.mkdir(exist_ok=True)

@@ -9,7 +9,7 @@ import typer
 from labelwise.base.console import msg, print_counts, run, user_errors
 from labelwise.base.text import counted, describe_seconds
 from labelwise.base.workers import choose_workers
-from labelwise.corpus.pipeline import wants_gpu
+from labelwise.corpus.pipeline import corpus_of, wants_gpu
 from labelwise.train.goals import describe_points
 from labelwise.train.gpu import check_gpu
 from labelwise.train.ranks import is_launched, launch
@@ -21,7 +21,7 @@ Option = typer.Option
 
 def train_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: configs/cpu.cfg, training/cpu")],
-    corpus: Annotated[Path, Option(help="Folder that the merge wrote")] = Path("corpus"),
+    corpus: Annotated[Path | None, Option(help="Folder of the corpus; by the config if not given")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
     gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
@@ -31,7 +31,7 @@ def train_cli(
 ) -> None:
     """Train a pipeline from the partitions of a corpus."""
     config, out = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
-    curve = Path("plots", f"{pipeline}.tsv")
+    corpus, curve = corpus or corpus_of(config), Path("plots", f"{pipeline}.tsv")
     with user_errors("Nothing was trained"):
         if gpu_id is None:
             gpu_id = 0 if wants_gpu(config) else -1

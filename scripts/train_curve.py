@@ -12,6 +12,7 @@ from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.pipeline import corpus_of
 from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.tables import Tables
 from labelwise.train.config import read_settings, share_of
@@ -24,14 +25,14 @@ Option = typer.Option
 
 def train_curve_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu")],
-    corpus: Annotated[Path, Option(help="Folder that the merge wrote")] = Path("corpus"),
+    corpus: Annotated[Path | None, Option(help="Folder of the corpus; by the config if not given")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
     """Train on a quarter and on half of train, to estimate the gain from twice the texts."""
     config, model = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
-    out = Path("metrics/train_curve.json")
+    corpus, out = corpus or corpus_of(config), Path("metrics/train_curve.json")
     with user_errors("No curve was measured"):
         whole = TrainingConfig(
             config,

@@ -396,6 +396,11 @@ def test_train_on_few_texts(project, tiny_bert):
     project.paste(block("docs/small.md", "python -m scripts.predict"))
     assert [row["text"] for row in read_jsonl(project.root / "training/small/raw.jsonl")] == ["Ann met Bob in Rome."]
     assert "SMALL pipeline" in (project.root / "report/small.html").read_text(encoding="utf8")
+    assert "1 raw text of 6 words beside the gold" in project.paste(block("docs/small.md", "weasel run student"))
+    assert "STUDENT pipeline" in (project.root / "report/student.html").read_text(encoding="utf8")
+    listed = yaml.safe_load(block("docs/small.md", "dvc:"))["dvc"]["students"]
+    project.set("students", f"[{', '.join(listed)}]")
+    assert "\nreport-student@student\n" in project.run("dvc", "stage", "list", "--name-only")
 
 
 @pytest.mark.long

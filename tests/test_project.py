@@ -33,7 +33,8 @@ BENCHMARKS = srsly.read_yaml(ROOT / "benchmarks/project.yml")
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 CACHED = {name: command for name, command in COMMANDS.items() if "outputs" in command and name != "demo"}
 STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf8"))["stages"]
-OF_WORKFLOWS = {name: stage for name, stage in STAGES.items() if name != "seeds"}
+OF_STUDENTS = ("label-raw", "train-student", "evaluate-student", "report-student")
+OF_WORKFLOWS = {name: stage for name, stage in STAGES.items() if name not in ("seeds", *OF_STUDENTS)}
 PIPELINES = ("cpu", "small", "gpu")
 # The sections that commands read, with what stands in each.
 SECTIONS = {
@@ -91,9 +92,9 @@ def stages():
 
 
 def test_it_can_be_read_in_five_minutes():
-    assert read("project.yml").count("\n") <= 360
-    assert sum(len(value) for name, value in PROJECT.items() if name in SECTIONS) <= 24
-    assert len(COMMANDS) <= 20
+    assert read("project.yml").count("\n") <= 380
+    assert sum(len(value) for name, value in PROJECT.items() if name in SECTIONS) <= 26
+    assert len(COMMANDS) <= 21
     assert len(CACHED) == 10
     assert all(command["help"] for command in COMMANDS.values())
 
@@ -187,6 +188,25 @@ def test_the_stage_of_seeds_is_their_command_which_is_no_workflows():
     assert not [name for name, workflow in PROJECT["workflows"].items() if "seeds" in workflow]
 
 
+def test_the_stages_of_students_are_the_lines_of_their_command():
+    command, stages = COMMANDS["student"], [STAGES[name] for name in OF_STUDENTS]
+    *lines, compare = (" ".join(line.split()) for line in command["script"])
+    made = [" ".join(stage["cmd"].replace("${item.student}", "student").split()) for stage in stages]
+    assert [line.replace(" --gpus ${vars.gpus}", "") for line in made] == lines
+    assert "scripts.compare" in compare
+    assert all(stage["matrix"] == {"student": "${dvc.students}"} for stage in stages)
+    for stage in stages[:-1]:
+        assert {dep for dep in stage["deps"] if dep.split("/")[0] in CODE} == needed({"script": [stage["cmd"]]})
+    for name, other in (("train-student", "train"), ("evaluate-student", "evaluate"), ("report-student", "report")):
+        own, others = (
+            yaml.safe_dump({key: value for key, value in STAGES[one].items() if key not in ("matrix", "deps")})
+            for one in (name, other)
+        )
+        assert own.replace("student", "pipeline") == others
+    own, others = ({*STAGES[name]["deps"]} for name in ("evaluate-student", "evaluate"))
+    assert {dep.replace("item.student", "item.pipeline") for dep in own} == others
+
+
 OUTS = ("outs", "metrics", "plots")
 
 
@@ -197,6 +217,7 @@ def test_a_stage_runs_again_if_a_section_that_it_reads_has_changed():
         "convert-brat": [{"project.yml": ["brat", "dvc"]}],
         "merge": [{"project.yml": ["merge"]}],
         "report": [{"project.yml": ["report"]}],
+        "report-student": [{"project.yml": ["report"]}],
     }
 
 
@@ -224,7 +245,7 @@ def test_tools_that_read_yaml_1_1_and_1_2_read_the_same():
 
 def test_a_variable_on_a_line_or_of_a_stage_is_defined():
     """DVC says of another one only that it can't resolve it, when it gets there."""
-    values = {"vars": PROJECT["vars"], "dvc": PROJECT["dvc"], "item": {"pipeline": "cpu"}}
+    values = {"vars": PROJECT["vars"], "dvc": PROJECT["dvc"], "item": {"pipeline": "cpu", "student": "student"}}
     for name in ("project.yml", "dvc.yaml"):
         for names in re.findall(r"\$\{([\w.]+)\}", re.sub(r"(?m)#.*", "", read(name))):
             found = values

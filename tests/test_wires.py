@@ -153,6 +153,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "decide": {"file": "@/decisions/decisions.jsonl"},
     "evaluate": {"pipeline": "cpu", "model": "@/ruler", "split": "@/corpus/test"},
     "export": {"source": "@/corpus", "out": "out", "originals": "@/demo_brat"},
+    "label_raw": {"student": "tiny", "teacher": "@/ruler", "inputs": "@/raw", "corpus": "@/corpus"},
     "make_demo": {"out": "demo", "docs": 6, "labels": 3, "words": 40},
     "merge": {"datasets": ["@/tasks/datasets.yml"], "out": "corpus", "workers": 1},
     "package": {"pipeline": "cpu", "root": "project"},
@@ -213,6 +214,14 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "originals": ("@/demo_brat", "@/brat", status),
         "accept_changed": (True, False, status, {"originals": "@/brat"}),
         "project": (None, "@/tokens/project.yml", DATA, CONVERTED),
+    },
+    "label_raw": {
+        "student": ("tiny", "wide", names),
+        "teacher": ("@/ruler", "@/blank", files("predicted/a")),
+        "inputs": ("@/raw", "@/raw.txt", names),
+        "corpus": ("@/corpus", "@/other", files("part-")),
+        "gpu_id": (-1, 0, files("device")),
+        "workers": (1, 2, forks),
     },
     "make_demo": {
         "out": ("demo", "else", names),
@@ -323,7 +332,11 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
         "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
     },
-    ("convert_brat", "dvc"): {"pipelines": (["cpu"], [], status), "seeds": ([], ["else"], status)},
+    ("convert_brat", "dvc"): {
+        "pipelines": (["cpu"], [], status),
+        "seeds": ([], ["else"], status),
+        "students": ([], ["else"], status),
+    },
     ("convert_brat", "vars"): {"data": ("assets/demo", "assets/else", status)},
     ("report", "vars"): {"data": ("assets", "assets/demo", status, {}, {"root": "own"})},
     ("report", "report"): {
@@ -373,6 +386,8 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ),
     ("export", [r"\d+ texts with \d+ spans: out"], {}, {}),
     ("export", ["Order: the most spans per word first"], {"source": "@/predicted.jsonl"}, {}),
+    ("label_raw", [r"2 raw texts of \d+ words beside the gold: training/tiny/corpus", "bar predict 2"], {}, {}),
+    ("label_raw", ["Raw texts that can't be used: 1 bad"], {"inputs": "@/animals/tasks/toad.jsonl"}, {}),
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     (
         "merge",
@@ -418,11 +433,12 @@ RECOGNIZER: dict[str, tuple] = {
     "scorer": ({"@scorers": "spacy.ner_scorer.v1"}, None, lambda nlp: "ents_f" in nlp.evaluate([example(nlp)])),
 }
 # Where the variables of project.yml arrive: the commands of project.yml, and their parameters.
-TRAININGS = ("train-cpu", "train-small", "train-gpu", "train-curve")
+TRAININGS = ("train-cpu", "train-small", "train-gpu", "train-curve", "student")
 VARIABLES = {
     "data": {"convert-brat brat_dir", "merge datasets"},
     "pipeline": {f"{name} pipeline" for name in ("seeds", "train-curve", "compare", "predict", "package")},
     "seed": {f"{name} seed" for name in (*TRAININGS, "check-folds")},
+    "teacher": {"student teacher", "student revisions"},
     "seeds": {"seeds seeds"},
     "steps": {f"{name} max_steps" for name in TRAININGS},
     "gpus": {"train-gpu gpus"},
@@ -437,6 +453,7 @@ VARIABLES = {
             "evaluate-small",
             "check-folds",
             "predict",
+            "student",
         )
     },
 }
@@ -475,17 +492,15 @@ def test_a_variable_arrives_where_it_is_used(variable):
     """Each command of project.yml is parsed twice, with the variable's value and with another."""
     value, arrived = PROJECT["vars"][variable], set()
     other = value + 3 if isinstance(value, int) else "else"
-    for command in PROJECT["commands"]:
+    for name, script in ((command["name"], line) for command in PROJECT["commands"] for line in command["script"]):
         parsed = []
         for one in (value, other):
             values = {**PROJECT["vars"], variable: one}
-            line = re.sub(
-                r"\$\{vars\.(\w+)\}", lambda found, values=values: str(values[found[1]]), command["script"][0]
-            )
+            line = re.sub(r"\$\{vars\.(\w+)\}", lambda found, values=values: str(values[found[1]]), script)
             module, *arguments = shlex.split(line)[2:]
             if module.startswith("scripts."):
                 parsed.append(CLICK[module.removeprefix("scripts.")].make_context("", arguments).params)
-        arrived |= {f"{command['name']} {name}" for name in (parsed or [{}])[0] if parsed[0][name] != parsed[1][name]}
+        arrived |= {f"{name} {key}" for key in (parsed or [{}])[0] if parsed[0][key] != parsed[1][key]}
     assert arrived == VARIABLES[variable]
 
 
@@ -648,8 +663,8 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
 def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     """Let commands write down what they would do on a GPU."""
     write = Path("device").write_text
-    for module in ("run", "predict", "predict_files"):
-        patched.setattr(f"labelwise.evaluate.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
+    for module in ("evaluate.run", "evaluate.predict", "evaluate.predict_files", "student.corpus"):
+        patched.setattr(f"labelwise.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("os.execv", lambda file, command: Path("launched").write_text(" ".join(command)))
 
     def train(recipe: TrainingConfig, *given: Any, **options: Any) -> None:

@@ -21,6 +21,7 @@ class VarsSection(msgspec.Struct, frozen=True):
     pipeline (str): the pipeline that seeds, train-curve, compare, predict and package are about.
     seed (int): of a training.
     seeds (int): trainings that differ by their seed alone.
+    teacher (str): the pipeline that annotates raw texts for a student.
     steps (int): of a training; 0 leaves them to the config.
     workers, gpus (int): processes on the CPU, and GPUs, that train.
     """
@@ -29,16 +30,32 @@ class VarsSection(msgspec.Struct, frozen=True):
     pipeline: str = "cpu"
     seed: int = 0
     seeds: Annotated[int, msgspec.Meta(ge=2)] = 3
+    teacher: str = "small"
     steps: Annotated[int, msgspec.Meta(ge=0)] = 0
     workers: Annotated[int, msgspec.Meta(ge=1)] = 2
     gpus: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 class DvcSection(msgspec.Struct, frozen=True):
-    """The section `dvc` of project.yml: the pipelines that `dvc repro` trains, and those with other seeds, too."""
+    """The section `dvc` of project.yml: the pipelines that `dvc repro` trains, those with other seeds, and students."""
 
     pipelines: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
     seeds: list[str] = []
+    students: list[str] = []
+
+
+def is_student(name: str, root: Path = Path()) -> bool:
+    """Return whether the config of a pipeline names the corpus that `label_raw` makes for it."""
+    config, own = root / CONFIGS / f"{name}.cfg", rf'(?m)^corpus *= *"training/{re.escape(name)}/corpus"'
+    return config.is_file() and bool(re.search(own, config.read_text(encoding="utf8", errors="replace")))
+
+
+def stage_of(kind: str, pipeline: str) -> str:
+    """Return the name of a pipeline's stage in dvc.yaml.
+
+    kind (str): such as "evaluate".
+    """
+    return f"{kind}-student@{pipeline}" if is_student(pipeline) else f"{kind}@{pipeline}"
 
 
 def check_pipeline(name: str, root: Path = Path()) -> None:

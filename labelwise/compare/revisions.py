@@ -13,6 +13,7 @@ from scmrepo.exceptions import SCMError
 
 from labelwise.base.conflicts import check_written, git
 from labelwise.base.errors import InputError
+from labelwise.base.sections import is_student
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.compare.seeds import check_seeds, digest_inputs
 from labelwise.evaluate.results import Curve, read_curve
@@ -101,9 +102,12 @@ def _read(files: DVCFileSystem, path: str) -> bytes:
 
 
 def _remedy(name: str, pipeline: str, stage: str = "evaluate") -> str:
-    key, default = ("seeds", "") if stage == "seeds" else ("pipelines", "cpu")
+    student = is_student(pipeline) and stage != "seeds"
+    key, default = ("seeds", "") if stage == "seeds" else ("students" if student else "pipelines", "cpu")
     listed = "" if pipeline == default else f" (with {pipeline} in `{key}` of the section `dvc` of project.yml)"
-    return f"run `dvc repro {stage}@{pipeline}`{listed}" + ("" if name == WORKSPACE else " there, and commit it")
+    return f"run `dvc repro {stage}{'-student' * student}@{pipeline}`{listed}" + (
+        "" if name == WORKSPACE else " there, and commit it"
+    )
 
 
 def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> Revision:

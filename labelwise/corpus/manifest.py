@@ -54,6 +54,24 @@ class Manifest(msgspec.Struct, kw_only=True):
     stops: list[str] = []
 
 
+class RawTexts(msgspec.Struct):
+    """What a student learns from besides gold: raw texts, which a teacher has annotated; `raw` in the settings.
+
+    teacher, pipeline (str): the folder of the teacher, and the digest of its files.
+    corpus (str): digest of the merged corpus's partitions.
+    labels (list[str]): those that the raw texts are complete for.
+    left_out (dict[str, int]): counts of other raw texts by reason.
+    """
+
+    teacher: str
+    pipeline: str
+    corpus: str
+    labels: list[str]
+    texts: int
+    words: int
+    left_out: dict[str, int]
+
+
 class Partition(NamedTuple):
     """A `.spacy` file, and its SHA-256 in the manifest; empty for a file that no merge made."""
 
@@ -99,6 +117,11 @@ def digest_splits(corpus: Path, splits: Sequence[str]) -> str:
 def digest_partitions(partitions: Mapping[str, str]) -> str:
     """Digest the content of all splits, as metrics/merge.sha256 has it; see `Manifest.partitions`."""
     return hashlib.sha256(msgspec.json.encode(sorted(partitions.items()))).hexdigest()
+
+
+def digest_merge(manifest: Manifest) -> str:
+    """Digest the partitions of the merged corpus that a corpus is, or, if it is a student's, that it is made from."""
+    return manifest.settings.get("raw", {}).get("corpus") or digest_partitions(manifest.partitions)
 
 
 def is_corpus(folder: Path) -> bool:

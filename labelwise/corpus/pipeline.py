@@ -123,11 +123,18 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
 
 
 def wants_gpu(config: Path) -> bool:
-    """Return whether a config is for a GPU: it names an allocator of its memory.
+    """Return whether a config is for a GPU: it names an allocator of its memory."""
+    return bool(_read(config, "training", "gpu_allocator"))
 
-    One that can't be read is for none: whoever needs more of it refuses it.
-    """
+
+def corpus_of(config: Path) -> Path:
+    """Return the folder that a config learns from: that of its paths, which is the merge's but for a student."""
+    return Path(_read(config, "paths", "corpus") or "corpus")
+
+
+def _read(config: Path, block: str, key: str) -> Any:
+    """Read a value of a config; None if it can't be read: whoever needs more of it refuses it."""
     try:
-        return bool(config.is_file() and load_config(config, interpolate=True)["training"]["gpu_allocator"])
+        return load_config(config, interpolate=True)[block][key] if config.is_file() else None
     except (Error, KeyError, ValueError):
-        return False
+        return None

@@ -6,23 +6,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from labelwise.base.errors import InputError
 from labelwise.base.files import list_digests
-from labelwise.corpus.manifest import digest_splits
+from labelwise.corpus.manifest import RawTexts, digest_merge, digest_splits, read_manifest
 
 RECORD = "trained.json"
 WEIGHTS = "ner/model"
 LEARNED = ("train", "dev")  # the splits that a training reads
 
 
-def write_record(pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}, corpus: str = "") -> None:
+def write_record(
+    pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}, corpus: str = "", raw: Any = None
+) -> None:
     """Record what training changed of the config, the corpus, and the digests of a trained pipeline's files.
 
     changed (Mapping): by dotted key, the value that the config has, and the one that was trained.
     corpus (str): digest of the splits that it learned from; see `digest_corpus`.
+    raw: what a student learned from besides gold, as JSON; see `RawTexts`.
     """
-    record = {"changed": changed, "corpus": corpus, "files": list_digests(pipeline)}
+    record = {"changed": changed, "corpus": corpus, **({"raw": raw} if raw else {}), "files": list_digests(pipeline)}
     (pipeline / RECORD).write_text(json.dumps(record, indent=1), encoding="utf8")
+
+
+def read_raw(pipeline: Path) -> RawTexts | None:
+    """Read what a student learned from besides gold; None of another pipeline, or one without a record."""
+    file = pipeline / RECORD
+    raw = json.loads(file.read_bytes()).get("raw") if file.is_file() else None
+    return msgspec.convert(raw, RawTexts) if raw else None
 
 
 def digest_corpus(corpus: Path) -> str:
@@ -31,15 +43,18 @@ def digest_corpus(corpus: Path) -> str:
 
 
 def check_corpus(pipeline: Path, corpus: Path) -> None:
-    """Check that a pipeline was trained on a corpus.
+    """Check that a pipeline was trained on a corpus, or, if it is a student, on one that is made from it.
 
     RAISES (InputError): if the pipeline was trained on another one, or its record is missing or doesn't say.
     """
     try:
-        trained = json.loads((pipeline / RECORD).read_bytes())["corpus"]
+        record, manifest = json.loads((pipeline / RECORD).read_bytes()), read_manifest(corpus)
+        if merged := "raw" in record and "raw" not in manifest.settings:
+            record = record["raw"]
+        trained = record["corpus"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(f"{pipeline / RECORD}: it doesn't name the corpus ({error!r}); train again") from error
-    if trained != digest_corpus(corpus):
+    if trained != (digest_merge(manifest) if merged else digest_corpus(corpus)):
         raise InputError(f"{pipeline}: trained on another corpus than {corpus}; train and evaluate again")
 
 

@@ -100,7 +100,9 @@ def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
         content = json.loads(path.read_text(encoding="utf8"))
         return content.pop("lang"), msgspec.convert(content, TokenizerRules)
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; run the merge to completion") from error
+        raise InputError(
+            f"{path}: there is no such file; run the merge to completion, or label_raw for a student"
+        ) from error
 
 
 def make_nlp(lang: str, rules: TokenizerRules) -> Language:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from labelwise.base.errors import InputError
-from labelwise.base.sections import DvcSection, VarsSection, check_pipeline
+from labelwise.base.sections import DvcSection, VarsSection, check_pipeline, is_student
 from labelwise.base.settings import read_section
 from labelwise.datasets.untracked import check_kept
 from labelwise.sources.brat import find_documents
@@ -17,14 +17,21 @@ def check_project(project: Path) -> None:
     """Check the data of a project, and the pipelines that DVC trains.
 
     RAISES (InputError): see `check_own_data`; data that dvc.lock knows aren't here; the folder of the data has none;
-        DVC would train no pipeline, or one without a config.
+        DVC would train no pipeline, or one without a config; or a pipeline is in the other's list.
     """
     root = project.parent
     dvc = read_section(project, "dvc", DvcSection)
     if not dvc.pipelines:
         raise InputError(f"{project}: dvc: pipelines: [] trains nothing; name a config, such as [cpu]")
-    for name in (*dvc.pipelines, *dvc.seeds):
+    for name in (*dvc.pipelines, *dvc.seeds, *dvc.students):
         check_pipeline(name, root)
+    if student := next((name for name in dvc.pipelines if is_student(name, root)), ""):
+        raise InputError(f"{project}: dvc: pipelines: {student} learns from raw texts, too; write it in `students`")
+    if other := next((name for name in dvc.students if not is_student(name, root)), ""):
+        raise InputError(
+            f"{project}: dvc: students: {other} is none; write it in `pipelines`, or in [paths] of its config: "
+            f'corpus = "training/{other}/corpus"'
+        )
     check_own_data(root)
     data = data_of(project)
     for folder in (data / "brat", data / "prodigy"):

@@ -86,7 +86,7 @@ def predict_files(
     model, out, digest = model.absolute(), out.absolute(), digest_folder(model)
     jobs = plan_jobs(model, digest, inputs)
     hold_pipeline(model, digest)
-    made = {"pipeline": digest, "labelwise": __version__}
+    made = made_by(digest)
     parts = sibling(out, "parts")
     with locked(out):
         out.mkdir(exist_ok=True)
@@ -106,6 +106,14 @@ def predict_files(
         with open_workers(workers, out if gpu_id < 0 else None) as map_jobs:
             yield from map_apart(map_jobs, predict_file, left, out, parts)
         remove(parts)
+
+
+def made_by(digest: str) -> dict[str, str]:
+    """Return what the mark of a folder says of its predictions.
+
+    digest (str): digest of the pipeline.
+    """
+    return {"pipeline": digest, "labelwise": __version__}
 
 
 def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from labelwise.merge.near_duplicates import PLACE, Text, find_place, write_place
+from labelwise.merge.near_duplicates import PLACE, Signed, Text, find_place, write_place
 from labelwise.merge.partition import MergeJob
 from labelwise.merge.read import ReadCounts, Source
 
@@ -88,15 +88,40 @@ def write_parts(job: PartsJob, folder: Path) -> Path:
     """
     found = []
     for text, place, names in job.texts(folder):
-        content = text.strip()
-        words = WORD.findall(content)[:BEGIN]
-        if len(words) == BEGIN:
-            row = (*write_place(place), _hash_words(words), len(content), _digest(content))
+        if row := describe_part(text, place):
             found += [(*row, number) for number, name in enumerate(job.names) if name in names]
     made = folder / job.folder.name
     made.mkdir()
     (made / "parts").write_bytes(np.array(found, PART).tobytes())
     return job.folder / "parts"
+
+
+def describe_part(text: str, place: Text) -> tuple[bytes | int, ...] | None:
+    """Return the values of a text in a row of PART, without its dataset; None if it is too short for a part."""
+    content = text.strip()
+    words = WORD.findall(content)[:BEGIN]
+    return (*write_place(place), _hash_words(words), len(content), _digest(content)) if len(words) == BEGIN else None
+
+
+def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[Signed]:
+    """Yield the rows of parts that a text contains, even of the text itself.
+
+    parts (np.ndarray): rows of PART, sorted by `begin`.
+    begins (np.ndarray): their column `begin`, contiguous.
+    """
+    words = [*WORD.finditer(text)]
+    windows = zip(*(words[first:] for first in range(BEGIN)), strict=False)
+    hashes = np.array([_hash_words([word[0] for word in window]) for window in windows], np.uint32)
+    left, right = np.searchsorted(begins, hashes), np.searchsorted(begins, hashes, "right")
+    for at in np.flatnonzero(left < right).tolist():
+        start = words[at].start()
+        digests: dict[int, int] = {}
+        for part in parts[left[at] : right[at]]:
+            length = int(part["length"])
+            if length not in digests:
+                digests[length] = _digest(text[start : start + length])
+            if digests[length] == part["digest"]:
+                yield part
 
 
 def search_parts(job: PartsJob, folder: Path) -> list[PartPair]:
@@ -111,22 +136,12 @@ def search_parts(job: PartsJob, folder: Path) -> list[PartPair]:
     for text, place, names in job.texts(folder):
         if not (wholes := names & job.wholes.keys()):
             continue
-        words = [*WORD.finditer(text)]
-        windows = zip(*(words[first:] for first in range(BEGIN)), strict=False)
-        hashes = np.array([_hash_words([word[0] for word in window]) for window in windows], np.uint32)
-        left, right = np.searchsorted(begins, hashes), np.searchsorted(begins, hashes, "right")
-        for at in np.flatnonzero(left < right).tolist():
-            start = words[at].start()
-            digests: dict[int, int] = {}
-            for part in parts[left[at] : right[at]]:
-                length, dataset = int(part["length"]), job.names[part["dataset"]]
-                if length not in digests:
-                    digests[length] = _digest(text[start : start + length])
-                if digests[length] == part["digest"] and (one := Text.read(part)).key != place.key:
-                    for whole in wholes:
-                        if dataset in job.wholes[whole]:
-                            key = (one.key, int(part["dataset"]), place.key, whole)
-                            found[key] = PartPair(one, dataset, place, whole)
+        for part in contained(text, parts, begins):
+            dataset, one = job.names[int(part["dataset"])], Text.read(part)
+            for whole in wholes if one.key != place.key else ():
+                if dataset in job.wholes[whole]:
+                    key = (one.key, int(part["dataset"]), place.key, whole)
+                    found[key] = PartPair(one, dataset, place, whole)
     return [found[key] for key in sorted(found)]
 
 

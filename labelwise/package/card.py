@@ -15,7 +15,7 @@ from labelwise.base.counts import Score, Scores
 from labelwise.base.sections import SHIP_AT
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import Manifest
+from labelwise.corpus.manifest import Manifest, RawTexts
 from labelwise.evaluate.ranking import CLOSE, group_by_verdict, rank_labels
 from labelwise.evaluate.scores import Metrics, describe_seen
 from spacy_per_label import PerLabelRecognizer
@@ -29,12 +29,14 @@ def write_card(
     corpus: str,
     manifest: Manifest,
     ship_at: float = SHIP_AT,
+    raw: RawTexts | None = None,
 ) -> str:
     """Write the card of a pipeline, in Markdown.
 
     meta (Mapping): of the package: lang, name, version, description.
     corpus (str): digest of the corpus.
     ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    raw (RawTexts | None): what a student learned from besides gold.
     """
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `code`.
     environment = Environment(
@@ -60,6 +62,7 @@ def write_card(
         corpus=corpus,
         seen=describe_seen(metrics),
         splits=manifest.splits,
+        raw=raw,
         counted=counted,
     )
 

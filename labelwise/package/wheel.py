@@ -27,6 +27,7 @@ from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.sections import SHIP_AT, PackageName
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
+from labelwise.corpus.record import read_raw
 from labelwise.corpus.tokenizer import packages_of
 from labelwise.evaluate.results import check_evaluated, load_results
 from labelwise.evaluate.scores import Metrics
@@ -79,7 +80,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
             f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; evaluate {pipeline} again"
         )
     meta = describe(nlp, identify(identity, pipeline, metrics.pipeline_digest), metrics)
-    card = write_card(nlp, meta, metrics, merge, digest, manifest, ship_at)
+    card = write_card(nlp, meta, metrics, merge, digest, manifest, ship_at, read_raw(model))
     with atomic(out, folders=[out]) as [made]:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"

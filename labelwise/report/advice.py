@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from labelwise.base.sections import stage_of
 from labelwise.base.text import counted, name_counts
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
@@ -47,7 +48,7 @@ PREDICT = "weasel run predict"
 FIX = "#fix"  # the card of the page where suspected annotation errors are reviewed
 MAX_TASKS = 3
 TEST_TEXTS = "python -m scripts.export corpus to-annotate --splits test --format texts"  # in a random order
-AGAIN = {"cpu": "weasel run all", "small": "weasel run small", "gpu": "weasel run gpu"}  # or dvc repro
+AGAIN = {"cpu": "weasel run all"} | {name: f"weasel run {name}" for name in ("small", "gpu", "student")}  # or dvc repro
 
 
 class Step(NamedTuple):
@@ -223,7 +224,7 @@ def _find_block(
     metrics: Metrics, curve: Curve | None, pipeline: str, merge: Ledger, steps: Steps
 ) -> tuple[str, Step, Step] | None:
     """Explain why the scores say little of the annotations, with the first step and that of each label."""
-    again, config = AGAIN.get(pipeline, f"dvc repro report@{pipeline}"), f"configs/{pipeline}.cfg"
+    again, config = AGAIN.get(pipeline, f"dvc repro {stage_of('report', pipeline)}"), f"configs/{pipeline}.cfg"
     broken = is_broken(curve, sum(merge.gold.get("dev", {}).values()))
     longer = "" if broken else train_longer(metrics.to_learn[1], curve)
     if curve and (broken or longer):

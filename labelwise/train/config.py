@@ -94,6 +94,9 @@ def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
     RAISES (InputError): if no text is left.
     """
     settings = read_settings(wanted)
+    if "raw" in read_manifest(wanted.corpus).settings:
+        told = "its raw texts tell what all of train says; measure the curve of its teacher"
+        raise InputError(f"{wanted.corpus}: a student's corpus: {told}")
     if texts < 1:
         count = count_train(wanted.corpus, settings)
         raise InputError(f"{wanted.corpus}: train has {count} texts, so a share of them would be empty")

@@ -180,6 +180,7 @@ def prepare(
     settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
     with unchanged(wanted.corpus):
         seen, learned = collect_seen(wanted.corpus), digest_corpus(wanted.corpus)
+        raw = read_manifest(wanted.corpus).settings.get("raw")
         nlp = make_pipeline(wanted, settings)
         check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_untaught(untaught_labels(nlp)):
@@ -198,7 +199,7 @@ def prepare(
     training = Training(wanted, nlp, State(digest) if again or not state else state, checkpoint, log)
     training.state.goals = goals
     training.folder, training.curve = folder, curve
-    training.changed, training.seen, training.learned = changed, seen, learned
+    training.changed, training.seen, training.learned, training.raw = changed, seen, learned, raw
     nlp.config["paths"] |= {"curve": str(final_curve), "resources": None}  # as saved: equal trainings give equal bytes
     return training
 
@@ -253,7 +254,7 @@ def finish(training: Training) -> Fitted | None:
         srsly.write_json(path, settings)
         nlp.config.to_disk(folder / "config.cfg")
     write_seen(folder, training.seen)
-    write_record(folder, training.changed, training.learned)
+    write_record(folder, training.changed, training.learned, training.raw)
     return fitted
 
 

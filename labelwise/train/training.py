@@ -67,6 +67,7 @@ class Training:
     changed (Mapping): what training changed of the config; see `changed_keys`.
     seen (np.ndarray): digests of the corpus's texts; see `seen_texts`.
     learned (str): digest of the splits that it learns from.
+    raw (Mapping | None): what a student learns from besides gold; see `RawTexts`.
     ranks (SingleProcess): the processes that train together.
     background (Executor | None): process that prepares batches; see `ahead`.
     settings (dict): the objects that the config's block `training` names.
@@ -80,6 +81,7 @@ class Training:
     changed: Mapping[str, tuple[Any, Any]]
     seen: np.ndarray
     learned: str
+    raw: Mapping[str, Any] | None
     background: Executor | None = None
 
     def __init__(

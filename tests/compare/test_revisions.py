@@ -217,6 +217,10 @@ def test_two_pipelines_of_a_revision_are_compared(tmp_path):
     compared = found(made, "workspace:cpu", "workspace:small")
     assert compared["micro"]["f"] == {"workspace:cpu": pytest.approx(8 / 24), "workspace:small": pytest.approx(32 / 36)}
     assert found(made, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["low"] > 0
+    (tmp_path / "configs/pupil.cfg").write_text('[paths]\ncorpus = "training/pupil/corpus"\n')
+    assert "run `dvc repro evaluate-student@pupil` (with pupil in `students` of" in made.compare(
+        "workspace:cpu", "workspace:pupil", fails=True
+    )
     assert "no metrics/gpu.json; run `dvc repro evaluate@gpu`" in made.compare(
         "workspace:cpu", "workspace:gpu", fails=True
     )

@@ -73,11 +73,14 @@ def test_both_folders_empty_are_an_error_that_names_both_and_one_is_enough(root)
     ("pipelines", "message"),
     [
         ("[]", "pipelines: [] trains nothing; name a config, such as [cpu]"),
-        ("[cpu, mine]", "pipeline 'mine': there is no configs/mine.cfg; there are cpu"),
+        ("[cpu, mine]", "pipeline 'mine': there is no configs/mine.cfg; there are cpu, pupil"),
         ("[../cpu]", "pipeline '../cpu': there is no"),
+        ("[cpu, pupil]", "dvc: pipelines: pupil learns from raw texts, too; write it in `students`"),
+        ("[cpu]\n  students: [pupil, cpu]", 'of its config: corpus = "training/cpu/corpus"'),
     ],
 )
 def test_a_list_that_trains_nothing_or_what_there_is_not_is_refused(pipelines, message, root):
+    write(root, "configs/pupil.cfg", '[paths]\ncorpus = "training/pupil/corpus"\n')
     assert message in refused(configure(root, pipelines=pipelines))
 
 

@@ -23,7 +23,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
 from labelwise.base.sections import PackageName
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import Manifest, SplitCounts
+from labelwise.corpus.manifest import Manifest, RawTexts, SplitCounts
 from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
 from labelwise.evaluate.predictions import read_predictions
@@ -344,7 +344,7 @@ def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(ow
     refused("no recognizer named ner, but nothing")
 
 
-def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: Any) -> str:
+def card_of(labels: dict[str, Scores], merge: Ledger | None = None, raw: RawTexts | None = None, **metrics: Any) -> str:
     """The card of a pipeline that finds these labels."""
     nlp = spacy.blank("en")
     ner = nlp.add_pipe("ner")
@@ -360,7 +360,16 @@ def card_of(labels: dict[str, Scores], merge: Ledger | None = None, **metrics: A
         "0123456789abcdef",
         Manifest(settings={}, labels=[], datasets={}, splits=splits, partitions={}),
         0.8,
+        raw,
     )
+
+
+def test_the_card_of_a_student_says_what_it_learned_from_besides_gold():
+    raw = RawTexts("training/small/model-best", "0123456789ab", "", ["A", "B"], 5400, 12, {})
+    said = " ".join(card_of({"A": Scores(0.5, 0.5, 0.5, 9)}, raw=raw).split())
+    assert "a student of another pipeline (`01234567`)" in said
+    assert "annotated 5,400 raw texts of 12 words, whose annotation nobody has checked, for `A`, `B`. The pipe" in said
+    assert "student" not in card_of({"A": Scores(0.5, 0.5, 0.5, 9)})
 
 
 def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_labels_may_be_used():

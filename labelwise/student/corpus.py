@@ -1,0 +1,237 @@
+"""Make the corpus of a student: the gold of a merged corpus, and what a teacher predicts for raw texts.
+
+1. The teacher predicts the raw texts, file by file, in the folder `predicted` beside the corpus (`predict_files`). A
+   killed run resumes there.
+2. Raw texts that the merged corpus has are left out, and those that show what its dev or test ask (`leaks`).
+3. The predictions of the others are complete answers for the labels that the teacher has learned, and become Docs as in
+   a merge. Train has these Docs and the gold, in the order of keys; all else is the merged corpus's.
+
+Memory holds a partition, 8 bytes for each text of the merged corpus, and what `leaks` needs.
+"""
+
+import hashlib
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from math import ceil
+from operator import itemgetter
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from labelwise.annotations import Span, Task
+from labelwise.base.device import use_gpu
+from labelwise.base.errors import InputError
+from labelwise.base.files import atomic, check_replaceable, digest_folder, remove
+from labelwise.base.parallel import Progress, no_progress
+from labelwise.base.text import form_of, text_key
+from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.corpus.docbin_writer import DocWriter
+from labelwise.corpus.manifest import (
+    MANIFEST,
+    RawTexts,
+    SplitCounts,
+    digest_partitions,
+    partitions_of,
+    read_manifest,
+    unchanged,
+    write_manifest,
+)
+from labelwise.corpus.pipeline import bounded_vocab, untaught_labels
+from labelwise.corpus.seen_texts import digest, has_seen
+from labelwise.datasets.declarations import DataSet
+from labelwise.evaluate.predict import PART, Done, entity_labels, hold_pipeline
+from labelwise.evaluate.predict_files import made_by, plan_jobs, predict_files
+from labelwise.evaluate.predictions import (
+    FOLDER_MARK,
+    PredictedDoc,
+    encode_prediction,
+    read_predictions,
+)
+from labelwise.merge.buckets import range_of
+from labelwise.merge.rules.answers import make_answer
+from labelwise.merge.rules.one_text import merge_text
+from labelwise.merge.rules.policies import Unmarked
+from labelwise.merge.rules.settings import Settings, load_tokenizer
+from labelwise.merge.rules.to_doc import to_doc
+from labelwise.merge.run import TEXT_BYTES
+from labelwise.sources.files import SourceFile, printable
+from labelwise.sources.raw_texts import count_raw_texts
+from labelwise.student.leaks import find_leaks
+
+SOURCE = SourceFile(Path(), "")  # of a teacher's answers, which no file has
+
+
+def make_student_corpus(
+    teacher: Path,
+    inputs: Sequence[Path],
+    corpus: Path,
+    out: Path,
+    *,
+    workers: int = 1,
+    gpu_id: int = -1,
+    progress: Progress = no_progress,
+) -> tuple[RawTexts, Counter[str]]:
+    """Make the corpus of a student in a folder, which is replaced as a whole.
+
+    inputs (Sequence[Path]): files and folders of raw texts; see `raw_texts`.
+    corpus (Path): folder that the merge wrote.
+    workers, gpu_id (int): see `predict.predict_texts`.
+    RETURNS (tuple): what the student learns from besides gold; counts of raw texts that can't be used, by reason.
+    RAISES (InputError): if the teacher knows no label of the corpus, or too few for its `coverage`; if no raw text is
+        left; what `predict_files` raises.
+    """
+    check_replaceable(out, (MANIFEST, "tokenizer.json"), "corpus")
+    manifest, made = read_manifest(corpus), digest_folder(teacher)
+    use_gpu(gpu_id)
+    nlp, settings = hold_pipeline(teacher.absolute(), made), msgspec.convert(manifest.settings, Settings)
+    known = entity_labels(nlp) - {*untaught_labels(nlp)}
+    labels = [label for label in manifest.labels if label in known]
+    if not labels or (settings.coverage != "by-label" and labels != manifest.labels):
+        unknown = ", ".join(sorted({*manifest.labels} - known))
+        raise InputError(f"{teacher}: it hasn't learned {unknown}; name another `teacher` in project.yml")
+    predicted = out.with_name("predicted")
+    mark = predicted / FOLDER_MARK
+    if mark.is_file() and msgspec.json.decode(mark.read_bytes()) != made_by(made):
+        remove(predicted)
+    problems, train = Counter[str](), manifest.splits["train"]
+    texts = train.texts
+    parts = predict_files(teacher, inputs, predicted, workers=workers, gpu_id=gpu_id)
+    for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
+        problems, texts = problems + done.problems, texts + done.texts
+    # The folder may have predictions of raw texts that were deleted since.
+    files = [predicted / job.name for job in plan_jobs(teacher, made, inputs)]
+    with unchanged(corpus), atomic(out, folders=[out]) as [folder]:
+        for name in ("dev", "test", "labels"):
+            shutil.copytree(corpus / name, folder / name)
+        shutil.copyfile(corpus / "tokenizer.json", folder / "tokenizer.json")
+        (folder / "train").mkdir()
+        scratch = folder.with_name("scratch")
+        (scratch / "buckets").mkdir(parents=True)
+        size = sum(file.stat().st_size for file in files)
+        bits = (max(1, ceil(texts / settings.docs_per_partition), ceil(size / TEXT_BYTES)) - 1).bit_length()
+        left_out = scatter(files, corpus, settings.near_similarity, scratch, bits)
+        written, counts, keys = write_train(corpus, scratch / "buckets", bits, labels, folder / "train")
+        if not counts["texts"]:
+            told = ", ".join(f"{n:,} {why}" for why, n in left_out.items()) or "there are none"
+            raise InputError(f"{', '.join(map(printable, inputs))}: no text is left ({told}); put others there")
+        raw = RawTexts(
+            teacher=teacher.name if teacher.is_absolute() else teacher.as_posix(),
+            pipeline=made,
+            corpus=digest_partitions(manifest.partitions),
+            labels=labels,
+            texts=counts["texts"],
+            words=counts["words"],
+            left_out=dict(sorted((left_out + Counter({"twice among raw texts": counts["twice"]})).items())),
+        )
+        sizes = SplitCounts(train.texts + raw.texts, train.words + raw.words, keys)
+        others = {name: one for name, one in manifest.partitions.items() if not name.startswith("train/")}
+        whole = msgspec.structs.replace(
+            manifest,
+            settings=manifest.settings | {"raw": msgspec.to_builtins(raw)},
+            splits=manifest.splits | {"train": sizes},
+            partitions=dict(sorted((others | written).items())),
+        )
+        write_manifest(folder, whole)
+    return raw, problems
+
+
+def write_train(
+    corpus: Path, buckets: Path, bits: int, taught: Sequence[str], folder: Path
+) -> tuple[dict[str, str], Counter[str], str]:
+    """Write train: the gold of a merged corpus, and the raw texts in files of predictions, one for each partition.
+
+    RETURNS (tuple): the digest of each partition; counts of raw texts, of their words, and of texts that are there
+        twice; and the digest of all keys.
+    """
+    manifest, digest = read_manifest(corpus), hashlib.sha256()
+    settings = msgspec.convert(manifest.settings, Settings)
+    gold = groupby(docs_of(corpus, "train"), lambda doc: bucket_of(doc.text, bits))
+    annotated, partitions, counts = next(gold, (-1, ())), dict[str, str](), Counter[str]()
+    for number in range(1 << bits):
+        docs: dict[bytes, StoredDoc] = {}
+        if annotated[0] == number:
+            docs = {text_key(doc.text): doc for doc in annotated[1]}
+            annotated = next(gold, (-1, ()))
+        file, name = buckets / f"{number}", f"part-{number:05d}.spacy"
+        with bounded_vocab(load_tokenizer(settings).nlp):
+            for doc in read_predictions(file) if file.is_file() else ():
+                if (key := bytes.fromhex(doc.key)) in docs:
+                    counts["twice"] += 1
+                    continue
+                docs[key] = answer(doc, taught, manifest.labels, settings)
+                counts += Counter(texts=1, words=len(docs[key]))
+            writer = DocWriter()
+            for key, stored in sorted(docs.items(), key=itemgetter(0)):
+                starts, ends = stored.offsets()
+                writer.add(stored, starts.tolist(), ends.tolist())
+                digest.update(key)
+        if docs:
+            partitions[f"train/{name}"] = writer.write(folder / name)
+    return partitions, counts, digest.hexdigest()
+
+
+def docs_of(corpus: Path, *splits: str) -> Iterator[StoredDoc]:
+    """Read the Docs of splits, in order."""
+    for split in splits:
+        for file in partitions_of(corpus, split):
+            yield from read_stored_docs(file)
+
+
+def read_all(files: Iterable[Path]) -> Iterator[PredictedDoc]:
+    """Read files of predictions, in order."""
+    return chain.from_iterable(map(read_predictions, files))
+
+
+def bucket_of(text: str, bits: int) -> int:
+    """Return the number of a text's partition of train."""
+    return range_of(text_key(text), bits)
+
+
+def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Path, bits: int) -> Counter[str]:
+    """Write the predictions that stay to files by partition; return counts of the others by reason.
+
+    files (Sequence[Path]): files of predictions.
+    similarity (float): see `find_leaks`.
+    scratch (Path): folder for temporary files; predictions go to its folder `buckets`.
+    """
+
+    def held() -> Iterator[str]:
+        """Iterate over the texts of dev and test."""
+        return (doc.text for doc in docs_of(corpus, "dev", "test"))
+
+    def collect(texts: Iterable[str]) -> np.ndarray:
+        """Collect the digests of forms; see `seen_texts`."""
+        return np.unique(np.fromiter((digest(text_key(form_of(text)).hex()) for text in texts), np.uint64))
+
+    leaks = find_leaks(lambda: (doc.text for doc in read_all(files)), held, similarity, scratch)
+    known = {"in dev or test": collect(held()), "in train": collect(doc.text for doc in docs_of(corpus, "train"))}
+    left_out: Counter[str] = Counter()
+    docs = read_all(files)
+    while batch := list(islice(docs, PART)):
+        lines: defaultdict[int, list[bytes]] = defaultdict(list)
+        for doc in batch:
+            form = text_key(form_of(doc.text)).hex()
+            where = next((name for name, seen in known.items() if has_seen(seen, form)), "")
+            if why := where or leaks.get(bytes.fromhex(doc.key)):
+                left_out[why] += 1
+            else:
+                lines[bucket_of(doc.text, bits)].append(encode_prediction(doc) + b"\n")
+        for number, some in lines.items():
+            with (scratch / "buckets" / f"{number}").open("ab") as file:
+                file.writelines(some)
+    return left_out
+
+
+def answer(doc: PredictedDoc, taught: Sequence[str], labels: Sequence[str], settings: Settings) -> StoredDoc:
+    """Make the Doc of a text whose predictions are a complete answer for the labels that the teacher has learned.
+
+    labels (Sequence[str]): all labels of the corpus.
+    """
+    found = [span[:3] for span in doc.found] or doc.predicted
+    task = Task(1, doc.text, tuple(Span(*span) for span in found if span[2] in taught))
+    merged = merge_text(doc.text, [make_answer(0, task, DataSet(name="raw", labels=tuple(taught)), SOURCE)], settings)
+    unmarked: Unmarked = "outside" if len(taught) == len(labels) else "missing"
+    return to_doc(load_tokenizer(settings), merged, labels, settings, unmarked).doc

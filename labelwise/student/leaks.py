@@ -1,0 +1,58 @@
+"""Find raw texts that show what dev or test ask: nearly equal texts, parts of theirs, and texts that contain one.
+
+The mechanisms are those of the merge (`near_duplicates`, `parts`), on texts in their forms (`base.text.form_of`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from labelwise.base.text import form_of, text_key
+from labelwise.merge.near_duplicates import SIGNED, Text, find_pairs, sign, write_place
+from labelwise.merge.parts import PART, contained, describe_part
+
+MAX_PARTS = 200_000  # raw texts that are looked for at a time, 52 bytes each
+HELD, RAW = 0, 1  # as sources of rows
+Texts = Callable[[], Iterator[str]]
+
+
+def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict[bytes, str]:
+    """Return the reason to leave out a raw text, by its key; texts that may stay aren't in it.
+
+    raw, held (Callable): iterate over the raw texts, and those of dev and test.
+    similarity (float): least similarity of nearly equal texts.
+    folder (Path): folder for signatures, 540 bytes a text.
+    """
+    files = [folder / "held", folder / "raw"]
+    for source, texts in ((HELD, held()), (RAW, raw())):
+        with files[source].open("wb") as signed:
+            for text in texts:
+                signed.write(np.array([(*write_place(place_of(text, source)), sign(text))], SIGNED).tobytes())
+    pairs = [pair for pair in find_pairs(files, similarity) if pair.one.source == HELD < pair.other.source]
+    found = {pair.other.key: "nearly equal to a text of dev or test" for pair in pairs}
+    parts = make_parts(held(), HELD)
+    for text in raw():
+        if next(contained(form_of(text), *parts), None) is not None:
+            found.setdefault(text_key(text), "contains a text of dev or test")
+    texts = raw()
+    for first in texts:
+        parts = make_parts(chain([first], islice(texts, MAX_PARTS)), RAW)
+        for text in held():
+            for part in contained(form_of(text), *parts):
+                found.setdefault(part["key"].tobytes(), "part of a text of dev or test")
+    return found
+
+
+def place_of(text: str, source: int) -> Text:
+    """Return what a row says of a text besides its content."""
+    return Text(text_key(text), source, 0, None)
+
+
+def make_parts(texts: Iterable[str], source: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make the rows by which texts are found in others; see `parts.contained`."""
+    rows = (describe_part(form_of(text), place_of(text, source)) for text in texts)
+    parts = np.fromiter(((*row, 0) for row in rows if row), PART)
+    parts.sort(order="begin")
+    return parts, parts["begin"].copy()
