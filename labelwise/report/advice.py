@@ -4,8 +4,8 @@ A broken or undertrained pipeline is trained again, before anything else; see `u
 most labels, it needs more texts first. Otherwise each label's next step is the one that removes the most of its errors,
 as far as there is evidence that it does. Each error is of one kind, and removed by one step:
 
-- Missed, and the words are new or annotated in train, or another prediction overlaps them: annotate more texts, if these
-  are more than a third of the errors.
+- Missed, and the words are new or annotated in train, or another prediction overlaps them: annotate more texts, if
+  these are more than a third of the errors.
 - Missed, and the words are unannotated in train 19 times of 20, or have another label there; or spurious: fix
   annotations, as many as the check has findings for, per text.
 - Wrong label, or words that are annotated in train less often than not: the same; more texts teach those without a
