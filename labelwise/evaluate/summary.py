@@ -2,7 +2,6 @@
 
 from labelwise.base.console import figure, msg, print_table
 from labelwise.base.counts import Scores
-from labelwise.base.text import counted
 from labelwise.evaluate.scores import Groups, Metrics
 
 
@@ -21,10 +20,10 @@ def print_scores(metrics: Metrics, more: str) -> None:
         *([label, *_cells(metrics, labels[label], *(one.labels[label] for one in all_spans))] for label in first),
     ]
     print_table(header, rows, more)
-    for why, with_gold in (("without gold", False), ("of which most predictions can't be judged", True)):
+    for why, with_gold in (("there is no gold", False), ("most predictions can't be judged", True)):
         rest = [label for label, scores in labels.items() if label not in first and bool(scores.support) == with_gold]
         if rest:
-            msg.info(f"{counted(len(rest), 'label')} {why}, so without F1: {', '.join(rest)}")
+            msg.info(f"Without F1, as {why}: {', '.join(rest)}")
 
 
 def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
