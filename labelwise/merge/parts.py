@@ -80,16 +80,16 @@ def write_parts(job: PartsJob, folder: Path) -> Path:
 
     folder (Path): that for the job's folder.
     """
-    found = []
-    for text, place, names in job.texts(folder):
-        content = text.strip()
-        words = WORD.findall(content)[:BEGIN]
-        if len(words) == BEGIN:
-            row = (*write_place(place), _hash_words(words), len(content), _digest(content))
-            found += [(*row, number) for number, name in enumerate(job.names) if name in names]
     made = folder / job.folder.name
     made.mkdir()
-    (made / "parts").write_bytes(np.array(found, PART).tobytes())
+    with (made / "parts").open("wb") as file:
+        for text, place, names in job.texts(folder):
+            content = text.strip()
+            words = WORD.findall(content)[:BEGIN]
+            if len(words) == BEGIN:
+                row = (*write_place(place), _hash_words(words), len(content), _digest(content))
+                of = [(*row, number) for number, name in enumerate(job.names) if name in names]
+                file.write(np.array(of, PART).tobytes())
     return job.folder / "parts"
 
 
