@@ -1,6 +1,7 @@
 """Time and memory of evaluating: ten times the texts should take the same memory.
 
-    python -m benchmarks.evaluate             # 2,000 and 20,000 texts of 300 words: a quarter of an hour
+    python -m benchmarks.evaluate                # 2,000 and 20,000 texts of 300 words and 20 labels: half an hour
+    python -m benchmarks.evaluate --docs 500     # 500 and 5,000
 
 Memory is the peak of all processes, PSS.
 """
@@ -22,7 +23,9 @@ def main(
 ) -> None:
     """Measure; fail if the memory isn't flat."""
     OUT.mkdir(parents=True, exist_ok=True)
-    small, large = (make_corpus(number, OUT, words=300, dev_ratio=0.02, test_ratio=0.9) for number in (docs, 10 * docs))
+    small, large = (
+        make_corpus(number, OUT, labels=20, words=300, dev_ratio=0.02, test_ratio=0.9) for number in (docs, 10 * docs)
+    )
     train_cpu(small, OUT, STEPS)
     rows: list[list[Cell]] = []
     failed = []

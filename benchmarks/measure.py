@@ -90,15 +90,18 @@ def train_cpu(corpus: Path, out: Path, steps: int) -> Path:
     return model
 
 
-def make_corpus(docs: int, out: Path, *, words: int = 790, dev_ratio: float = 0.0, test_ratio: float = 0.0) -> Path:
-    """Make and merge data sets of 5 labels over `docs` texts, unless that is done.
+def make_corpus(
+    docs: int, out: Path, *, labels: int = 5, words: int = 790, dev_ratio: float = 0.0, test_ratio: float = 0.0
+) -> Path:
+    """Make and merge data sets of a label each over `docs` texts, unless that is done.
 
     dev_ratio (float): of the texts; 0 for as many as make DEV texts.
     """
     corpus = out / f"corpus-{docs}"
     if not (corpus / "manifest.json").exists():
         tasks = out / f"tasks-{docs}"
-        measure("scripts.make_demo", str(tasks), *f"--format prodigy --docs {docs} --labels 5 --words {words}".split())
+        size = f"--format prodigy --docs {docs} --labels {labels} --words {words}"
+        measure("scripts.make_demo", str(tasks), *size.split())
         project = yaml.safe_load(Path("project.yml").read_text(encoding="utf8"))
         splits = {"dev_ratio": dev_ratio or DEV / docs, "test_ratio": test_ratio}
         sections = {"merge": project["merge"] | splits | {"near_duplicates": "off"}}

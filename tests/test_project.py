@@ -360,6 +360,18 @@ def test_what_is_installed_with_a_package_is_a_range():
     assert [one for one in required if "==" in one] == []
 
 
+def test_the_recognizer_needs_the_versions_that_labelwise_needs():
+    """What is tested is the two together."""
+    of_both = []
+    for file in ("spacy_per_label/pyproject.toml", "pyproject.toml"):
+        project = tomllib.loads(read(file))["project"]
+        required = chain(project["dependencies"], *project["optional-dependencies"].values())
+        of_both.append({re.split(r"\W*[<>=]", one)[0]: one for one in required})
+    shared = of_both[0].keys() & of_both[1].keys()
+    assert {"spacy", "thinc", "numpy", "spacy-transformers"} == shared
+    assert {name: of_both[0][name] for name in shared} == {name: of_both[1][name] for name in shared}
+
+
 def test_the_gpus_environment_reads_tokenizers_that_sentencepiece_wrote():
     """DeBERTa-v3 has no other; spacy-transformers requires neither package."""
     pinned = read("requirements/gpu.txt")

@@ -240,9 +240,9 @@ def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
 
     folders (Iterable[str]): such as "merge", or "../spacy_per_label"; folders inside them count too.
     """
-    inside = {file for folder in ("base", *folders) for file in (PACKAGE / folder).resolve().rglob("*.py")}
+    files = {file for folder in ("base", *folders) for file in (PACKAGE / folder).resolve().rglob("*.py")}
     digest = hashlib.blake2b("\n".join(versions).encode(), digest_size=8)
-    for file in sorted({*PACKAGE.glob("*.py"), *inside}):
+    for file in sorted(files):
         digest.update(f"\0{file.relative_to(PACKAGE.parent).as_posix()}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 

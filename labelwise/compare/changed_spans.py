@@ -53,10 +53,9 @@ def _keys(revision: Revision, split: str) -> set[str]:
 
 def _read(revision: Revision, split: str) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
     """Read the places of all gold, and the mistakes by the place of their gold, or else of their prediction."""
-    judged = ~pc.field("kind").isin(["unjudged", "nested"])
-    rows = revision.tables.read_pairs(COLUMNS, split, judged).to_pylist()
+    rows = revision.tables.read_pairs(COLUMNS, split, pc.field("kind") != "unjudged").to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
-    wrong = [row for row in rows if row["kind"] != "right"]
+    wrong = [row for row in rows if row["kind"] not in ("right", "nested")]
     return gold, {_place(row, "gold" if row["gold_label"] else "predicted"): row for row in wrong}
 
 

@@ -144,7 +144,10 @@ def _pair_rows(
         {span for span in doc.scored(spans) if span[2] in labels}
         for spans in (doc.predicted, found.keys() - {*gold, *doc.predicted})
     )
-    rows: list[tuple[str, SpanPair]] = [(pair.kind, pair) for pair in pair_spans(gold, predicted)]
+    rows: list[tuple[str, SpanPair]] = [
+        ("nested" if pair.kind == "missed" and pair.gold in found and _overlaps(pair.gold, gold) else pair.kind, pair)
+        for pair in pair_spans(gold, predicted)
+    ]
     rows += [("unjudged", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
     rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
     overlapped = {
@@ -174,6 +177,10 @@ def _pair_rows(
         }
 
 
+def _overlaps(span: SpanKey, others: Iterable[SpanKey]) -> bool:
+    return any(start < span[1] and span[0] < end for start, end, label in others if (start, end, label) != span)
+
+
 def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
     start, end, label = span or (None, None, None)
     return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
@@ -184,7 +191,7 @@ def _cause(kind: str, on_tokens: bool, overlapped: bool) -> str:
 
     overlapped (bool): a prediction overlaps it, which is in another pair if the span is missed.
     """
-    if kind == "right":
+    if kind in ("right", "nested"):
         return "found"
     if not on_tokens:
         return TOKENS

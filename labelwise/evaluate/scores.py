@@ -29,7 +29,7 @@ Groups = dict[str, dict[str, GroupScores]]  # by key and value
 class Mistakes(msgspec.Struct):
     """The pairs of gold and predicted spans that a label is in, each counted once, by kind; see `pairs`.
 
-    right (int): gold that was predicted with this label.
+    right (int): gold that was predicted with this label, also if it overlaps an entity, which entities can't.
     missed, spurious (int): gold and predictions with this label, without a partner.
     boundaries (int): pairs that overlap, both with this label.
     label (int): gold with this label that was predicted with another one.

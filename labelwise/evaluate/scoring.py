@@ -192,7 +192,7 @@ def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> di
         row
         for _, pairs in tables.groups((), names, split)
         for row in pairs.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
-        if row["kind"] != "nested"
+        if row["kind"] != "nested" or row["gold_label"]
     )
     for row in counts:
         kind, n, other = row["kind"], row["count_all"], row["predicted_label"]
@@ -202,7 +202,8 @@ def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> di
                 one.confused[other] = one.confused.get(other, 0) + n
                 found[other].taken += n
         if one := one or found.get(other):  # a prediction that can't be judged may have any label
-            setattr(one, kind, getattr(one, kind) + n)
+            field = "right" if kind == "nested" else kind
+            setattr(one, field, getattr(one, field) + n)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from labelwise.base.console import figure, msg, print_table
 from labelwise.base.counts import Scores
-from labelwise.base.text import counted
 from labelwise.evaluate.scores import Groups, Metrics
 
 
@@ -28,10 +27,10 @@ def print_scores(metrics: Metrics, more: str) -> None:
             for label, one in metrics.goals.items()
         ]
         print_table(["Label", "Goal", *(name for name, _ in splits)], cells, more)
-    for why, with_gold in (("without gold", False), ("whose predictions mostly can't be scored", True)):
+    for why, with_gold in (("there is no gold", False), ("most predictions can't be scored", True)):
         rest = [label for label, scores in labels.items() if label not in first and bool(scores.support) == with_gold]
         if rest:
-            msg.info(f"{counted(len(rest), 'label')} {why}, so no F1: {', '.join(rest)}")
+            msg.info(f"Without F1, as {why}: {', '.join(rest)}")
 
 
 def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:

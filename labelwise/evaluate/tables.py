@@ -6,8 +6,9 @@ written text by text, in row groups of the same GROUP texts. If they have dev an
 group has texts of both. Readers name the split that they want, or "" for the only one.
 
 A predicted span that can't be judged, because nobody looked for its label in the text, is "unjudged". A per-label
-recognizer also finds spans that overlap: those that are neither entities nor gold are "nested". Gold that tokens can't
-represent is a row like any other, with its cause.
+recognizer also finds spans that overlap: those that are neither entities nor gold are "nested", and so is gold that was
+found though other gold overlaps it, which entities can't have. Gold that tokens can't represent is a row like any
+other, with its cause.
 """
 
 import hashlib

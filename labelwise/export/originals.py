@@ -266,7 +266,8 @@ class Originals:
         roles = [role for role, colon, _ in (word.partition(":") for word in words[1:]) if colon]
         # The second argument with a role has a number, such as Theme2; an attribute may have a value.
         found = {"R": roles, "E": [role.rstrip("0123456789") for role in roles], "A": words[2:3], "M": words[2:3]}
-        self.types[kind].setdefault(words[0].partition(":")[0], set()).update(found[kind])
+        name = words[0].partition(":")[0] if kind == "E" else words[0]  # an event's has its trigger behind a colon
+        self.types[kind].setdefault(name, set()).update(found[kind])
 
     def _said(self, text: str, fragments: Fragments) -> set[tuple[int, int]]:
         """Return the offsets that the reader may make of fragments: those from first to last, or of the first piece."""

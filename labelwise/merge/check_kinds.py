@@ -32,7 +32,7 @@ from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.figures import Figures
-from labelwise.merge.parts import PartPair
+from labelwise.merge.parts import Parts
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings
 
@@ -77,7 +77,7 @@ class Merged:
     corpus (Path): its tables and partitions; the manifest needn't be there.
     figures (Mapping): counts of each dataset.
     trials (Trials): counts of spans by other readings of their offsets.
-    parts (Sequence): texts that are parts of others.
+    parts (Parts): texts that are parts of others.
     misread (set[str]): the datasets about which a check that stops has found something.
     """
 
@@ -87,7 +87,7 @@ class Merged:
     ledger: Ledger
     figures: Mapping[str, Figures]
     trials: Trials
-    parts: Sequence[PartPair] = ()
+    parts: Parts = field(default_factory=dict)
     misread: set[str] = field(default_factory=set)
 
     @cached_property

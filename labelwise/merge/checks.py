@@ -338,11 +338,12 @@ def unused_renames(merged: Merged) -> list[Found]:
 
 
 def same_annotator(merged: Merged) -> Iterator[Found]:
-    """Find pairs of anonymous datasets with nearly the same spans."""
+    """Find pairs of anonymous datasets with nearly the same spans, or with the same name but for a number behind it."""
     for (one, other), counts in merged.ledger.pairs.items():
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
-        if anonymous and counts["both"] >= MIN_SPANS and f >= MIN_SAME_PERSON_F:
+        numbered = re.fullmatch(re.escape(min(one, other)) + r"[\W\d_]+", max(one, other))
+        if anonymous and counts["both"] >= MIN_SPANS and (f >= MIN_SAME_PERSON_F or numbered):
             part = min(one, other, key=lambda name: merged.ledger.datasets[name]["texts"])
             whole = f == 1 and counts["texts"] == merged.ledger.datasets[part]["texts"]
             yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
@@ -415,11 +416,13 @@ def unrelated_datasets(merged: Merged) -> list[Found]:
 def overlapped_labels(data: Data) -> Iterator[Found]:
     """Find labels of a dataset whose spans mostly lost to longer ones of other datasets that overlap them."""
     used = data.figures.labels(*USED)
+    same = {found.values["old"] for found in same_spans(data.merged.ledger)}
     lost: Counter[str] = Counter()
     for (label, _), n in data.figures.overlapped.items():
         lost[label] += n
     for label, n in lost.items():
-        if n >= max(MIN_SPANS, MIN_OVERLAPPED * used[label]) and data.merged.settings.overlap == "longest":
+        many = label not in same and n >= max(MIN_SPANS, MIN_OVERLAPPED * used[label])
+        if many and data.merged.settings.overlap == "longest":
             winners = {other: count for (one, other), count in data.figures.overlapped.items() if one == label}
             yield Found(n, {"all": used[label], "label": label, "others": [*largest_first(winners)]})
 

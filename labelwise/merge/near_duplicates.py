@@ -5,12 +5,12 @@ NFKC) and case folded. MinHash estimates it for pairs that share a band of their
 Ullman, Mining of Massive Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity
 0.8 is found with a probability of 95%, one of 0.9 with more than 99.9%.
 
-Signatures are on disk; memory holds 16 bytes per text, and the pairs.
+Signatures are on disk; memory holds 16 bytes per text, and the pairs, which are arrays where texts are grouped.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from rensa import RMinHash
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.merge.buckets import Text as BucketText
 from labelwise.merge.partition import MergeJob
-from labelwise.merge.rules.splits import SplitGroup, declared_split, excluded_splits
+from labelwise.merge.rules.splits import declared_split, excluded_splits
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
 # If at most this many texts share a band, all pairs are compared; else neighbours, and each text with the first.
@@ -33,7 +33,10 @@ WORDS = re.compile(r"\w+")
 # its hash doesn't choose (a bit each).
 PLACE = [("key", "V12"), ("source", "<u4"), ("line", "<u4"), ("declared", "<u4"), ("without", "<u4")]
 SIGNED = np.dtype([*PLACE, ("signature", "<u4", (BANDS * ROWS,))])
-Signed = npt.NDArray[np.void]
+PAIR = np.dtype([("one", PLACE), ("other", PLACE)])
+# A text's key, the key that its group hashes, and the group's splits, as in PLACE.
+GROUPED = np.dtype([("key", "V12"), ("unit", "V12"), ("declared", "<u4"), ("without", "<u4")])
+Rows = npt.NDArray[np.void]
 
 
 class Text(NamedTuple):
@@ -46,11 +49,9 @@ class Text(NamedTuple):
     without: frozenset[Split] = frozenset()
 
     @classmethod
-    def read(cls, row: Signed) -> "Text":
+    def read(cls, row: Rows) -> "Text":
         """Make it from a row of a file."""
-        declared = SPLITS[int(row["declared"]) - 1] if row["declared"] else None
-        without = frozenset(split for place, split in enumerate(SPLITS) if row["without"] >> place & 1)
-        return cls(row["key"].tobytes(), int(row["source"]), int(row["line"]), declared, without)
+        return cls(row["key"].tobytes(), int(row["source"]), int(row["line"]), *read_splits(row))
 
 
 class NearPair(NamedTuple):
@@ -66,10 +67,11 @@ def sign_range(job: MergeJob, folder: Path) -> Path:
 
     folder (Path): that for the job's folder.
     """
-    signed = [(*write_place(find_place(job, text)), sign(text.text)) for text in job.texts(folder)]
     made = folder / job.folder.name
     made.mkdir()
-    (made / "signatures").write_bytes(np.array(signed, SIGNED).tobytes())
+    with (made / "signatures").open("wb") as file:
+        for text in job.texts(folder):  # a signature takes ten times as much as a list
+            file.write(np.array((*write_place(find_place(job, text)), sign(text.text)), SIGNED).tobytes())
     return job.folder / "signatures"
 
 
@@ -85,6 +87,12 @@ def write_place(text: Text) -> tuple[bytes, int, int, int, int]:
     """Return the values of a text in a row of a file."""
     declared = SPLITS.index(text.declared) + 1 if text.declared else 0
     return text.key, text.source, text.line, declared, sum(1 << SPLITS.index(split) for split in text.without)
+
+
+def read_splits(row: Rows) -> tuple[Split | None, frozenset[Split]]:
+    """Return the declared split of a row, and the splits that its hash doesn't choose."""
+    declared = SPLITS[int(row["declared"]) - 1] if row["declared"] else None
+    return declared, frozenset(split for place, split in enumerate(SPLITS) if row["without"] >> place & 1)
 
 
 def sign(text: str) -> list[int]:
@@ -112,11 +120,11 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
     return sorted(pairs_found, key=lambda pair: (-pair.similarity, pair.one.key, pair.other.key))
 
 
-def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Signed:
+def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Rows:
     """Read a text by its number among those of all files."""
     file = int(np.searchsorted(starts, number, side="right")) - 1
     offset = (number - int(starts[file])) * SIGNED.itemsize
-    found: Signed = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
+    found: Rows = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
     return found
 
 
@@ -146,40 +154,40 @@ def hash_band(files: Sequence[Path], band: int, total: int) -> npt.NDArray[np.ui
     return hashes
 
 
-def group_texts(pairs: Iterable[NearPair], parts: Sequence[tuple[Text, Text]] = ()) -> Mapping[bytes, SplitGroup]:
-    """Join pairs that share a text into groups, and return each text's group.
+def group_texts(pairs: Iterable[NearPair], parts: Rows) -> Rows:
+    """Join pairs that share a text into groups, and return each text's group (GROUPED), in the order of keys.
 
     If texts of a group declare several splits, test comes before dev, and dev before train.
 
-    parts (Sequence): parts with their documents. A group of parts joins the group of its first document, by key, and so
-        never joins two documents' groups.
+    parts (np.ndarray): documents with their parts (PAIR). A group of parts joins the group of its first document, by
+        key, and so never joins two documents' groups.
     """
-    parents: dict[bytes, bytes] = {}
-    texts: dict[bytes, Text] = {}
+    near = np.array([(write_place(pair.one), write_place(pair.other)) for pair in pairs], PAIR)
+    places = np.concatenate([near["one"], near["other"], parts["one"], parts["other"]])
+    keys, first, numbers = np.unique(places["key"], return_index=True, return_inverse=True)
+    parents = [*range(len(keys))]
 
-    def find(key: bytes) -> bytes:
-        """Find the representative of a text's group (union-find)."""
-        while parents.setdefault(key, key) != key:
-            parents[key] = key = parents[parents[key]]
-        return key
+    def find(text: int) -> int:
+        """Find the representative of a text's group, its first text (union-find)."""
+        while parents[text] != text:
+            parents[text] = text = parents[parents[text]]
+        return text
 
-    for pair in pairs:
-        one, other = sorted((find(pair.one.key), find(pair.other.key)))
+    for pair in numbers[: 2 * len(near)].reshape(2, -1).T.tolist():
+        one, other = sorted(map(find, pair))
         parents[other] = one
-        texts |= {text.key: text for text in (pair.one, pair.other)}
-    of_parts = sorted((document.key, part.key) for part, document in parts)
-    texts |= {text.key: text for pair in parts for text in pair}
-    taken = {find(document) for document, _ in of_parts}
-    for document, part in of_parts:
-        if find(part) not in taken:
-            parents[find(part)] = find(document)
-    declared: dict[bytes, set[Split | None]] = {}
-    without: dict[bytes, set[Split]] = {}
-    for key, text in texts.items():
-        declared.setdefault(find(key), set()).add(text.declared)
-        without.setdefault(find(key), set()).update(text.without)
-    splits = {
-        unit: (next((split for split in reversed(SPLITS) if split in found), None), without[unit])
-        for unit, found in declared.items()
-    }
-    return {key: SplitGroup(find(key), *splits[find(key)]) for key in sorted(parents)}
+    groups = np.array([find(text) for text in range(len(keys))], np.int64)
+    documents, inside = numbers[2 * len(near) :].reshape(2, -1)
+    order = documents.argsort(kind="stable")
+    documents, inside = groups[documents[order]], groups[inside[order]]
+    free = ~np.isin(inside, documents)
+    joining, at = np.unique(inside[free], return_index=True)
+    into = np.arange(len(keys))
+    into[joining] = documents[free][at]
+    groups = into[groups]
+    declared, without = np.zeros((2, len(keys)), np.uint32)
+    np.maximum.at(declared, groups, places["declared"][first])
+    np.bitwise_or.at(without, groups, places["without"][first])
+    made = np.empty(len(keys), GROUPED)
+    made["key"], made["unit"], made["declared"], made["without"] = keys, keys[groups], declared[groups], without[groups]
+    return made

@@ -2,7 +2,7 @@
 
 Only datasets are searched whose texts are, by the median, a third as long as another dataset's. A part begins with a
 word of its document and has four words or more. Parts are on disk; a process that reads documents holds 52 bytes for
-each, and the pairs.
+each, and 56 for each pair that is found.
 """
 
 import hashlib
@@ -11,12 +11,11 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from labelwise.merge.near_duplicates import PLACE, Signed, Text, find_place, write_place
+from labelwise.merge.near_duplicates import PAIR, PLACE, Rows, Text, find_place, write_place
 from labelwise.merge.partition import MergeJob
 from labelwise.merge.read import ReadCounts, Source
 
@@ -26,13 +25,8 @@ WORD = re.compile(r"\S+")
 PART = np.dtype([*PLACE, ("begin", "<u4"), ("length", "<u4"), ("digest", "<u8"), ("dataset", "<u4")])
 
 
-class PartPair(NamedTuple):
-    """A text, its dataset, and a document that contains the text, with the document's dataset."""
-
-    part: Text
-    dataset: str
-    document: Text
-    whole: str
+# By the datasets of the parts and of their documents: documents with their parts (PAIR), by documents' keys.
+Parts = Mapping[tuple[str, str], Rows]
 
 
 class PartsJob(msgspec.Struct, frozen=True):
@@ -86,13 +80,13 @@ def write_parts(job: PartsJob, folder: Path) -> Path:
 
     folder (Path): that for the job's folder.
     """
-    found = []
-    for text, place, names in job.texts(folder):
-        if row := describe_part(text, place):
-            found += [(*row, number) for number, name in enumerate(job.names) if name in names]
     made = folder / job.folder.name
     made.mkdir()
-    (made / "parts").write_bytes(np.array(found, PART).tobytes())
+    with (made / "parts").open("wb") as file:
+        for text, place, names in job.texts(folder):
+            if row := describe_part(text, place):
+                of = [(*row, number) for number, name in enumerate(job.names) if name in names]
+                file.write(np.array(of, PART).tobytes())
     return job.folder / "parts"
 
 
@@ -103,8 +97,8 @@ def describe_part(text: str, place: Text) -> tuple[bytes | int, ...] | None:
     return (*write_place(place), _hash_words(words), len(content), _digest(content)) if len(words) == BEGIN else None
 
 
-def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[Signed]:
-    """Yield the rows of parts that a text contains, even of the text itself.
+def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tuple[int, Rows]]:
+    """Yield number and row of the parts that a text contains, even of the text itself.
 
     parts (np.ndarray): rows of PART, sorted by `begin`.
     begins (np.ndarray): their column `begin`, contiguous.
@@ -116,15 +110,15 @@ def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[Sign
     for at in np.flatnonzero(left < right).tolist():
         start = words[at].start()
         digests: dict[int, int] = {}
-        for part in parts[left[at] : right[at]]:
+        for number, part in enumerate(parts[left[at] : right[at]], left[at]):
             length = int(part["length"])
             if length not in digests:
                 digests[length] = _digest(text[start : start + length])
             if digests[length] == part["digest"]:
-                yield part
+                yield number, part
 
 
-def search_parts(job: PartsJob, folder: Path) -> list[PartPair]:
+def search_parts(job: PartsJob, folder: Path) -> Parts:
     """Find the parts of the documents in a range of texts.
 
     folder (Path): that of temporary files.
@@ -132,17 +126,21 @@ def search_parts(job: PartsJob, folder: Path) -> list[PartPair]:
     parts = np.concatenate([np.fromfile(file, PART) for file in job.files])
     parts.sort(order="begin")
     begins = parts["begin"].copy()
-    found: dict[tuple[bytes, int, bytes, str], PartPair] = {}
+    found: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
     for text, place, names in job.texts(folder):
         if not (wholes := names & job.wholes.keys()):
             continue
-        for part in contained(text, parts, begins):
-            dataset, one = job.names[int(part["dataset"])], Text.read(part)
-            for whole in wholes if one.key != place.key else ():
+        inside: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        for number, part in contained(text, parts, begins):
+            dataset = job.names[part["dataset"]]
+            for whole in wholes if part["key"].tobytes() != place.key else ():
                 if dataset in job.wholes[whole]:
-                    key = (one.key, int(part["dataset"]), place.key, whole)
-                    found[key] = PartPair(one, dataset, place, whole)
-    return [found[key] for key in sorted(found)]
+                    inside[dataset, whole].add(number)
+        for both, numbers in inside.items():
+            pairs = np.empty(len(numbers), PAIR)
+            pairs["one"], pairs["other"] = write_place(place), parts[sorted(numbers)][[name for name, _ in PLACE]]
+            found[both].append(pairs)
+    return {both: np.concatenate(pairs) for both, pairs in found.items()}
 
 
 def _hash_words(words: Sequence[str]) -> int:

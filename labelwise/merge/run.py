@@ -10,11 +10,12 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
@@ -26,10 +27,19 @@ from labelwise.datasets.decisions import DecisionRow, find_decisions
 from labelwise.datasets.declarations import all_labels, load_datasets
 from labelwise.merge.account import AccountWriter, add_problem
 from labelwise.merge.buckets import Buckets, count_bits, range_of, written_texts
-from labelwise.merge.near_duplicates import NearPair, find_pairs, group_texts, sign_range
+from labelwise.merge.near_duplicates import (
+    GROUPED,
+    PAIR,
+    NearPair,
+    Rows,
+    find_pairs,
+    group_texts,
+    read_splits,
+    sign_range,
+)
 from labelwise.merge.outputs import FOLDERS, OUTPUTS, check_out
 from labelwise.merge.partition import MergedRange, MergeJob, merge_range
-from labelwise.merge.parts import PartPair, PartsJob, compare_lengths, search_parts, write_parts
+from labelwise.merge.parts import Parts, PartsJob, compare_lengths, search_parts, write_parts
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings, load_tokenizer
@@ -90,10 +100,10 @@ def merge_data(
             plan = plan_merging(sources, read, buckets, labels, settings, work)
             pairs = compare_texts(plan, settings, work, map_jobs, progress)
             inside = find_parts(plan, compare_lengths(sources, read), work, map_jobs, progress)
-            joined = [(pair.part, pair.document) for pair in inside]
-            groups = group_texts(pairs, joined) if settings.near_duplicates == "group" else {}
+            joined = np.concatenate([np.empty(0, PAIR), *inside.values()])
+            groups = group_texts(pairs, joined) if settings.near_duplicates == "group" else np.empty(0, GROUPED)
             jobs = give_each(plan, groups, decided)
-            merged = list(progress(map_in_place(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
+            merged = list(progress(map_in_place(map_jobs, merge_range, jobs, work), "merge", len(plan)))
 
         trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
@@ -102,9 +112,9 @@ def merge_data(
         from labelwise.merge.checks import find_checks
         from labelwise.merge.commit import check_account, write_account, write_metrics, write_pairs, write_rest
 
-        partitions = collect_partitions(jobs, merged, corpus)
-        parts = [*(job.folder / "account" for job in jobs), *(work / f"read-{source.number}" for source in sources)]
-        parts += [work / "decisions", *(job.folder / "rest" for job in jobs)]
+        partitions = collect_partitions(plan, merged, corpus)
+        parts = [*(job.folder / "account" for job in plan), *(work / f"read-{source.number}" for source in sources)]
+        parts += [work / "decisions", *(job.folder / "rest" for job in plan)]
         account = write_account(parts, corpus, datasets)
         check_balance(account.sources, corpus, sources, read, buckets)
         ledger = account.ledger
@@ -197,16 +207,20 @@ def plan_merging(
 
 
 def give_each(
-    plan: Sequence[MergeJob], groups: Mapping[bytes, SplitGroup], decisions: Mapping[bytes, list[DecisionRow]]
-) -> list[MergeJob]:
-    """Give each job the groups and decisions of its texts."""
-    grouped: defaultdict[int, dict[bytes, SplitGroup]] = defaultdict(dict)
-    for key, group in groups.items():
-        grouped[range_of(key, plan[0].bits)][key] = group
+    plan: Sequence[MergeJob], groups: Rows, decisions: Mapping[bytes, list[DecisionRow]]
+) -> Iterator[MergeJob]:
+    """Yield each job with the groups and decisions of its texts.
+
+    groups (np.ndarray): those of all texts (GROUPED), in the order of keys.
+    """
+    ranges = np.array([range_of(key.tobytes(), plan[0].bits) for key in groups["key"]], np.int64)
     decided: defaultdict[int, dict[bytes, list[DecisionRow]]] = defaultdict(dict)
     for key, rows in decisions.items():
         decided[range_of(key, plan[0].bits)][key] = rows
-    return [msgspec.structs.replace(job, groups=grouped[job.number], decisions=decided[job.number]) for job in plan]
+    for job in plan:
+        some = groups[slice(*np.searchsorted(ranges, (job.number, job.number + 1)))]
+        mine = {row["key"].tobytes(): SplitGroup(row["unit"].tobytes(), *read_splits(row)) for row in some}
+        yield msgspec.structs.replace(job, groups=mine, decisions=decided[job.number])
 
 
 def compare_texts(
@@ -224,19 +238,22 @@ def compare_texts(
 
 def find_parts(
     plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, map_jobs: MapJobs, progress: Progress
-) -> list[PartPair]:
+) -> Parts:
     """Find the texts that are parts of another data set's.
 
     wholes (Mapping): the data sets that may have parts of each data set.
     """
     if not wholes:
-        return []
+        return {}
     names = sorted({name for found in wholes.values() for name in found})
     jobs = [PartsJob(job, work / f"parts-{job.number}", wholes, names) for job in plan]
     files = list(progress(map_in_place(map_jobs, write_parts, jobs, work), "parts", len(jobs)))
     jobs = [msgspec.structs.replace(job, files=files) for job in jobs]
-    found = progress(map_in_place(map_jobs, search_parts, jobs, work), "search", len(jobs))
-    return [pair for pairs in found for pair in pairs]
+    found: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
+    for parts in progress(map_in_place(map_jobs, search_parts, jobs, work), "search", len(jobs)):
+        for both, pairs in parts.items():
+            found[both].append(pairs)
+    return {both: np.concatenate(pairs) for both, pairs in found.items()}
 
 
 def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], folder: Path) -> dict[str, str]:

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 from pathlib import Path
 
+import numpy as np
 import spacy.lang
 
 from labelwise.corpus.tables import read_groups
 from labelwise.merge.check_kinds import Found, Merged, SampledText, check, largest_first, quote, some
+from labelwise.merge.near_duplicates import PAIR
 
 MIN_WORDS = 1000  # from which a language can be told
 BETTER = 3  # times as many stop words
@@ -97,24 +99,26 @@ def find_script(texts: Iterable[str]) -> str:
 
 def parts_of_texts(merged: Merged) -> Iterator[Found]:
     """Find datasets whose texts are parts of another one's, and the parts in another split than such a document."""
-    documents: defaultdict[tuple[str, str], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for pair in merged.parts:
-        documents[pair.dataset, pair.whole][pair.part.key.hex()].append(pair.document.key.hex())
-    splits: dict[str, str | None] = {}
-    wanted = {key for of in documents.values() for part, found in of.items() for key in (part, *found)}
-    for group in read_groups(merged.corpus, merged=False, columns=("text", "split")) if wanted else ():
-        pairs = zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True)
-        splits |= {key: split for key, split in pairs if key in wanted}
-    for (name, whole), of in sorted(documents.items()):
+    pairs = np.concatenate([np.empty(0, PAIR), *merged.parts.values()])
+    keys = np.unique([pairs["one"]["key"], pairs["other"]["key"]])
+    splits = np.full(len(keys), "", "<U5")
+    for group in read_groups(merged.corpus, merged=False, columns=("text", "split")) if len(keys) else ():
+        those = np.array([bytes.fromhex(key) for key in group.texts["text"].to_pylist()], keys.dtype)
+        _, at, here = np.intersect1d(keys, those, assume_unique=True, return_indices=True)
+        splits[at] = np.array([split or "" for split in group.texts["split"].to_pylist()])[here]
+    for (name, whole), pairs in sorted(merged.parts.items()):
         texts, wholes = (merged.ledger.datasets[one]["texts"] for one in (name, whole))
-        first = {min(found) for found in of.values()}
-        if len(of) >= MIN_PARTS and 10 * len(first) >= wholes:
-            apart: Counter[str] = Counter()
-            for part, found in of.items():
-                there = {splits[document] for document in found} - {splits[part], None}
-                apart.update(f"in {splits[part]}, document in {split}" for split in sorted(filter(None, there))[:1])
-            leaks = largest_first(apart)
-            yield from some(len(of), all=texts, name=name, documents=len(first), whole=whole, leaks=leaks)
+        documents, parts = (np.searchsorted(keys, pairs[side]["key"]) for side in ("one", "other"))
+        of, at = np.unique(parts, return_index=True)
+        first = len(np.unique(documents[at]))
+        if len(of) >= MIN_PARTS and 10 * first >= wholes:
+            there, here = splits[documents], splits[parts]
+            apart = np.flatnonzero((there != here) & (there != "") & (here != ""))
+            apart = apart[there[apart].argsort(kind="stable")]  # of a part's documents, the split that is first by name
+            _, at = np.unique(parts[apart], return_index=True)
+            both = zip(here[apart[at]], there[apart[at]], strict=True)
+            leaks = largest_first(Counter(f"in {one}, document in {other}" for one, other in both))
+            yield from some(len(of), all=texts, name=name, documents=first, whole=whole, leaks=leaks)
 
 
 def corrected_texts(merged: Merged) -> Iterator[Found]:

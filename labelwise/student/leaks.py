@@ -40,7 +40,7 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
     for first in texts:
         parts = make_parts(chain([first], islice(texts, MAX_PARTS)), RAW)
         for text in held():
-            for part in contained(form_of(text), *parts):
+            for _, part in contained(form_of(text), *parts):
                 found.setdefault(part["key"].tobytes(), "part of a text of dev or test")
     return found
 

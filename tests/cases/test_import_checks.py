@@ -1,6 +1,7 @@
 """Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
 
 import re
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import yaml
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import read_manifest
+from labelwise.merge import check_kinds
 from scripts.train import train_cli
 from scripts.why import why_cli
 from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences
@@ -357,6 +359,24 @@ def test_parts_in_another_split_than_their_document_are_counted_and_can_be_kept_
     assert all(kept[text] == splits[text] for text in kept if text.endswith(common) and text != common)
     [found] = [one for one in ledger.checks if one.kind == "parts of texts"]
     assert sum(found.values["leaks"].values()) == 1
+
+
+def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where parts stay with their documents. The first merge imports modules; the sample of texts has an end."""
+    monkeypatch.setattr(check_kinds, "MAX_TEXTS", 50)
+    peaks = []
+    for documents in (5, 5, 105):
+        merging.declared.clear()
+        of = [[f"Step {n} of protocol {one} takes {n * one} minutes ." for n in range(10)] for one in range(documents)]
+        merging.add(f"documents-{documents}", ["A"], [{"text": " ".join(one)} for one in of])
+        merging.add(f"sentences-{documents}", ["B"], [{"text": text} for one in of for text in one])
+        tracemalloc.start()
+        merging.run(str(documents), near_duplicates="group", near_similarity=1.0, docs_per_partition=32)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] - peaks[1] < 1000 * 800
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ def test_labels_without_f_are_one_line(capsys):
     printed = capsys.readouterr().out
     table, _, line = printed.partition("ℹ ")
     assert [row.split()[0] for row in table.splitlines() if "WITH" in row or "NONE" in row] == [*some]
-    said = "3 labels without gold, so no F1: NONE_0, NONE_1, NONE_2"
+    said = "Without F1, as there is no gold: NONE_0, NONE_1, NONE_2"
     assert " ".join(line.split()) == said
     print_scores(make_metrics(some | {"UNJUDGED": Mistakes(9, 1, unjudged=10)}), "cpu.json")
     table, _, line = capsys.readouterr().out.partition("ℹ ")
     assert "UNJUDGED" not in table
-    assert " ".join(line.split()) == "1 label whose predictions mostly can't be scored, so no F1: UNJUDGED"
+    assert " ".join(line.split()) == "Without F1, as most predictions can't be scored: UNJUDGED"
     print_scores(make_metrics(some), "cpu.json")
-    assert "without gold" not in capsys.readouterr().out
+    assert "Without F1" not in capsys.readouterr().out

@@ -110,6 +110,21 @@ def test_a_missed_span_may_be_overlapped_by_the_prediction_of_another(train, cau
     ]
 
 
+def test_gold_that_overlaps_an_entity_is_right_where_it_was_found_and_missed_elsewhere(tmp_path):
+    """Entities can't overlap, so no text teaches it. Gold that a wrong entity took the place of is missed."""
+    found = [(0, 7, "A", 0.9), (4, 7, "B", 0.8), (8, 14, "A", 0.7), (12, 14, "B", 0.6)]
+    docs = [make_doc([(0, 7, "A")], [(0, 7, "A"), (4, 7, "B")], found=found[:number]) for number in (2, 1)]
+    docs += [make_doc([(8, 14, "A")], [(8, 11, "A"), (12, 14, "B")], found=found)]
+    tables = write(tmp_path, keyed(docs))
+    kinds = [(row["kind"], row["gold_label"], row["predicted_label"]) for row in rows_of(tables)]
+    assert kinds[:2] == [("right", "A", "A"), ("nested", "B", None)]
+    assert kinds[2:4] == [("right", "A", "A"), ("missed", "B", None)]
+    assert kinds[4:] == [("boundaries", "A", "A"), ("missed", "B", None), *[("nested", None, one) for one in "AB"]]
+    metrics = measure(tables, ["A", "B"])
+    assert metrics.all_spans.labels["B"].r == pytest.approx(2 / 3)
+    assert metrics.mistakes["B"] == Mistakes(right=1, missed=2, causes={"found": 1, "overlapped": 2})
+
+
 def test_train_is_counted_by_form_and_label(merging):
     """A form inside a longer span of another label is neither marked nor free; one marked otherwise is."""
     train = [task("a cat", (2, 5)), task("the cat", (4, 7)), task("no cat"), task("cat tree", (0, 8, "B"))]

@@ -380,8 +380,8 @@ def test_brats_configuration_comes_back_with_labels_that_it_lacks(tmp_path):
     assert (tmp_path / "out/annotation.conf").read_text() == own.replace("[entities]\n", "[entities]\nSign\n")
     (brat / "annotation.conf").unlink()
     (brat / "1.ann").write_text(
-        "T1\tDrug 15 22\taspirin\nT2\tStop 42 49\tstopped\nE1\tStop:T2 Theme:T1 Theme2:T1\nR1\tHas Arg1:T1 Arg2:E1\n"
-        "A1\tNew T1\nA2\tSure T1 very\nA3\tSure T2 not\n"
+        "T1\tDrug 15 22\taspirin\nT2\tStop 42 49\tstopped\nE1\tStop:T2 Theme:T1 Theme2:T1\n"
+        "R1\tHas:late Arg1:T1 Arg2:E1\nA1\tNew T1\nA2\tSure T1 very\nA3\tSure T2 not\n"
     )
     merge_brat(tmp_path, BratOptions(), judged)
     export(corpus, tmp_path / "out", "brat", originals=Originals(brat))
@@ -392,7 +392,7 @@ def test_brats_configuration_comes_back_with_labels_that_it_lacks(tmp_path):
         "",
         "[relations]",
         "<OVERLAP>\tArg1:<ENTITY>, Arg2:<ENTITY>, <OVL-TYPE>:<ANY>",
-        "Has\tArg1:<ANY>, Arg2:<ANY>",
+        "Has:late\tArg1:<ANY>, Arg2:<ANY>",
         "",
         "[events]",
         "Stop\tTheme*:<ANY>",

@@ -193,6 +193,26 @@ def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merg
         assert 'doc.spans["gold"]' in found[0]
 
 
+def test_spans_of_another_label_are_asked_about_and_not_to_be_declared_first(merging: Merging):
+    """Equal spans aren't longer ones; `overlap: first` would take the other label out of doc.ents."""
+    texts = [f"text {number + 10} here" for number in range(12)]
+    merging.add("ann", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
+    merging.add("leo", ["HUMAN"], [task(text, (0, 4), label="HUMAN") for text in texts])
+    printed = said(merging.run(test_ratio=0, dev_ratio=0))
+    assert "12 of 12 spans of 'HUMAN' are spans of 'PER', too" in printed
+    assert "overlap: first" not in printed
+
+
+@pytest.mark.parametrize(("name", "asked"), [("food-2026-06-01", True), ("food2", True), ("food-leo", False)])
+def test_a_later_export_with_corrections_is_asked_about_by_its_name(merging: Merging, name, asked):
+    """As docs/colleague.md names it. With this much corrected, equal spans alone are no evidence."""
+    texts = [f"text {number + 10} here" for number in range(30)]
+    merging.add("food", ["FOOD"], [task(text, (0, 4), label="FOOD") for text in texts])
+    kept = [task(text, *[(0, 4)] * (number > 5), label="FOOD") for number, text in enumerate(texts)]
+    merging.add(name, ["FOOD"], kept)
+    assert ("Same person?" in said(merging.run())) == asked
+
+
 def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(merging: Merging):
     """And train refuses with the same line; nothing is said if the ratio is 0, or if all texts have a split."""
     merging.add("a", ["A"], rows(range(10), marked=range(10)))
