@@ -94,7 +94,7 @@ class BucketWriter:
 
     def __init__(self, file: Path, bits: int, skip: int = 0) -> None:
         """Take the path of a new file."""
-        self.path, self.bits, self.skip = file, bits, skip
+        self.folder, self.path, self.bits, self.skip = file.parent, file, bits, skip
         self._last = array("q", [-1]) * (1 << bits)
         self._waiting: dict[int, list[bytes]] = {}
         self._size = 0
@@ -124,7 +124,7 @@ class BucketWriter:
         if not self._waiting:
             return
         if not self._file:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("wb")
         for number, records in self._waiting.items():
             place, content = self._file.tell(), b"".join(records)
@@ -141,7 +141,7 @@ class TaskWriter(BucketWriter):
         """Add a task, with the number of its source, and its own there; return the key of its text."""
         text = task.text.encode("utf8", "surrogatepass")
         key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
-        known = written_texts(self.path.parent)
+        known = written_texts(self.folder)
         if key not in known:
             if len(known) >= KNOWN:
                 known.clear()
@@ -171,7 +171,7 @@ class Buckets(msgspec.Struct, frozen=True):
     def files(self, kind: str) -> list[Path]:
         """List the files of a kind."""
         folder = self.folder / kind
-        return sorted(folder.iterdir()) if folder.is_dir() else []
+        return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
     def numbers(self, kind: str) -> list[int]:
         """List the buckets that have records of a kind."""
