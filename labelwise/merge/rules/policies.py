@@ -116,8 +116,8 @@ def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
 CONFLICTS = {"accept-wins": True, "reject-wins": False}
 
 
-# The value of unmarked tokens in a text that isn't complete for all labels, in train and in other splits; None leaves the
-# text out of the corpus.
+# The value of unmarked tokens in texts that aren't complete for all labels, in train and in other splits; None leaves
+# such texts out of the corpus.
 COVERAGE: dict[str, tuple[Unmarked | None, Unmarked]] = {
     "by-label": ("missing", "missing"),
     "drop": (None, "missing"),
