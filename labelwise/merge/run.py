@@ -10,15 +10,16 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from labelwise.base.jobs import MapJobs, map_in_place
+from labelwise.base.jobs import DoJobs, map_in_place
 from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
 from labelwise.corpus.ledger import DIGEST, Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS
@@ -83,17 +84,22 @@ def merge_data(
         corpus = manifest.parent
         work = corpus / "work"
         with open_workers(workers or count_cores(), corpus) as map_jobs:
-            read, buckets = read_sources(sources, work, settings, map_jobs, progress)
-            join_texts(buckets, map_jobs, progress)
+
+            def do(function: Callable[[Any, Path], Any], jobs: Sequence[Any], name: str) -> list[Any]:
+                """Do the jobs of a step, which write to the temporary folder."""
+                return list(progress(map_in_place(map_jobs, function, jobs, work), name, len(jobs)))
+
+            read, buckets = read_sources(sources, work, settings, do)
+            join_texts(buckets, do)
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
             sources = complete_unanswered(sources, read)
             plan = plan_merging(sources, read, buckets, labels, settings, work)
-            pairs = compare_texts(plan, settings, work, map_jobs, progress)
-            inside = find_parts(plan, compare_lengths(sources, read), work, map_jobs, progress)
+            pairs = compare_texts(plan, settings, work, do)
+            inside = find_parts(plan, compare_lengths(sources, read), work, do)
             joined = [(pair.part, pair.document) for pair in inside]
             groups = group_texts(pairs, joined) if settings.near_duplicates == "group" else {}
             jobs = give_each(plan, groups, decided)
-            merged = list(progress(map_in_place(map_jobs, merge_range, jobs, work), "merge", len(jobs)))
+            merged: list[MergedRange] = do(merge_range, jobs, "merge")
 
         trim_heap()
         # These import pyarrow, 40 MB that workers don't need.
@@ -121,7 +127,7 @@ def merge_data(
 
 
 def read_sources(
-    sources: Sequence[Source], work: Path, settings: Settings, map_jobs: MapJobs, progress: Progress
+    sources: Sequence[Source], work: Path, settings: Settings, do: DoJobs
 ) -> tuple[list[ReadCounts], Buckets]:
     """Read all sources into buckets.
 
@@ -132,7 +138,7 @@ def read_sources(
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
     jobs = [ReadJob(source, stat, bits, settings.kept_meta) for source, stat in zip(sources, stats, strict=True)]
-    return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
+    return do(read_source, jobs, "read"), Buckets(work, bits)
 
 
 def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -> list[Source]:
@@ -209,22 +215,17 @@ def give_each(
     return [msgspec.structs.replace(job, groups=grouped[job.number], decisions=decided[job.number]) for job in plan]
 
 
-def compare_texts(
-    plan: Sequence[MergeJob], settings: Settings, work: Path, map_jobs: MapJobs, progress: Progress
-) -> list[NearPair]:
+def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: DoJobs) -> list[NearPair]:
     """Find the pairs of nearly equal texts, unless the policy is "off"."""
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
-    signed = list(progress(map_in_place(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
-    pairs = find_pairs(signed, settings.near_similarity)
+    pairs = find_pairs(do(sign_range, jobs, "compare"), settings.near_similarity)
     trim_heap()
     return pairs
 
 
-def find_parts(
-    plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, map_jobs: MapJobs, progress: Progress
-) -> list[PartPair]:
+def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, do: DoJobs) -> list[PartPair]:
     """Find the texts that are parts of another data set's.
 
     wholes (Mapping): the data sets that may have parts of each data set.
@@ -233,9 +234,8 @@ def find_parts(
         return []
     names = sorted({name for found in wholes.values() for name in found})
     jobs = [PartsJob(job, work / f"parts-{job.number}", wholes, names) for job in plan]
-    files = list(progress(map_in_place(map_jobs, write_parts, jobs, work), "parts", len(jobs)))
-    jobs = [msgspec.structs.replace(job, files=files) for job in jobs]
-    found = progress(map_in_place(map_jobs, search_parts, jobs, work), "search", len(jobs))
+    files = do(write_parts, jobs, "parts")
+    found = do(search_parts, [msgspec.structs.replace(job, files=files) for job in jobs], "search")
     return [pair for pairs in found for pair in pairs]
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.annotations import answer_digest
-from labelwise.base.jobs import MapJobs, map_in_place
-from labelwise.base.parallel import Progress
+from labelwise.base.jobs import DoJobs
 from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
 from labelwise.datasets.decisions import Decision, DecisionRow, Offsets
 from labelwise.merge.buckets import HEAD, SAME, TEXT, Buckets, BucketWriter, Text
@@ -53,11 +52,11 @@ class SameJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.buckets.bits}"
 
 
-def join_texts(buckets: Buckets, map_jobs: MapJobs, progress: Progress) -> None:
+def join_texts(buckets: Buckets, do: DoJobs) -> None:
     """Give the key of the first text to the tasks of texts that differ only in white space or Unicode composition."""
     for kind, work in (("forms", find_same), ("same", move_tasks)):
         if jobs := [SameJob(buckets, number) for number in buckets.numbers(kind)]:
-            list(progress(map_in_place(map_jobs, work, jobs, buckets.folder), "join", len(jobs)))
+            do(work, jobs, "join")
 
 
 def find_same(job: SameJob, folder: Path) -> None:
