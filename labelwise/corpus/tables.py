@@ -9,7 +9,7 @@ spans of a text from 0; `winner` is the one of the same text that counts instead
 rows in that of data sets, files and lines, with decisions last. Corresponding row groups of the three files have the
 same texts. The last ones have rows without a usable text, and decisions about missing texts, alone.
 
-All figures of a merge are queries of these tables: see `merge.counting`.
+All figures of a merge are queries of these tables: see `merge.table_counts`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
