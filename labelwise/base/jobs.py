@@ -7,7 +7,7 @@ comes to its place when the process that sent it has its result.
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from functools import partial
 from itertools import islice
@@ -20,6 +20,8 @@ from labelwise.base.errors import InputError
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 MapJobs = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # as the builtin `map`
+# Returns the results of jobs that write to one folder, in order, and shows their progress under a name.
+DoJobs = Callable[[Callable[[Any, Path], Any], Sequence[Any], str], list[Any]]
 WINDOW = 12  # jobs of each worker that are sent and not yet taken: the others go on while one takes ten times as long
 
 

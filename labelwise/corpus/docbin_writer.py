@@ -6,7 +6,7 @@ has only words, entity labels, span groups and user data.
 
 import hashlib
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,15 +25,15 @@ class DocWriter:
 
     def __init__(self) -> None:
         """Start empty."""
-        self.tokens = bytearray()  # a row of COLUMNS for each token, 64 bits each
+        self.tokens: list[np.ndarray] = []  # of each Doc, a row of COLUMNS for each token
         self.spaces = bytearray()  # a byte for each token, 1 if a space follows
-        self.lengths: list[int] = []
+        self.labels = {0}  # hashes of the labels of spans
         self.groups: list[bytes] = []
         self.user_data: list[bytes] = []
-        self.strings: dict[int, str] = {0: ""}
+        self.strings: Mapping[int, str] = {}
 
     def add(self, doc: StoredDoc, starts: Sequence[int], ends: Sequence[int]) -> None:
-        """Encode a Doc.
+        """Encode a Doc, which has the vocabulary of the others.
 
         starts, ends (Sequence[int]): of its tokens, in characters.
         """
@@ -45,25 +45,24 @@ class DocWriter:
                 }
             )
         )
-        self.tokens += np.stack([doc.words, doc.iob, doc.labels], axis=1).astype("<u8").tobytes()
+        self.tokens.append(np.stack([doc.words, doc.iob, doc.labels], axis=1))
         self.spaces += doc.spaces.tobytes()
-        self.lengths.append(len(doc))
+        self.labels.update(label for _, _, label in (*doc.gold, *doc.rejected))
         self.user_data.append(encode({USER_DATA: doc.merged} if doc.merged else {}))
-        used = {*doc.words.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}
-        for name in used.difference(self.strings):
-            self.strings[name] = doc.strings[name]
+        self.strings = doc.strings
 
     def write(self, path: Path) -> str:
         """Write a `.spacy` file, and return its SHA-256."""
+        tokens = np.concatenate(self.tokens)  # (tokens of all Docs, COLUMNS)
         content = {
             "version": "0.1",
             "attrs": COLUMNS,
-            "tokens": bytes(self.tokens),
+            "tokens": tokens.astype("<u8", copy=False).tobytes(),
             "spaces": bytes(self.spaces),
-            "lengths": np.array(self.lengths, "<i4").tobytes(),
-            "strings": sorted(self.strings.values()),
-            "cats": [{}] * len(self.lengths),
-            "flags": [{"has_unknown_spaces": False}] * len(self.lengths),
+            "lengths": np.array([*map(len, self.tokens)], "<i4").tobytes(),
+            "strings": sorted(self.strings[name] for name in {*np.unique(tokens[:, 0]).tolist(), *self.labels}),
+            "cats": [{}] * len(self.tokens),
+            "flags": [{"has_unknown_spaces": False}] * len(self.tokens),
             "span_groups": self.groups,
             "user_data": self.user_data,
         }

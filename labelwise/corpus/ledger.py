@@ -22,7 +22,7 @@ def _table() -> Any:
 
 
 class Ledger(msgspec.Struct, kw_only=True):
-    """The counts of a merge by dataset, label and outcome; each is a query of its tables, see `merge.ledger`.
+    """The counts of a merge by dataset, label and outcome; each is a query of its tables, see `merge.table_counts`.
 
     rows, spans (Counter): all rows and spans read, by outcome.
     texts (Counter): by split, or by the reason to leave them out: "no usable answer", "not covered" (policy `drop`).

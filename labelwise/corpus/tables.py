@@ -9,7 +9,7 @@ spans of a text from 0; `winner` is the one of the same text that counts instead
 rows in that of data sets, files and lines, with decisions last. Corresponding row groups of the three files have the
 same texts. The last ones have rows without a usable text, and decisions about missing texts, alone.
 
-All figures of a merge are queries of these tables: see `merge.ledger`.
+All figures of a merge are queries of these tables: see `merge.table_counts`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.columns import OWN, Columns
 from labelwise.corpus.manifest import TABLES, read_manifest
 
-GROUP_ROWS = 2**14  # of a row group, in its largest table: with 65,536, a merge takes 55 MB more
+GROUP_ROWS = 2**13  # of a row group, in its largest table: with 16,384, a merge takes 11 MB more
 
 _labels = pa.list_(pa.string())
 TEXTS = pa.schema(

@@ -22,7 +22,7 @@ import msgspec
 
 from labelwise.annotations import Task
 from labelwise.base.files import remove
-from labelwise.base.text import KEY_BYTES, bytes_key
+from labelwise.base.text import KEY_BYTES, bytes_key, form_of, text_key
 from labelwise.sources.normalize import Move
 
 # The key; the number of the source, from 1, or TEXT; that of the task in the source; the key of the task's own text,
@@ -30,6 +30,7 @@ from labelwise.sources.normalize import Move
 HEAD = struct.Struct(f">{KEY_BYTES}sII{KEY_BYTES}sI")
 TEXT = 0
 BLOCK = struct.Struct("<qq")  # the place of the block before, or -1, and the size of the records
+FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sII")  # the key of a form, that of its text, the place of the task
 SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and that of the first one with its form
 SOURCE_BYTES = 2**25  # per bucket
 LEAST_BITS, MOST_BITS, MOST_BLOCKS = 3, 8, 2**15
@@ -94,7 +95,7 @@ class BucketWriter:
 
     def __init__(self, file: Path, bits: int, skip: int = 0) -> None:
         """Take the path of a new file."""
-        self.path, self.bits, self.skip = file, bits, skip
+        self.folder, self.path, self.bits, self.skip = file.parent, file, bits, skip
         self._last = array("q", [-1]) * (1 << bits)
         self._waiting: dict[int, list[bytes]] = {}
         self._size = 0
@@ -124,7 +125,7 @@ class BucketWriter:
         if not self._waiting:
             return
         if not self._file:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("wb")
         for number, records in self._waiting.items():
             place, content = self._file.tell(), b"".join(records)
@@ -137,24 +138,27 @@ class BucketWriter:
 class TaskWriter(BucketWriter):
     """Writes the tasks of a source, and their texts, but those that this process has written to the same folder."""
 
-    def add_task(self, task: Task, source: int, number: int) -> bytes:
-        """Add a task, with the number of its source, and its own there; return the key of its text."""
+    def add_task(self, task: Task, source: int, number: int) -> tuple[bytes, bytes]:
+        """Add a task, with the number of its source, and its own there; return the keys of its text and of the form."""
         text = task.text.encode("utf8", "surrogatepass")
         key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
-        known = written_texts(self.path.parent)
-        if key not in known:
+        known = written_texts(self.folder)
+        if (form := known.get(key)) is None:
             if len(known) >= KNOWN:
                 known.clear()
-            known.add(key)
+            form = known[key] = text_key(form_of(task.text))
             self.add(key, HEAD.pack(key, TEXT, 0, key, len(text)) + text)
         self.add(key, HEAD.pack(key, source + 1, number, key, len(encoded)) + encoded)
-        return key
+        return key, form
 
 
 @lru_cache(maxsize=1)
-def written_texts(folder: Path) -> set[bytes]:
-    """Return the keys of the texts that this process has written to a folder; on a cluster each job has a folder."""
-    return set()
+def written_texts(folder: Path) -> dict[bytes, bytes]:
+    """Return the keys of the texts that this process has written to a folder, each with the key of its form.
+
+    On a cluster, each job has a folder.
+    """
+    return {}
 
 
 class Buckets(msgspec.Struct, frozen=True):
@@ -171,7 +175,7 @@ class Buckets(msgspec.Struct, frozen=True):
     def files(self, kind: str) -> list[Path]:
         """List the files of a kind."""
         folder = self.folder / kind
-        return sorted(folder.iterdir()) if folder.is_dir() else []
+        return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
     def numbers(self, kind: str) -> list[int]:
         """List the buckets that have records of a kind."""

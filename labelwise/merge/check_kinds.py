@@ -95,7 +95,7 @@ class Merged:
         """The first texts of the corpus by key: a random sample, as keys are digests."""
         found: list[SampledText] = []
         chars = 0
-        for group, docs in read_groups_with_docs(self.corpus, merged=False):
+        for group, docs in read_groups_with_docs(self.corpus, merged=False, only=("text", "split", "dataset")):
             datasets: dict[str, list[str]] = {}
             for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
                 datasets.setdefault(key, []).append(name)

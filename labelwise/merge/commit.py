@@ -24,11 +24,11 @@ from labelwise.datasets.declarations import DataSet, all_labels
 from labelwise.merge.account import read_batches
 from labelwise.merge.balance import SourceCounts
 from labelwise.merge.figures import Figures, add_figures
-from labelwise.merge.ledger import add_group, finish_ledger, new_ledger
 from labelwise.merge.near_duplicates import NearPair
 from labelwise.merge.outputs import NEAR_DUPLICATES
 from labelwise.merge.read import Source
 from labelwise.merge.rules.settings import Settings
+from labelwise.merge.table_counts import add_group, finish_ledger, new_ledger
 
 
 class Account(NamedTuple):

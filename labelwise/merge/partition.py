@@ -122,7 +122,8 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     if not merged.coverage:
         return result._replace(why_not="no usable answer")
     uncovered = missing_labels(merged.coverage, job.labels)
-    unmarked = COVERAGE[job.settings.coverage](split) if uncovered else "outside"
+    in_train, elsewhere = COVERAGE[job.settings.coverage] if uncovered else ("outside", "outside")
+    unmarked = in_train if split == "train" else elsewhere
     if unmarked is None:
         return result._replace(why_not="not covered")
     groups = {key: [values[key]] for key in job.settings.by if key in values}

@@ -11,8 +11,7 @@ from labelwise.base.parallel import trim_heap
 from labelwise.base.text import counter_field
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
-from labelwise.merge.buckets import TaskWriter
-from labelwise.merge.same_texts import FormWriter
+from labelwise.merge.buckets import FORM, BucketWriter, TaskWriter
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, SourceFile, stat_of
 from labelwise.sources.formats import read_items
@@ -76,7 +75,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     number, name = job.source.number, f"{job.source.number:06d}"
     with (
         TaskWriter(folder / "tasks" / name, job.bits) as writer,
-        FormWriter(folder / "forms" / name, job.bits) as forms,
+        BucketWriter(folder / "forms" / name, job.bits) as forms,
         AccountWriter(folder / f"read-{number}") as account,
     ):
         for item in map(check_length, read_items(file.path, dataset.database, dataset.key, dataset.offsets)):
@@ -85,8 +84,9 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 if task.meta or job.meta:
                     meta = task.meta | ({DOCUMENT: task.doc} if task.doc else {})
                     task = msgspec.structs.replace(task, meta={key: meta[key] for key in job.meta if key in meta})
-                key = writer.add_task(task, number, counts["tasks"])
-                forms.add_text(key, task.text, number, counts["tasks"])
+                key, form = writer.add_task(task, number, counts["tasks"])
+                if form != key:
+                    forms.add(form, FORM.pack(form, key, number, counts["tasks"]))
                 counts["tasks"] += 1
                 counts["answered"] += task.kind != "unanswered"
                 lengths[len(task.text)] += 1

@@ -46,10 +46,10 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
         if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
             continue
         file, spans = answer.source, answer.accepted()
-        for quoting in (span.fits for span in answer.task.unusable if span.fits):
-            for reading in READINGS:
+        for span in answer.task.unusable:
+            for reading in READINGS if span.fits else ():
                 trials[file, reading, BEFORE] += 1
-                trials[file, reading, AFTER] += reading not in quoting
+                trials[file, reading, AFTER] += reading not in span.fits
         lost = {(span.start, span.end) for span in spans if span.start not in first or span.end not in last}
         if not lost:
             trials[file, MOVES_ALL, AFTER] += len(spans)

@@ -10,16 +10,17 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from labelwise.base.jobs import MapJobs, map_in_place
+from labelwise.base.jobs import DoJobs, map_in_place
 from labelwise.base.parallel import Progress, count_cores, no_progress, open_workers, trim_heap
 from labelwise.corpus.ledger import DIGEST, Ledger
 from labelwise.corpus.manifest import MANIFEST, SPLITS
@@ -93,13 +94,18 @@ def merge_data(
         corpus = manifest.parent
         work = corpus / "work"
         with open_workers(workers or count_cores(), corpus) as map_jobs:
-            read, buckets = read_sources(sources, work, settings, map_jobs, progress)
-            join_texts(buckets, map_jobs, progress)
+
+            def do(function: Callable[[Any, Path], Any], jobs: Sequence[Any], name: str) -> list[Any]:
+                """Do the jobs of a step, which write to the temporary folder."""
+                return list(progress(map_in_place(map_jobs, function, jobs, work), name, len(jobs)))
+
+            read, buckets = read_sources(sources, work, settings, do)
+            join_texts(buckets, do)
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
             sources = complete_unanswered(sources, read)
             plan = plan_merging(sources, read, buckets, labels, settings, work)
-            pairs = compare_texts(plan, settings, work, map_jobs, progress)
-            inside = find_parts(plan, compare_lengths(sources, read), work, map_jobs, progress)
+            pairs = compare_texts(plan, settings, work, do)
+            inside = find_parts(plan, compare_lengths(sources, read), work, do)
             joined = np.concatenate([np.empty(0, PAIR), *inside.values()])
             groups = group_texts(pairs, joined) if settings.near_duplicates == "group" else np.empty(0, GROUPED)
             jobs = give_each(plan, groups, decided)
@@ -131,7 +137,7 @@ def merge_data(
 
 
 def read_sources(
-    sources: Sequence[Source], work: Path, settings: Settings, map_jobs: MapJobs, progress: Progress
+    sources: Sequence[Source], work: Path, settings: Settings, do: DoJobs
 ) -> tuple[list[ReadCounts], Buckets]:
     """Read all sources into buckets.
 
@@ -142,7 +148,7 @@ def read_sources(
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
     jobs = [ReadJob(source, stat, bits, settings.kept_meta) for source, stat in zip(sources, stats, strict=True)]
-    return list(progress(map_in_place(map_jobs, read_source, jobs, work), "read", len(jobs))), Buckets(work, bits)
+    return do(read_source, jobs, "read"), Buckets(work, bits)
 
 
 def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -> list[Source]:
@@ -223,22 +229,17 @@ def give_each(
         yield msgspec.structs.replace(job, groups=mine, decisions=decided[job.number])
 
 
-def compare_texts(
-    plan: Sequence[MergeJob], settings: Settings, work: Path, map_jobs: MapJobs, progress: Progress
-) -> list[NearPair]:
+def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: DoJobs) -> list[NearPair]:
     """Find the pairs of nearly equal texts, unless the policy is "off"."""
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
-    signed = list(progress(map_in_place(map_jobs, sign_range, jobs, work), "compare", len(jobs)))
-    pairs = find_pairs(signed, settings.near_similarity)
+    pairs = find_pairs(do(sign_range, jobs, "compare"), settings.near_similarity)
     trim_heap()
     return pairs
 
 
-def find_parts(
-    plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, map_jobs: MapJobs, progress: Progress
-) -> Parts:
+def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, do: DoJobs) -> Parts:
     """Find the texts that are parts of another data set's.
 
     wholes (Mapping): the data sets that may have parts of each data set.
@@ -247,10 +248,9 @@ def find_parts(
         return {}
     names = sorted({name for found in wholes.values() for name in found})
     jobs = [PartsJob(job, work / f"parts-{job.number}", wholes, names) for job in plan]
-    files = list(progress(map_in_place(map_jobs, write_parts, jobs, work), "parts", len(jobs)))
-    jobs = [msgspec.structs.replace(job, files=files) for job in jobs]
+    files = do(write_parts, jobs, "parts")
     found: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
-    for parts in progress(map_in_place(map_jobs, search_parts, jobs, work), "search", len(jobs)):
+    for parts in do(search_parts, [msgspec.structs.replace(job, files=files) for job in jobs], "search"):
         for both, pairs in parts.items():
             found[both].append(pairs)
     return {both: np.concatenate(pairs) for both, pairs in found.items()}

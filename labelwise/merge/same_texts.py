@@ -8,7 +8,6 @@
 So a text that no source has with other white space keeps its key, its split and its bytes.
 """
 
-import struct
 from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
@@ -16,30 +15,12 @@ from pathlib import Path
 import msgspec
 
 from labelwise.annotations import answer_digest
-from labelwise.base.jobs import MapJobs, map_in_place
-from labelwise.base.parallel import Progress
-from labelwise.base.text import KEY_BYTES, form_of, text_key, trim
+from labelwise.base.jobs import DoJobs
+from labelwise.base.text import KEY_BYTES, trim
 from labelwise.datasets.decisions import Decision, DecisionRow, Offsets
-from labelwise.merge.buckets import HEAD, SAME, TEXT, Buckets, BucketWriter, Text
+from labelwise.merge.buckets import FORM, HEAD, SAME, TEXT, Buckets, BucketWriter, Text
 from labelwise.merge.rules.answers import accepted_offsets
 from labelwise.sources.normalize import Move
-
-FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sII")  # the key of the form, that of the text, the place of the task
-KNOWN = 2**15  # texts in the cache
-_known: dict[bytes, bytes] = {}  # a cache: the keys of forms, by the keys of their texts
-
-
-class FormWriter(BucketWriter):
-    """Writes the forms of the texts of one source that differ from their texts."""
-
-    def add_text(self, key: bytes, text: str, source: int, number: int) -> None:
-        """Add the form of a text, with the text's key and the place of its task."""
-        if (form := _known.get(key)) is None:
-            if len(_known) >= KNOWN:
-                _known.clear()
-            form = _known[key] = text_key(form_of(text))
-        if form != key:
-            self.add(form, FORM.pack(form, key, source, number))
 
 
 class SameJob(msgspec.Struct, frozen=True):
@@ -53,11 +34,11 @@ class SameJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.buckets.bits}"
 
 
-def join_texts(buckets: Buckets, map_jobs: MapJobs, progress: Progress) -> None:
+def join_texts(buckets: Buckets, do: DoJobs) -> None:
     """Give the key of the first text to the tasks of texts that differ only in white space or Unicode composition."""
     for kind, work in (("forms", find_same), ("same", move_tasks)):
         if jobs := [SameJob(buckets, number) for number in buckets.numbers(kind)]:
-            list(progress(map_in_place(map_jobs, work, jobs, buckets.folder), "join", len(jobs)))
+            do(work, jobs, "join")
 
 
 def find_same(job: SameJob, folder: Path) -> None:

@@ -41,7 +41,7 @@ def word_pieces(data: Data) -> list[Found]:
     """Find datasets with the pieces of words that a tokenizer makes."""
     texts = [one.text for one in data.merged.sample if data.dataset.name in one.datasets]
     pieces = [piece for text in texts for piece in PIECE.findall(text)]
-    words = sum(len(text.split()) for text in texts)
+    words = sum(len(text.split()) for text in texts if pieces)
     return some(len(pieces) >= MIN_PIECES * words and len(pieces), pieces=[*dict.fromkeys(pieces)][:MAX_LISTED])
 
 

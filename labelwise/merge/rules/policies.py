@@ -1,4 +1,4 @@
-"""Decide where annotations disagree: each value of a policy is a function.
+"""Decide where annotations disagree: each policy is a table of its values, functions or numbers.
 
 `to_doc` applies those that need tokens, `overlap` and `alignment`.
 """
@@ -14,7 +14,6 @@ from labelwise.base.errors import InputError
 from labelwise.base.settings import check_choices
 from labelwise.base.text import SpanKey
 from labelwise.corpus.annotation import Coverage
-from labelwise.corpus.manifest import Split
 from labelwise.merge.rules.answers import Answer, by_time
 
 Duplicates = Literal["latest", "union"]
@@ -91,22 +90,8 @@ def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
     return sorted([*(one for one in others if one.number in kept), *together], key=lambda one: one.number)
 
 
-def half(annotators: int) -> float:
-    """Ask for half of the annotators."""
-    return annotators / 2
-
-
-def everybody(annotators: int) -> float:
-    """Ask for all annotators."""
-    return annotators
-
-
-def nobody(annotators: int) -> float:
-    """Ask for no agreement: all spans stand."""
-    return 0
-
-
-ANNOTATORS = {"half": half, "all": everybody, "union": nobody}
+# The share of the annotators who must have marked a span; with 0, all spans stand.
+ANNOTATORS = {"half": 0.5, "all": 1, "union": 0}
 
 
 def names_in(annotators: str) -> list[str]:
@@ -127,36 +112,17 @@ def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
     return unknown
 
 
-def accept_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide in favour of the accepted span."""
-    return True
+# Whether the accept of a span stands where another data set rejects it.
+CONFLICTS = {"accept-wins": True, "reject-wins": False}
 
 
-def reject_wins(accepts: Sequence[Answer], rejects: Sequence[Answer]) -> bool:
-    """Decide in favour of the rejected span."""
-    return False
-
-
-CONFLICTS = {"accept-wins": accept_wins, "reject-wins": reject_wins}
-
-
-def missing_values(split: Split) -> Unmarked | None:
-    """Set unmarked tokens to the missing value."""
-    return "missing"
-
-
-def no_training(split: Split) -> Unmarked | None:
-    """Leave the text out of train; elsewhere, give unmarked tokens the missing value."""
-    return None if split == "train" else "missing"
-
-
-def no_entities(split: Split) -> Unmarked | None:
-    """Treat unmarked tokens as outside any entity."""
-    return "outside"
-
-
-# The value of unmarked tokens in a text that isn't complete for all labels; None leaves it out of the corpus.
-COVERAGE = {"by-label": missing_values, "drop": no_training, "outside": no_entities}
+# The value of unmarked tokens in texts that aren't complete for all labels, in train and in other splits; None leaves
+# such texts out of the corpus.
+COVERAGE: dict[str, tuple[Unmarked | None, Unmarked]] = {
+    "by-label": ("missing", "missing"),
+    "drop": (None, "missing"),
+    "outside": ("outside", "outside"),
+}
 
 
 def drop(doc: Doc, key: SpanKey) -> None:

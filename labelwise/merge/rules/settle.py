@@ -70,8 +70,7 @@ def settle(
             yes, no, taken_back = _settle_within(yes, no, policies)
             lost |= taken_back
         if yes and no:
-            answers = ([claim.answer for claim in claims] for claims in (yes, no))
-            if key in decided or CONFLICTS[policies.conflicts](*answers):
+            if key in decided or CONFLICTS[policies.conflicts]:
                 lost |= outcomes_of(no, SpanOutcome(Reason.ACCEPT_REJECT, "", yes[0].span))
                 no = []
             else:

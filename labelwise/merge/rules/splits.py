@@ -27,13 +27,13 @@ class SplitGroup(NamedTuple):
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
     """Return the split that a text's data sets declare, test before dev before train; some answers don't count."""
-    declared = {answer.dataset.split for answer in answers if not left_out(answer)}
+    declared = {one.dataset.split for one in answers if one.dataset.split not in HASHED and not left_out(one)}
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
 def excluded_splits(answers: Sequence[Answer]) -> set[Split]:
     """Return the splits that a hash doesn't choose for a text, as its data sets declare; some answers don't count."""
-    return {split for answer in answers if not left_out(answer) for split in HASHED.get(answer.dataset.split, ())}
+    return {split for one in answers for split in HASHED.get(one.dataset.split, ()) if not left_out(one)}
 
 
 def min_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:

@@ -51,12 +51,14 @@ def to_doc(
     first = dict(zip(starts, range(len(doc)), strict=True))
     last = dict(zip(ends, range(1, len(doc) + 1), strict=True))
     aligned: dict[SpanKey, Tokens] = {}
+    moved: set[SpanKey] = set()
     for key in merged.gold:
         start, end = first.get(key[0]), last.get(key[1])
         if start is not None and end is not None:
             aligned[key] = start, end
         elif span := ALIGNMENT[policies.alignment](doc, key):
             aligned[key] = span.start, span.end
+            moved.add(key)
     rejected = {key: (first[key[0]], last[key[1]]) for key in merged.rejected if key[0] in first and key[1] in last}
     flat = OVERLAP[policies.overlap](aligned, labels)
 
@@ -91,7 +93,6 @@ def to_doc(
             groups=merged.groups,
         ),
     )
-    moved = {key for key, (start, end) in aligned.items() if (starts[start], ends[end - 1]) != key[:2]}
     return Projection(stored, first, last, _outcomes(merged, aligned, dict(flat.lost), moved, rejected))
 
 

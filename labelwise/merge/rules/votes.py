@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from labelwise.base.text import SpanKey, overlapping_groups
 from labelwise.merge.rules.answers import Answer, Offsets, by_time
 from labelwise.merge.rules.claims import Claims
-from labelwise.merge.rules.policies import ANNOTATORS, half, names_in
+from labelwise.merge.rules.policies import ANNOTATORS, names_in
 
 
 def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
@@ -33,7 +33,7 @@ def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, 
         spans = {key: {claim.answer.number for claim in claims} for key, claims in accepted.items() if key[2] == label}
         ballots = [{answer.number for answer in given} for given in deciding]
         marked = [{key[:2] for key, given in spans.items() if given & ballot} for ballot in ballots]
-        kept = standing(marked, ANNOTATORS.get(policy, half)(len(marked)))
+        kept = standing(marked, ANNOTATORS.get(policy, 0.5) * len(marked))
         everybody = {answer.number for answer in answers}
         lost += [key for key, given in spans.items() if key[:2] not in kept and given <= everybody]
     return sorted(lost)
