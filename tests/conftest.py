@@ -42,6 +42,8 @@ from tests.spacy_per_label.bert import tiny_bert  # noqa: F401  a fixture
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+SUBPROCESSES = str(ROOT / "tests" / "subprocesses")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SUBPROCESSES, os.environ.get("PYTHONPATH"))))
 # What tests train is narrow, and learns little; numbers of steps are the tests' own.
 TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 300}
 

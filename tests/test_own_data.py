@@ -15,6 +15,7 @@ def ends_badly(clone: Clone, *command: str) -> str:
     return " ".join(printed.split())
 
 
+@pytest.mark.guarantee("demo")
 @pytest.mark.long
 def test_with_data_of_ones_own_nobody_gets_a_report_on_the_demo(tmp_path):
     """Neither weasel nor DVC runs convert-brat again, but both make the report."""
@@ -35,6 +36,7 @@ def test_with_data_of_ones_own_nobody_gets_a_report_on_the_demo(tmp_path):
     assert re.findall(COMMAND_RUN, clone.run("weasel", "run", "all")) == ["report-cpu"]
 
 
+@pytest.mark.guarantee("demo")
 @pytest.mark.parametrize("tracked", ["nothing", "brat"])
 def test_a_clone_that_git_and_dvc_brought_no_data_stops_and_names_dvc_pull(tmp_path, tracked):
     """Also where DVC has the tasks of convert-brat, and Prodigy's data are tracked by nobody."""

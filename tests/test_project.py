@@ -98,6 +98,7 @@ def test_it_can_be_read_in_five_minutes():
     assert all(command["help"] for command in COMMANDS.values())
 
 
+@pytest.mark.guarantee("second-run")
 @pytest.mark.parametrize("name", CACHED)
 def test_a_command_depends_on_the_rooms_that_it_runs_through_and_on_no_others(name):
     code = {dep for dep in CACHED[name]["deps"] if dep.split("/")[0] in CODE}

@@ -723,6 +723,8 @@ ALL_POLICIES = [
 
 
 # Of 108 combinations every fifth, in which any value of one policy meets any of another.
+@pytest.mark.guarantee("contract")
+@pytest.mark.guarantee("one-bad-line")
 @pytest.mark.parametrize("number", range(0, len(ALL_POLICIES), 5))
 def test_merging_is_what_the_contract_says(number: int, hashed: dict[str, str]) -> None:
     policies = ALL_POLICIES[number]
@@ -748,6 +750,7 @@ def colliding_texts() -> list[tuple[str, str]]:
     return [(one, other) for one, other in pairs if one != other]
 
 
+@pytest.mark.guarantee("opaque")
 @pytest.mark.parametrize("stored", [False, True])
 def test_texts_whose_32_bit_hashes_are_equal_stay_two_documents(tmp_path: Path, stored: bool) -> None:
     pairs = colliding_texts()

@@ -104,6 +104,7 @@ def assert_same_bits(root: Path, pipeline: str, python: Path, package: str, monk
     return found
 
 
+@pytest.mark.guarantee("loads")
 @pytest.mark.long
 def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
     make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
@@ -406,6 +407,7 @@ def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal
     assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")
 
 
+@pytest.mark.guarantee("seen-texts")
 @pytest.mark.parametrize(
     ("seen", "on", "said"),
     [

@@ -27,6 +27,7 @@ def texts_of(path, *args) -> list[tuple]:
     return [(line, "bad JSON" if text.startswith("bad JSON: ") else text) for line, text in items]
 
 
+@pytest.mark.guarantee("one-bad-line")
 @pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n"])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path, end, suffix):
@@ -234,6 +235,7 @@ MANY_AS = {
 }
 
 
+@pytest.mark.guarantee("outcomes")
 @pytest.mark.parametrize("name", MANY_AS)
 def test_nothing_of_a_file_is_lost_however_much_there_is(merging, name):
     """Whatever the format, merged it is the same corpus."""

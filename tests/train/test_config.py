@@ -262,6 +262,7 @@ MORE = f'[corpora.more]\n@readers = {READER}\npath = "x"\n'
 CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
 
 
+@pytest.mark.guarantee("tokenizer")
 @pytest.mark.parametrize(
     ("edits", "said"),
     [

@@ -90,6 +90,7 @@ def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, dem
     assert files(tmp_path / "again" / "model") == files(tmp_path / "whole" / "model")
 
 
+@pytest.mark.guarantee("streaming")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_stopping_names_the_step_and_a_remedy(workers, demo_corpus, tmp_path, monkeypatch):
     """One text that doesn't fit ends training."""
