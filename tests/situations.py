@@ -223,7 +223,7 @@ def run(folder: Path, command: str, rewrite: str = "") -> tuple[int, str]:
     """Run a command of a shell in a folder, and return its status and its output, each white space as one space."""
     if rewrite:
         command = subprocess.check_output(["sed", "-Ef", rewrite], input=command, text=True)
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"COLUMNS": "400"}
+    given = os.environ | {"PYTHONPATH": str(ROOT / "tests/subprocesses"), "COLUMNS": "400"}
     given["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{given['PATH']}"
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=given, capture_output=True, timeout=300, check=False)
     return done.returncode, " ".join((done.stdout + done.stderr).decode(errors="replace").split())
