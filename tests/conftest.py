@@ -1,6 +1,5 @@
 """What several tests use."""
 
-import gc
 import json
 import os
 import subprocess
@@ -100,11 +99,6 @@ def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
     """Yield the gold Docs of a folder of partitions, in order, with all that a merge put into them."""
     for partition in find_partitions(path):
         yield from DocBin().from_bytes(read_partition(partition)).get_docs(nlp.vocab)
-
-
-def pytest_runtest_setup() -> None:
-    """Leave what is there out of garbage collection, which a training does twice."""
-    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -288,7 +288,8 @@ def test_a_training_leaves_no_garbage_to_others(demo_corpus, tiny_bert, tmp_path
 
     monkeypatch.setattr(run, "make_pipeline", noted)
     monkeypatch.setattr(run, "open_background", forked)
+    wanted = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert))
     for _ in range(2):
-        train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU)
+        run.train_pipeline(wanted, tmp_path / "model", tmp_path / "curve.tsv")
     assert frozen == [(True, []), (True, [None])]
     assert gc.get_freeze_count() == 0
