@@ -132,7 +132,7 @@ def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_p
     overrides |= wide if kind == "tok2vec" else {"components.ner.model.tok2vec.name": str(tiny_bert)}
     config, extra = (CPU, 20) if kind == "tok2vec" else (GPU, 40)
     given = json.dumps([str(config), str(demo_corpus), overrides, extra])
-    printed = run_python("-c", LIMITED, given, cwd=tmp_path, OMP_NUM_THREADS="1")
+    printed = run_python("-c", LIMITED, given, cwd=tmp_path, OMP_NUM_THREADS="1", WITH_TORCH="1")
     assert "Step 0: out of memory at " in printed
 
 

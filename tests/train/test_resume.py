@@ -205,7 +205,7 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
     assert files(tmp_path / "failed") == files(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("other", ["config", "code", "no resume", "nothing"])
+@pytest.mark.parametrize("other", ["config", "code", "nothing"])
 def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_path):
     """The command goes on with one in a copy of the code."""
     for name in ("labelwise", "scripts", "spacy_per_label"):
@@ -221,9 +221,9 @@ def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_
         with (tmp_path / "spacy_per_label/loss.py").open("a") as file:
             file.write("# edited\n")
     command = ["-m", "scripts.train", "own", "--corpus", demo_corpus]
-    printed = run_python(*command, *["--resume"] * (other != "no resume"), cwd=tmp_path)
+    printed = run_python(*command, "--resume", cwd=tmp_path, WITH_TORCH="1")  # a checkpoint knows packages
     assert ("Resuming from step" in printed) == (other == "nothing")
-    assert (OVER in " ".join(printed.split())) == (other in ("config", "code"))
+    assert (OVER in " ".join(printed.split())) == (other != "nothing")
     assert len((tmp_path / "plots/own.tsv").read_text().splitlines()) == 7
 
 
