@@ -34,7 +34,7 @@ rounding: .venv-dev/.ready ## Run the tests that train with the rounding of othe
 	OPENBLAS_CORETYPE=Nehalem $(TRAINING) $(ARGS)
 	! grep -qs avx512f /proc/cpuinfo || OPENBLAS_CORETYPE=SkylakeX $(TRAINING) $(ARGS)
 
-RULES = tests/test_house.py tests/test_numbers.py tests/test_project.py tests/test_promises.py
+RULES = tests/test_house.py tests/test_numbers.py tests/test_project.py tests/test_guarantees.py
 lint: .venv-dev/.ready ## Check style, types, what bandit would find, and that project, pages and code agree.
 	.venv-dev/bin/ruff check .
 	.venv-dev/bin/ruff format --check .

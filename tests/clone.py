@@ -1,6 +1,7 @@
 """A clone of the project, in which whole ways are gone, by `.venv`, in which there is no PyTorch."""
 
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -9,9 +10,11 @@ from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 import yaml
+from filelock import FileLock
 
-from tests.conftest import ROOT, make_narrow, run_command
+from tests.conftest import ROOT, SUBPROCESSES, make_narrow, run_command
 
 DEMO = "scripts.make_demo assets/demo"
 OWN = ("--format", "both", "--docs", "24", "--labels", "3")
@@ -36,15 +39,17 @@ class Clone:
     def __init__(self, root: Path, programs: Path = PLAIN) -> None:
         """Make the clone.
 
-        programs (Path): the folder of the environment's programs; those of the tests if it isn't there.
+        programs (Path): the folder of the environment's programs; DEV, that of the tests, has PyTorch.
         """
         self.root = root
         self.connections = root.with_name(f"{root.name}.connections")
         left_out = ("PYTHONDONTWRITEBYTECODE", *SILENCING)  # bytecode is written, as where nobody forbids it
         self.environment = {name: value for name, value in os.environ.items() if name not in left_out} | IDENTITY
         path = os.pathsep.join([str(programs if programs.is_dir() else DEV), os.environ["PATH"]])
-        watched = {"PYTHONPATH": str(ROOT / "tests" / "no_network"), "CONNECTIONS": str(self.connections)}
+        watched = {"PYTHONPATH": SUBPROCESSES, "CONNECTIONS": str(self.connections)}
         self.environment |= {**watched, "PATH": path, "COLUMNS": "200"}
+        if programs == DEV:
+            self.environment["WITH_TORCH"] = "1"
         for name in tracked():
             if not name.startswith(("tests/", "metrics/", "plots/cpu", "dvc.lock")):
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -101,6 +106,33 @@ class Clone:
         files = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         named = {path.relative_to(self.root).as_posix(): path for path in files}
         return {name: path.read_bytes() for name, path in named.items() if CLOCK not in name}
+
+
+def run_by_weasel(factory: pytest.TempPathFactory) -> tuple[Clone, str]:
+    """Return a clone in which weasel has run all, so that a short training learned something, and what it printed.
+
+    It is a copy of one that the processes of pytest share.
+    """
+    base = factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    made = base / "by_weasel.pickle"
+    with FileLock(f"{made}.lock"):
+        if not made.exists():
+            clone = make_clone(base / "by_weasel")
+            printed = clone.run("weasel", "run", "demo") + clone.run("weasel", "run", "all")
+            made.write_bytes(pickle.dumps((clone, printed)))
+    clone, printed = pickle.loads(made.read_bytes())
+    own = copy(clone)
+    own.root = shutil.copytree(clone.root, factory.mktemp("weasel"), symlinks=True, dirs_exist_ok=True)
+    return own, printed
+
+
+def make_clone(root: Path) -> Clone:
+    """A clone in which a short training learns something."""
+    clone = Clone(root)
+    clone.set("steps", "40")
+    replace_once(root / "configs/cpu.cfg", "learn_rate = 0.002", "learn_rate = 0.01")
+    return clone
 
 
 def tracked() -> list[str]:

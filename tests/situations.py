@@ -1,4 +1,4 @@
-r"""Situations of a machine and of a config, each with what a command says: `python -m tests.situations [CLONE...]`.
+r"""Situations of a machine and of a training, each with what a command says: `python -m tests.situations [CLONE...]`.
 
 Prints a table, a row for each situation: how the command ended, and its message, with the code of each clone. Behind a
 clone of earlier code, a file with a command of sed a line rewrites the commands that this code had otherwise:
@@ -49,120 +49,7 @@ class Situation(NamedTuple):
     status: int = 1
 
 
-CONFIG = (
-    Situation(
-        "weights for a layer that no block [pretraining] names",
-        r"own\.cfg:\d+: \[initialize\] init_tok2vec",
-        edits={"init_tok2vec = null": 'init_tok2vec = "nope.bin"'},
-    ),
-    Situation(
-        "an unknown key of [initialize]",
-        r"own\.cfg:\d+: \[initialize\] lookup ",
-        edits={"lookups = ": "lookup = "},
-    ),
-    Situation(
-        "an unknown key of [system]",
-        r"own\.cfg:\d+: \[system\] max_steps",
-        edits={"[system]": "[system]\nmax_steps = 9"},
-    ),
-    Situation(
-        "an unknown block",
-        r"own\.cfg:\d+: \[trainin\] dropout",
-        edits={"[training]": "[trainin]\ndropout = 0.3\n[training]"},
-    ),
-    Situation(
-        "a component that the pipeline leaves out",
-        r"own\.cfg:\d+: \[components\.tagger\]",
-        edits={"[corpora]": '[components.tagger]\nfactory = "tagger"\n[corpora]'},
-    ),
-    Situation(
-        "arguments of a component that isn't there",
-        r"own\.cfg:\d+: \[initialize\.components\.nr\]",
-        edits={"[initialize.components.ner]": "[initialize.components.nr]\n[initialize.components.ner]"},
-    ),
-    Situation(
-        "the recognizer is disabled",
-        r"own\.cfg:\d+: \[nlp\] disabled",
-        edits={"disabled = []": 'disabled = ["ner"]'},
-    ),
-    Situation(
-        "the recognizer isn't in the pipeline",
-        r"own\.cfg:\d+: \[nlp\] pipeline",
-        edits={'["tok2vec", "ner"]': '["tok2vec"]'},
-    ),
-    Situation(
-        "a component of the pipeline has no block",
-        r"own\.cfg:\d+: \[nlp\] pipeline.*tagger",
-        edits={'["tok2vec", "ner"]': '["tok2vec", "tagger", "ner"]'},
-    ),
-    Situation(
-        "another seed in [training]",
-        r"own\.cfg:\d+: \[training\] seed = 5",
-        edits={'"corpora.dev"\nseed = ${system.seed}': '"corpora.dev"\nseed = 5'},
-    ),
-    Situation(
-        "another reader of train",
-        r"own\.cfg:\d+: \[corpora\.train\] @readers",
-        edits={'"labelwise.PartitionedCorpus.v1"': '"spacy.Corpus.v1"'},
-    ),
-    Situation(
-        "a weight of a score that isn't computed",
-        r"own\.cfg:\d+: \[training\.score_weights\] cats_score",
-        edits={"ents_per_type = null": "ents_per_type = null\ncats_score = 0.5"},
-    ),
-    Situation(
-        "a sentencizer in the pipeline",
-        r"pipeline (is )?in training/own",
-        edits={
-            "[components.ner]": '[components.sentencizer]\nfactory = "sentencizer"\n\n[components.ner]',
-            '["tok2vec", "ner"]': '["sentencizer", "tok2vec", "ner"]',
-        },
-        status=0,
-    ),
-    Situation(
-        "a textcat in the pipeline (E867)",
-        r"own\.cfg:\d+: \[components\.textcat\] ",
-        edits={
-            "[components.ner]": '[components.textcat]\nfactory = "textcat"\n\n[components.ner]',
-            '["tok2vec", "ner"]': '["tok2vec", "ner", "textcat"]',
-        },
-    ),
-    Situation(
-        "an unknown factory (E002)",
-        r"own\.cfg:\d+: \[components\.ner\].*nner",
-        edits={'factory = "per_label"': 'factory = "nner"'},
-    ),
-    Situation(
-        "an unknown architecture",
-        r"own\.cfg:\d+: \[components\.tok2vec\.model\]",
-        edits={"spacy.Tok2Vec.v2": "spacy.Tok2Vec.v9"},
-    ),
-    Situation(
-        "an unknown argument of an architecture",
-        r"own\.cfg:\d+: \[components\.tok2vec\.model\.encode\] dept ",
-        edits={"depth = 4": "dept = 4"},
-    ),
-    Situation(
-        "lookups as a value and as a block",
-        r"own\.cfg:\d+: \[initialize\.lookups\].*lookups = null.*delete",
-        edits={
-            "[initialize.tokenizer]": '[initialize.lookups]\n@misc = "spacy.LookupsDataLoader.v1"\n'
-            'lang = "en"\ntables = []\n[initialize.tokenizer]'
-        },
-    ),
-    Situation("a line without =", r"own\.cfg:\d+: 'dropout 0\.1'", edits={"dropout = 0.1": "dropout 0.1"}),
-    Situation("a key twice", r"own\.cfg:\d+: dropout", edits={"dropout = 0.1": "dropout = 0.1\ndropout = 0.2"}),
-    Situation(
-        "a variable that isn't there",
-        r"own\.cfg:\d+: \[corpora\.dev\] path.*paths\.nope",
-        edits={"path = ${paths.corpus}/dev": "path = ${paths.nope}/dev"},
-    ),
-    Situation(
-        "git's conflict markers",
-        r"own\.cfg:\d+: a git conflict; edit the file",
-        edits={"dropout = 0.1": "<<<<<<< HEAD\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"},
-    ),
-    Situation("no such config", r"configs/none\.cfg: there is no such file", "python -m scripts.train none"),
+TRAINING = (
     Situation(
         "patience ends a training",
         r"patience = 10 .*ended training at step 30 of 60",
@@ -198,7 +85,7 @@ MACHINE = (
     Situation("a read-only folder", r"✘ .*training.*: Read-only file system; write elsewhere", MOUNT.format("ro")),
     Situation("a full disk", r"✘ .*training.*: No space left on device; free some space", MOUNT.format("size=100k")),
 )
-SITUATIONS = CONFIG + MACHINE
+SITUATIONS = TRAINING + MACHINE
 
 
 def make_project(folder: Path, clone: Path, rewrite: str = "") -> None:
@@ -223,7 +110,7 @@ def run(folder: Path, command: str, rewrite: str = "") -> tuple[int, str]:
     """Run a command of a shell in a folder, and return its status and its output, each white space as one space."""
     if rewrite:
         command = subprocess.check_output(["sed", "-Ef", rewrite], input=command, text=True)
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"COLUMNS": "400"}
+    given = os.environ | {"PYTHONPATH": str(ROOT / "tests/subprocesses"), "COLUMNS": "400"}
     given["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{given['PATH']}"
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=given, capture_output=True, timeout=300, check=False)
     return done.returncode, " ".join((done.stdout + done.stderr).decode(errors="replace").split())

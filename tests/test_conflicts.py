@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import shutil
 import subprocess
+from copy import copy
 
 import pytest
 
@@ -55,13 +57,21 @@ def test_decide_keeps_a_file_of_decisions_with_a_conflict(tmp_path):
     assert f"saved.jsonl:{line}: {EDIT}" in call(decide_cli, file, "--project-root", tmp_path, status=1)
 
 
-@pytest.fixture
-def evaluated(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
     """A project whose results are committed, on branch main."""
-    made = Repository(tmp_path)
+    made = Repository(tmp_path_factory.mktemp("committed"))
     made.evaluate(4)
-    (tmp_path / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
+    (made.root / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
     made.commit("results")
+    return made
+
+
+@pytest.fixture
+def evaluated(committed, tmp_path, monkeypatch):
+    """A copy of this project."""
+    made = copy(committed)
+    made.root = shutil.copytree(committed.root, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return made
 
@@ -87,8 +97,17 @@ def commands(printed):
     return [line.strip() for line in printed.splitlines() if "git checkout" in line]
 
 
-@pytest.mark.parametrize("file", ["dvc.lock", "metrics/cpu.json", "plots/cpu.tsv"])
-@pytest.mark.parametrize("way", ["merge", "rebase", "stash", "added", "committed"])
+@pytest.mark.parametrize(
+    ("way", "file"),
+    [
+        ("merge", "dvc.lock"),
+        ("merge", "metrics/cpu.json"),
+        ("rebase", "plots/cpu.tsv"),
+        ("stash", "metrics/cpu.json"),
+        ("added", "dvc.lock"),
+        ("committed", "plots/cpu.tsv"),
+    ],
+)
 def test_a_file_that_commands_write_is_named_with_a_line_that_takes_the_branchs_own(way, file, evaluated):
     versions = differ(evaluated, file)
     evaluated.run("git", "checkout", "-q", "mine")
@@ -117,8 +136,14 @@ def test_a_file_that_commands_write_is_named_with_a_line_that_takes_the_branchs_
         assert (evaluated.root / file).read_text() == versions["main" if way == "stash" else "mine"]
 
 
-@pytest.mark.parametrize(("way", "deleted"), [("merge", "mine"), ("merge", "main"), ("rebase", "mine")])
-@pytest.mark.parametrize("file", ["metrics/merge.json", "plots/cpu.tsv"])
+@pytest.mark.parametrize(
+    ("file", "way", "deleted"),
+    [
+        ("metrics/merge.json", "merge", "mine"),
+        ("plots/cpu.tsv", "merge", "main"),
+        ("plots/cpu.tsv", "rebase", "mine"),
+    ],
+)
 def test_a_file_that_a_branch_deleted_is_deleted_by_the_line(file, way, deleted, evaluated):
     """Where it was the last one of its folder, too."""
     (evaluated.root / "metrics/merge.json").write_text("{}\n")

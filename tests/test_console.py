@@ -112,6 +112,7 @@ def test_a_command_runs_where_standard_output_is_no_file_as_in_a_notebook(tmp_pa
     assert done.stderr == ""
 
 
+@pytest.mark.guarantee("interrupt")
 def test_a_command_that_is_interrupted_leaves_nothing(tmp_path):
     body = (
         "import tempfile, time\n"
@@ -157,6 +158,7 @@ def test_a_command_deletes_the_bytecode_that_others_left_in_the_folders_that_sta
         assert [folder.exists() for folder in folders] == [left, left]
 
 
+@pytest.mark.guarantee("early")
 @pytest.mark.parametrize(
     ("name", "arguments", "taken"),
     [

@@ -23,7 +23,7 @@ from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
 from labelwise.train.config_file import FITTED, PATHS
-from tests.clone import DEV, IDENTITY, Clone, replace_once
+from tests.clone import DEV, IDENTITY, Clone, replace_once, run_by_weasel
 from tests.conftest import ROOT, read_jsonl, task, write_jsonl
 from tests.sources.reading import make_database
 
@@ -132,6 +132,7 @@ def test_a_link_leads_to_a_file_and_a_heading(page):
         assert not anchor or anchor in anchors(file), f"{path}#{anchor}"
 
 
+@pytest.mark.guarantee("git-add")
 def test_git_ignores_data_and_what_the_pages_export_and_predict():
     folders = {out for _, content in BLOCKS.values() for out in re.findall(r"scripts\.export \S+ (\S+)", content)}
     data = {f"assets/{name}" for name in ("raw", "brat", "brat/a/b", "prodigy", "prodigy/a", "new/a")}
@@ -373,13 +374,14 @@ def test_fix_annotations(project):
     assert (project.root / "to-annotate/texts.jsonl").is_file()
 
 
-def test_it_is_said_where_a_span_went(project):
-    """Of the brat corpus, in the place of the demo's files."""
-    file, *_ = [path for path in sorted((project.root / "assets/brat/noisy").rglob("*.ann")) if path.read_text()]
-    name, label = file.relative_to(project.root / "assets/brat"), file.read_text().split()[1]
-    names = {"assets/demo/prodigy/TEMPERATURE.jsonl:348": f"assets/brat/{name}:1", "room temperature": "the"}
+def test_it_is_said_where_a_span_went(tmp_path_factory):
+    clone, _ = run_by_weasel(tmp_path_factory)
+    brat = clone.root / "assets/demo/brat"
+    file, *_ = [path for path in sorted(brat.rglob("*.ann")) if path.read_text()]
+    name, label = file.relative_to(brat), file.read_text().split()[1]
+    names = {"assets/demo/prodigy/TEMPERATURE.jsonl:348": f"assets/demo/brat/{name}:1", "room temperature": "the"}
     names["kitchen/doc-00347.txt"] = str(name.with_suffix(".txt"))
-    printed = project.paste(block("docs/why.md", "python -m scripts.why", **names))
+    printed = clone.paste(block("docs/why.md", "python -m scripts.why", **names))
     assert printed.count(f"document {name.with_suffix('.txt')}, in ") >= 2
     assert f"{name}:1, {label} '" in printed
     assert "rows or spans" in printed
@@ -517,6 +519,7 @@ def test_another_branch_brings_its_data_back_after_a_run_of_weasel(tmp_path):
     assert (folder / "new.txt").read_text() == "Bob left."
 
 
+@pytest.mark.guarantee("git-add")
 @pytest.mark.long
 def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgraded(tmp_path):
     """No text gets into git, and a clone that has none stops. DVC goes as far as the merge."""

@@ -10,7 +10,7 @@ import pytest
 import srsly
 
 from labelwise.corpus.tables import TABLES
-from tests.clone import PLAIN, SKIPPED, Clone, replace_once
+from tests.clone import PLAIN, SKIPPED, Clone, make_clone, run_by_weasel
 from tests.conftest import run_command
 from tests.opened import opened
 
@@ -18,18 +18,9 @@ COMMAND_RUN = r"=+ (\S+) =+\S*\nRunning command"  # weasel's, of a command that 
 STAGE_RUN = r"Running stage '(.*?)'"  # DVC's
 
 
-def make_clone(root: Path) -> Clone:
-    """A clone in which a short training learns something."""
-    clone = Clone(root)
-    clone.set("steps", "40")
-    replace_once(root / "configs/cpu.cfg", "learn_rate = 0.002", "learn_rate = 0.01")
-    return clone
-
-
 @pytest.fixture(scope="module")
 def by_weasel(tmp_path_factory) -> tuple[Clone, str]:
-    clone = make_clone(tmp_path_factory.mktemp("weasel"))
-    return clone, clone.run("weasel", "run", "demo") + clone.run("weasel", "run", "all")
+    return run_by_weasel(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +96,7 @@ def test_a_report_shows_what_check_folds_found_and_never_starts_it(by_dvc):
     assert page.read_bytes() == before
 
 
+@pytest.mark.guarantee("second-run")
 def test_a_second_run_does_nothing_but_the_report_which_leaves_its_file(by_weasel, merged_by_dvc):
     page = by_weasel[0].root / "report/cpu.html"
     before = page.read_bytes(), page.stat().st_mtime_ns
@@ -157,6 +149,7 @@ def test_an_edit_of_the_report_and_another_version_train_nothing_and_one_of_the_
     assert clone.results() == first
 
 
+@pytest.mark.guarantee("offline")
 def test_nothing_leaves_the_machine(by_weasel, merged_by_dvc):
     """All commands of the tests above, of weasel, DVC, spaCy and this project, were watched."""
     clones = (by_weasel[0], merged_by_dvc)
@@ -188,6 +181,7 @@ def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_pat
     assert made
 
 
+@pytest.mark.guarantee("second-run")
 @pytest.mark.long
 def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     clone = by_dvc
@@ -221,6 +215,7 @@ EMPTY = {"assets/decisions", *(f"corpus/{name}" for name in TABLES)}
 PRINTED = ("/__init__.py", "/__main__.py")  # no output depends on these
 
 
+@pytest.mark.guarantee("second-run")
 @pytest.mark.long
 def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel):
     """Modules, too."""

@@ -28,6 +28,7 @@ def other_disk(tmp_path):
         yield Path(folder)
 
 
+@pytest.mark.guarantee("old-or-new")
 @pytest.mark.parametrize("folder", [True, False])
 def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
     target = tmp_path / "x"
@@ -87,6 +88,7 @@ def write_model(root: Path, content: str) -> None:
             curve.write_text(content)
 
 
+@pytest.mark.guarantee("old-or-new")
 @pytest.mark.parametrize(("write", "first", "files"), [(write_corpus, "corpus/manifest", 4), (write_model, "model", 2)])
 def test_outputs_of_a_killed_command_are_old_or_new_or_without_the_first(tmp_path, write, first, files):
     seen = set()
@@ -141,6 +143,7 @@ def test_what_another_process_is_writing_is_not_written(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"x", "y", "link"}
 
 
+@pytest.mark.guarantee("own-files")
 @pytest.mark.parametrize("name", [".x.tmp", ".x.old", ".x.lock"])
 def test_what_others_have_beside_an_output_stays(tmp_path, name):
     (tmp_path / name).mkdir()
@@ -169,6 +172,7 @@ def test_a_link_to_a_folder_is_followed_and_one_to_a_file_replaced(tmp_path, oth
         assert (link.read_text(), there.read_text()) == ("new", "old")
 
 
+@pytest.mark.guarantee("full-disk")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
 def test_a_full_or_broken_disk_is_named(tmp_path, code):
     def write():
@@ -184,7 +188,7 @@ def test_a_file_that_exceeds_the_limit_of_its_size_is_named_and_the_remedy(tmp_p
     """As `ulimit -f` sets it: the file that a command was writing, by its place."""
     demo = f"ulimit -f 1; {sys.executable} -m scripts.make_demo {tmp_path / 'demo'} --format prodigy --docs 40"
     command = ["bash", "-c", demo]
-    printed = " ".join(run_command(command, ROOT, {**os.environ, "PYTHONPATH": str(ROOT)}, status=1).stdout.split())
+    printed = " ".join(run_command(command, ROOT, os.environ, status=1).stdout.split())
     named = r"/demo/datasets\.yml: File too large; raise the limit that `ulimit -f` shows, or lift it: ulimit -f"
     assert re.search(re.escape(str(tmp_path)) + named, printed), printed
     assert not (tmp_path / "demo").exists()

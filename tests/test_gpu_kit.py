@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import shlex
 from importlib import import_module
 
 import pytest
@@ -16,8 +15,6 @@ from scripts.train import train_cli
 from tests.conftest import ROOT
 
 KIT = ROOT / "benchmarks" / "gpu_kit"
-SHELL = (KIT / "device.sh").read_text(encoding="utf8")
-PLANS = dict(re.findall(r'(?m)^(full|short)="(.*)"$', SHELL))
 
 
 @pytest.fixture(autouse=True)
@@ -25,16 +22,6 @@ def no_transformer(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(stages, "transformer", lambda kind: tmp_path / kind)
     monkeypatch.setattr(common, "transformer", lambda kind: tmp_path / kind)
-
-
-@pytest.mark.parametrize("plan", PLANS)
-def test_each_stage_of_a_plan_is_there_and_fits_its_time(plan):
-    steps = [one.rsplit(":", 1) for one in PLANS[plan].split()]
-    names = [name for names, _ in steps for name in names.split("+")]
-    assert {name.split("-")[0] for name in names} <= stages.STAGES.keys()
-    assert all(15 <= int(limit) <= 120 for _, limit in steps)
-    if plan == "full":
-        assert {name.split("-")[0] for name in names} == stages.STAGES.keys() - {"benchmarks"}
 
 
 def parse(function, arguments: list[str]) -> dict:
@@ -90,15 +77,6 @@ def load_config_of_peer():
     return Config().from_str(CONFIG, interpolate=False)
 
 
-def test_the_packages_are_those_of_the_gpu_environment():
-    versions = [
-        dict(re.findall(r"(?m)^([\w.-]+)==(\S+)$", path.read_text(encoding="utf8")))
-        for path in (KIT / "wheels.txt", ROOT / "requirements" / "gpu.txt")
-    ]
-    ours, pinned = versions
-    assert {name: version for name, version in ours.items() if pinned.get(name) != version} == {}
-
-
 def test_a_stage_that_was_cut_off_has_what_it_told(tmp_path, monkeypatch, capsys):
     log = tmp_path / "log"
     log.write_text('RESULT {"imports_s": 1.5}\nwarning\nRESULT {"ms_until_step_10": 40.0}\nRESULT {"ms_un')
@@ -110,12 +88,3 @@ def test_a_stage_that_was_cut_off_has_what_it_told(tmp_path, monkeypatch, capsys
     assert "ms_until_step_10 40.0" in (tmp_path / "table.txt").read_text()
     assert "===== train-roberta-bf16, rc 124\n" in (tmp_path / "log.txt").read_text()
     assert "ERROR timed out" in capsys.readouterr().out
-
-
-def test_the_commands_of_the_readme_are_those_of_device_sh():
-    text = (KIT / "README.md").read_text(encoding="utf8")
-    plans = re.findall(r"`bash \.whl/device\.sh (\w+)`", text)
-    assert plans == ["full", "short", "benchmarks"]
-    assert shlex.split(re.search(r"bash .whl/device.sh (.*:\d+)`", text)[1])
-    named = set(re.findall(r"(?m)^\| `(\w+)", text.split("## Read the results")[1]))
-    assert named == stages.STAGES.keys() - {"benchmarks"}

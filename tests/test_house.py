@@ -61,9 +61,14 @@ def test_there_are_no_circles():
         assert set(TopologicalSorter(graph).static_order()) == graph.keys()
 
 
-def test_the_package_knows_neither_scripts_nor_tests_nor_benchmarks():
-    others = r"(?m)^\s*(from|import) (scripts|tests|benchmarks)\b"
-    assert [file for file in MODULES if re.search(others, file.read_text(encoding="utf8"))] == []
+@pytest.mark.parametrize(
+    ("files", "others"),
+    [(MODULES, "scripts|tests|benchmarks"), ((ROOT / "spacy_per_label").glob("*.py"), "labelwise|scripts|tests")],
+    ids=["labelwise", "spacy_per_label"],
+)
+def test_a_package_imports_neither_scripts_nor_tests_and_the_recognizer_no_labelwise(files, others):
+    lines = rf"(?m)^\s*(from|import) ({others})\b"
+    assert [file for file in files if re.search(lines, file.read_text(encoding="utf8"))] == []
 
 
 def test_readers_are_siblings():

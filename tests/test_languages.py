@@ -43,6 +43,7 @@ def need_packages(lang: str) -> None:
         pytest.importorskip({"natto-py": "natto"}.get(name, name), reason=f"{lang} needs {name}")
 
 
+@pytest.mark.guarantee("tokenizer")
 @pytest.mark.nightly
 @pytest.mark.parametrize("lang", SPACYS)
 def test_each_language_is_merged_saved_and_loaded_with_the_same_tokens(lang, merging, tmp_path):
@@ -62,6 +63,7 @@ def test_each_language_is_merged_saved_and_loaded_with_the_same_tokens(lang, mer
             assert [(token.text, token.whitespace_) for token in made] == [(t.text, t.whitespace_) for t in doc]
 
 
+@pytest.mark.guarantee("tokenizer")
 def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     merging.add("person", ["PERSON"], [make_task(*made) for made in product(TEMPLATES, NAMES)])
     root = merging.root

@@ -24,6 +24,7 @@ print(json.dumps([took, state() == before, sorted({"numpy", "spacy", "typer", "d
 """
 
 
+@pytest.mark.guarantee("importing")
 def test_importing_takes_no_time_and_changes_nothing():
     """In a process in which nothing of ours was set."""
     names = ("OPENBLAS_NUM_THREADS", "HF_HUB_DISABLE_TELEMETRY", "ANSI_COLORS_DISABLED", "PYTHONDONTWRITEBYTECODE")

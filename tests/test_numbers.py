@@ -75,25 +75,6 @@ def test_the_command_of_a_result_runs(name):
     assert all(map(parse, commands))
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("python -m benchmarks.gone", "No module named"),
-        ("python -m benchmarks.merge --gone 1", "No such option: --gone"),
-        ("python -m benchmarks.merge --rounds many", "a valid integer"),
-        ("python -m benchmarks.training_speed CORPUS ...", "as it was run"),
-        ("make bench BENCH=loaders ARGS='--gone'", "No such option: --gone"),
-        ("make gone", "make has"),
-        ("weasel run gone", "weasel has"),
-        ("dvc metrics gone", "parser error"),
-        ("merge(declarations)", "nothing runs"),
-    ],
-)
-def test_a_command_that_is_gone_is_seen(command, said):
-    with pytest.raises((Exception, pytest.fail.Exception), match=said):
-        parse(command)
-
-
 @pytest.mark.parametrize("page", ['[1](results/gone.json "a / b")', '[1](results/crf.json "a / b")'])
 def test_a_number_of_no_result_is_an_error(page):
     with pytest.raises(tables.NotInStep, match="json"):

@@ -38,6 +38,7 @@ def test_results_are_in_order_and_jobs_are_made_when_there_is_room_for_them():
         assert list(results) == [number * 2 for number in range(2, 300)]
 
 
+@pytest.mark.guarantee("same-bytes")
 def test_jobs_that_end_out_of_order_are_yielded_in_order():
     second = Event()
 

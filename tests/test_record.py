@@ -7,15 +7,12 @@ import pytest
 
 from labelwise.corpus.record import RECORD
 from labelwise.export.source import read_corpus
-from tests.clone import Clone
+from tests.clone import run_by_weasel
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    clone = Clone(tmp_path_factory.mktemp("record") / "clone")
-    clone.run("weasel", "run", "demo")
-    clone.run("weasel", "run", "all")
-    return clone
+    return run_by_weasel(tmp_path_factory)[0]
 
 
 def correct_a_test_text(clone):

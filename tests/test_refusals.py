@@ -13,14 +13,13 @@ from numpy.exceptions import AxisError
 
 from labelwise.base.refusals import REMEDIES, describe_refusal
 from tests.conftest import ROOT, run_command
-from tests.situations import CONFIG, MACHINE, Situation, is_right, make_project, meet
+from tests.situations import MACHINE, TRAINING, Situation, is_right, make_project, meet
 from tests.test_console import script
 
 # How much address space is too little depends on a machine's cores, as each thread takes some.
 NIGHTLY = {True: [pytest.mark.nightly], False: []}
 MACHINES = [pytest.param(one, id=one.name, marks=NIGHTLY["ulimit -v" in one.command]) for one in MACHINE]
-# What a config says is tested key by key in tests/train/test_config.py.
-CONFIGS = [pytest.param(one, id=one.name, marks=pytest.mark.long) for one in CONFIG]
+TRAININGS = [pytest.param(one, id=one.name, marks=pytest.mark.long) for one in TRAINING]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def project(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("one", [*MACHINES, *CONFIGS])
+@pytest.mark.parametrize("one", [*MACHINES, *TRAININGS])
 def test_a_command_meets_a_situation(one: Situation, project, tmp_path):
     if "unshare" in one.command and (
         not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], check=False).returncode

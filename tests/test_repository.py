@@ -1,6 +1,5 @@
 """What a repository has beside its code: who may cite it, how to report, which versions its workflows use."""
 
-import json
 import re
 from importlib.metadata import requires
 
@@ -9,8 +8,6 @@ import yaml
 
 import labelwise
 from tests.conftest import ROOT
-
-FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 
 
 def test_a_citation_names_the_version_that_is_released_next():
@@ -34,28 +31,3 @@ def test_actions_of_others_are_pinned_by_digest(file):
     others = [(name, rest) for name, rest in used if not name.startswith("./")]
     assert [name for name, rest in others if not re.fullmatch(r"\S+@[0-9a-f]{40}", name)] == []
     assert [name for name, rest in others if not re.fullmatch(r" # v\d+\.\d+\.\d+", rest)] == []
-
-
-@pytest.mark.parametrize("file", [one for one in FORMS if one.name != "config.yml"], ids=lambda file: file.name)
-def test_a_form_asks_for_files_that_have_no_texts(file):
-    form = yaml.safe_load(file.read_text())
-    assert {"name", "description", "body"} <= form.keys()
-    asked = {field["id"]: field["attributes"] for field in form["body"]}
-    assert "metrics/merge.json" in asked["metrics"]["label"]
-    assert len(asked) == len(form["body"]), "equal ids"
-
-
-def test_the_container_makes_the_environments_of_both_commands():
-    lines = (ROOT / ".devcontainer/devcontainer.json").read_text().splitlines()
-    container = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
-    makefile = (ROOT / "Makefile").read_text()
-    made = container["postCreateCommand"].removeprefix("make ").split()
-    for target in ("run", "test"):
-        needed = re.search(rf"^{target}: (.*) ##", makefile, re.MULTILINE)[1].split()
-        assert {*needed} <= {*made}
-    assert "3.11" in container["image"]
-
-
-def test_a_commit_is_checked_by_what_lints():
-    [source] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    assert [hook["entry"] for hook in source["hooks"]] == ["make lint"]

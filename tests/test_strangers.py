@@ -63,6 +63,7 @@ def try_to_read(read: Callable[[], Any], error: type[Exception] = InputError) ->
         read()
 
 
+@pytest.mark.guarantee("no-code")
 @pytest.mark.parametrize("kind", ["bytes", "extension", "array"])
 @pytest.mark.parametrize("field", ["user_data", "span_groups", "cats", "strings", "tokens"])
 def test_no_spacy_file_runs_anything(tmp_path, mark, field, kind):
@@ -80,6 +81,7 @@ def test_no_spacy_file_runs_anything(tmp_path, mark, field, kind):
     assert not mark.exists()
 
 
+@pytest.mark.guarantee("no-code")
 def test_no_checkpoint_runs_anything(tmp_path, mark):
     """`--resume` reads what is beside the output, whoever put it there."""
     nlp = spacy.blank("en")
@@ -95,6 +97,7 @@ def test_no_checkpoint_runs_anything(tmp_path, mark):
     assert not mark.exists()
 
 
+@pytest.mark.guarantee("no-code")
 @pytest.mark.parametrize(
     "tag", ["!!python/object/apply:os.system", "!!python/object/new:os.system", "!!python/name:os.system"]
 )
@@ -111,6 +114,8 @@ def test_no_yaml_runs_anything(tmp_path, mark, tag):
     assert not mark.exists()
 
 
+@pytest.mark.guarantee("opaque")
+@pytest.mark.guarantee("paths")
 def test_no_label_is_a_path():
     """Nor do two labels share a file where case doesn't count."""
     labels = ["../../etc/passwd", "/etc/passwd", "..", ".", "a\0b", "-rf", "$(id)", "C:\\x", "a" * 999]
@@ -126,6 +131,7 @@ def test_no_label_is_a_path():
         assert not set(name) & set("/\\\0$ ;|&")
 
 
+@pytest.mark.guarantee("paths")
 def test_a_manifest_names_no_file_elsewhere(demo_corpus, tmp_path):
     """What a stranger's corpus lists is looked for in its own folders."""
     manifest = json.loads((demo_corpus / "manifest.json").read_text())

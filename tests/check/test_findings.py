@@ -14,6 +14,7 @@ from spacy_per_label.targets import TAGS
 from tests.conftest import write_docs
 from tests.corpus.test_surface_forms import count
 
+NLP = spacy.blank("xx")
 LABELS = ["A", "B"]
 
 CAT, DOG = [("the cat sat", [(1, 2, "A")], {})], [("the dog sat", [(1, 2, "B")], {})]
@@ -23,7 +24,7 @@ def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list
     """Texts with spans in tokens, and the labels that they aren't complete for."""
     docs = []
     for text, spans, unknown in texts:
-        doc = spacy.blank("en")(text)
+        doc = NLP(text)
         doc.spans[GOLD] = [Span(doc, *span) for span in spans]
         gold = [(span.start_char, span.end_char, span.label_, ["a"]) for span in doc.spans[GOLD]]
         annotate(doc, Annotation(gold, [], unknown, ["a"]))

@@ -8,13 +8,13 @@ import spacy
 
 from labelwise.check.folds import LOOKED_AT, Folds, add_predictions, fold_recipes, read_checked
 from labelwise.corpus.manifest import read_manifest
-from labelwise.corpus.tokenizer import extend_tokenizer, read_tokenizer
+from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.train.config import read_settings
 from labelwise.train.reader import open_corpora
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 
-NLP = spacy.blank("en")
+NLP = spacy.blank("xx")
 
 
 @pytest.mark.parametrize("folds", [2, 3])
@@ -37,8 +37,7 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
 
 def per_label(corpus: Path, *labels: str) -> spacy.Language:
     """A pipeline with heads that have learnt nothing, and the corpus's tokenizer."""
-    nlp = spacy.blank("en")
-    extend_tokenizer(nlp, read_tokenizer(corpus / "tokenizer.json")[1])
+    nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     component = nlp.add_pipe("per_label", name="ner")
     for label in labels:
         component.add_label(label)

@@ -19,11 +19,11 @@ from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.merge.rules.settings import Settings
 from labelwise.train.training_config import TrainingConfig
 from scripts.check_labels import check_labels_cli
-from tests.conftest import ROOT, call, merge_demo, read_jsonl, run_python, task
+from tests.conftest import ROOT, TINY, call, merge_demo, read_jsonl, run_python, task
 
 CPU = ROOT / "configs" / "cpu.cfg"
 SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
-SHORT = {"training.max_steps": 4, "training.eval_frequency": 1}
+SHORT = TINY | {"training.max_steps": 4, "training.eval_frequency": 1}
 LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
 
 

@@ -217,6 +217,7 @@ def test_labels_that_one_revision_has_alone():
             compare([make_results(name, []) for name in names])
 
 
+@pytest.mark.guarantee("compared")
 def test_test_sets_that_differ_are_compared_on_what_is_common_and_that_is_said():
     base = [make_doc(key, [A], [A]) for key in "1245"]
     other = [make_doc(key, [] if key in "34" else [A], [A]) for key in "2346"]
@@ -232,6 +233,7 @@ def test_test_sets_that_differ_are_compared_on_what_is_common_and_that_is_said()
         compare_docs(main=base[:1], branch=other)
 
 
+@pytest.mark.guarantee("seen-texts")
 def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_named():
     docs = random_docs(0.7, 10)
     results = [make_results(name, docs) for name in ("old", "main", "leaky")]
@@ -285,6 +287,7 @@ BETTER_SEEDS = [better_docs((3, 2, 3, 3)), better_docs((3, 2, 3, 2)), better_doc
 SEEDS = [better_docs((1, 1, 2, 1)), better_docs((1, 2, 1, 1, 1)), better_docs((1, 1, 1, 2))]
 
 
+@pytest.mark.guarantee("intervals")
 @pytest.mark.parametrize(
     ("seeds", "weights", "undertrained", "why"),
     [
@@ -350,6 +353,7 @@ def test_an_interval_has_the_variance_of_texts_and_that_between_seeds():
     assert any(one == "Trainings: main 2, branch 3. F1 is the mean over seeds" for one in notes(made))
 
 
+@pytest.mark.guarantee("intervals")
 @pytest.mark.parametrize("trainings", [(2, 2), (3, 3), (5, 5), (3, 1)])
 @pytest.mark.parametrize("texts", [8, 40])
 def test_equal_pipelines_get_a_star_in_five_of_a_hundred_comparisons(texts, trainings):

@@ -233,6 +233,7 @@ def test_the_workspace_is_what_is_there_now(repository, given):
     assert made["micro"]["f"]["workspace"] == pytest.approx(24 / 32)
 
 
+@pytest.mark.guarantee("compared")
 def test_predictions_of_another_run_are_refused(repository, tmp_path):
     """Metrics that were committed without what they were computed from, as after `weasel run`."""
     made = Repository(tmp_path)

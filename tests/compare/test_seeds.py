@@ -40,7 +40,8 @@ def test_each_seed_is_scored_as_an_evaluation_does_and_a_killed_command_goes_on(
     """The seeds are those after the pipeline's, and the steps are its own; weights are deleted."""
     folder = trained / "training/tiny/.seeds.parquet.labelwise.seeds"
     command = [sys.executable, "-m", "scripts.seeds", "tiny"]
-    killed = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # with PyTorch, as here
+    killed = subprocess.Popen(command, env=environment, start_new_session=True)
     while not (folder / "6.ended").is_file():
         assert killed.poll() is None
         time.sleep(0.1)

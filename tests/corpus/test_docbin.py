@@ -68,6 +68,7 @@ def test_docs_are_those_that_spacy_reads(tmp_path, attrs, user_data):
     assert [token[2] for token in view(expected[0])[1]] == [3, 1, 0, 2, 2, 3, 2, 2]
 
 
+@pytest.mark.guarantee("damaged")
 @pytest.mark.parametrize(
     "content",
     [
@@ -86,6 +87,7 @@ def test_a_file_of_another_kind_is_an_error_that_names_it(tmp_path, content):
         list(read_stored_docs(path))
 
 
+@pytest.mark.guarantee("damaged")
 def test_a_byte_that_has_changed_is_an_error_for_every_reader(tmp_path):
     path = tmp_path / "a.spacy"
     DocBin(["ENT_IOB", "ENT_TYPE"], True, make_docs()).to_disk(path)

@@ -55,6 +55,7 @@ def train(corpus: Path) -> None:
     train_pipeline(recipe, corpus.parent / "model", corpus.parent / "curve.tsv")
 
 
+@pytest.mark.guarantee("changed-corpus")
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_corpus_that_is_not_what_was_merged_is_refused(corpus, ruler, split, damage):

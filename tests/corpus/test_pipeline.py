@@ -17,6 +17,7 @@ from tests.conftest import ROOT, TINY
 from tests.merge.test_run import random_datasets
 
 
+@pytest.mark.guarantee("tokenizer")
 def test_the_first_difference_is_shown(merging):
     texts = [f"word{number} two, three" for number in range(8)]
     merging.add("a", ["A"], [{"text": text, "spans": []} for text in texts], split="train")
@@ -32,6 +33,7 @@ def test_the_first_difference_is_shown(merging):
     )
 
 
+@pytest.mark.guarantee("tokenizer")
 def test_spaces_are_compared(merging):
     merging.add("a", ["A"], [{"text": "a  b", "spans": []}], split="train")
     merging.run()
@@ -42,6 +44,7 @@ def test_spaces_are_compared(merging):
         check_tokens(nlp, merging.root / "corpus/train", "")
 
 
+@pytest.mark.guarantee("tokenizer")
 def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, tmp_path, monkeypatch):
     """That of the corpus is made, then packages, so to say, are other ones."""
     lang, rules = read_tokenizer(demo_corpus / "tokenizer.json")

@@ -50,6 +50,7 @@ def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_p
     assert (made[1]["text"], made[1]["answer"]) == ("big cat sat\r\n", "accept")
 
 
+@pytest.mark.guarantee("watched-data")
 def test_a_linked_folder_into_which_weasel_and_dvc_do_not_look_is_refused(brat, tmp_path):
     command = {"name": "convert-brat", "deps": ["${vars.data}/brat"], "outputs": ["tasks"]}
     write(tmp_path / "project.yml", yaml.safe_dump({"vars": {"data": "assets"}, "commands": [command]}))
@@ -65,6 +66,7 @@ def test_a_linked_folder_into_which_weasel_and_dvc_do_not_look_is_refused(brat, 
     assert (tmp_path / "tasks/auto.jsonl").exists()
 
 
+@pytest.mark.guarantee("outcomes")
 def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
     """Once: in its tables and metrics, and for --strict."""
     convert_brat(brat, merging.root / "tasks")
@@ -112,6 +114,7 @@ def test_annotators_that_differ_in_case_alone_are_refused(tmp_path):
         convert_brat(tmp_path / "brat", tmp_path / "tasks", BratOptions(folders="annotators"))
 
 
+@pytest.mark.guarantee("exclusive")
 def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path, monkeypatch):
     monkeypatch.setattr(convert, "find_documents", lambda *given: pytest.fail("it was begun"))
     with (
@@ -122,6 +125,7 @@ def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path
     assert not (tmp_path / "tasks").exists()
 
 
+@pytest.mark.guarantee("changing-source")
 @pytest.mark.parametrize("file", ["sub/two.a2", "new.ann", "one.txt"])
 def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkeypatch, file):
     """A document's text may be read before the change, and its annotations after it."""
@@ -154,6 +158,7 @@ def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_p
         convert_brat(brat, tmp_path / "tasks")
 
 
+@pytest.mark.guarantee("own-files")
 @pytest.mark.parametrize(
     ("out", "options", "message"),
     [

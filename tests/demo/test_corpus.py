@@ -42,6 +42,7 @@ def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoD
     assert len(names - known) > len(names) / 2
 
 
+@pytest.mark.guarantee("own-files")
 @pytest.mark.parametrize("format", ["brat", "prodigy", "both"])
 @pytest.mark.parametrize("name", ["mine", "news/doc-00000.txt", "datasets.yml"])
 def test_only_a_demo_corpus_is_replaced(tmp_path: Path, format: str, name: str) -> None:

@@ -169,7 +169,8 @@ def test_a_transformer_predicts_in_processes(demo_corpus, tmp_path):
             "--workers",
             workers,
         ]
-        run_python("-m", "scripts.evaluate", "gpu", *arguments, "--predictions", out / "predicted.jsonl", cwd=out)
+        arguments += ["--predictions", out / "predicted.jsonl"]
+        run_python("-m", "scripts.evaluate", "gpu", *arguments, cwd=out, WITH_TORCH="1")
     for name in ("predicted.jsonl", "metrics/gpu.json"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 

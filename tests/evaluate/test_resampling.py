@@ -119,6 +119,7 @@ def unequal_texts(rng: np.random.Generator, texts: int, ease: float) -> np.ndarr
     return np.stack([right, right + rng.poisson(0.9 * size * (1 - found)), gold], 1)[:, None]
 
 
+@pytest.mark.guarantee("intervals")
 @pytest.mark.parametrize("texts", [FEWEST, 8, 12, 20, 33, pytest.param(100, marks=pytest.mark.nightly)])
 def test_an_interval_covers_what_is_true(texts):
     """Of unequal texts: 93 % or more, and the truth is below in 4.5 % at most, but for the chance of 1,000 samples."""

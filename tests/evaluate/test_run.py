@@ -75,6 +75,7 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     assert files_of(tmp_path / "two") == files_of(out)
 
 
+@pytest.mark.guarantee("dev-and-test")
 def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus, tmp_path):
     """Its scores are a block, its rows come first, and nothing is said of texts that the pipeline was trained on."""
     model = Path(shutil.copytree(ruler, tmp_path / "model"))
@@ -170,6 +171,7 @@ def test_texts_are_scored_by_where_they_come_from(merging, by):
     assert "s0" not in (merging.root / "metrics/own.json").read_text()
 
 
+@pytest.mark.guarantee("seen-texts")
 def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(ruler, demo_corpus, tmp_path):
     split = demo_corpus / "train"
     assert "ℹ Unknown whether some of the" in evaluate(tmp_path, ruler, split)
@@ -229,6 +231,7 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.guarantee("exclusive")
 @pytest.mark.parametrize("file", FILES)
 def test_files_that_another_process_is_writing_are_refused_at_once(ruler, demo_corpus, tmp_path, monkeypatch, file):
     monkeypatch.setattr(run, "evaluate_part", lambda *given: pytest.fail("it was begun"))

@@ -54,6 +54,7 @@ def figures(row) -> tuple:
     return tuple(row[key] for key in "prf")
 
 
+@pytest.mark.guarantee("lost-gold")
 @pytest.mark.parametrize("lost", [(4, 7, "A"), (15, 17, "B")])
 def test_losing_gold_improves_nothing(lost):
     """With a span that no tokens represent, so that nothing can be trained on it, all gold has the same score."""
@@ -85,6 +86,7 @@ def random_pair(rng: random.Random, gold_labels: str, predicted_labels: str) -> 
     return docs
 
 
+@pytest.mark.guarantee("spacys-scores")
 @pytest.mark.parametrize(
     ("gold_labels", "predicted_labels"),
     [("XYZ", "XYZ"), ("XYG", "X"), ("X", "XP"), ("G", "P"), ("abcdefghijklm", "fghijklmnopqrs")],
@@ -109,6 +111,7 @@ def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(gold_labe
     assert {label: row["support"] for label, row in against["labels"].items() if row["support"]} == support
 
 
+@pytest.mark.guarantee("spacys-scores")
 def test_gold_that_no_tokens_represent_is_missed_and_spacy_does_not_know_it(merging, tmp_path):
     """Of 25 texts, each with two entities, one of each label; 5 have another one inside a token, and 5 lack one in the
     rules' predictions. spaCy reads what the merge wrote: 45 of 50 spans are found; ours has 55.
@@ -127,6 +130,7 @@ def test_gold_that_no_tokens_represent_is_missed_and_spacy_does_not_know_it(merg
     assert (theirs["ents_p"], theirs["ents_r"], theirs["ents_f"]) == (1.0, 45 / 50, pytest.approx(90 / 95))
 
 
+@pytest.mark.guarantee("covered-labels")
 @pytest.mark.parametrize(
     ("state", "predicted", "expected", "unscored"),
     [

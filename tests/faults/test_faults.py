@@ -197,6 +197,7 @@ def projects(tmp_path_factory) -> Projects:
     return Projects(tmp_path_factory.mktemp("faults"))
 
 
+@pytest.mark.guarantee("old-or-new")
 @pytest.mark.parametrize("name", [*NAMES[:2], *(pytest.param(name, marks=pytest.mark.long) for name in NAMES[2:])])
 def test_a_command_that_is_killed_leaves_nothing_partial_and_can_be_run_again(projects, name):
     command = ALL[NAMES.index(name)]

@@ -178,6 +178,8 @@ def find_lost(path: Path, data: bytes, items: list[Found]) -> Iterator[object]:
         yield Reason.MISCOUNTED
 
 
+@pytest.mark.guarantee("outcomes")
+@pytest.mark.guarantee("any-bytes")
 @pytest.mark.parametrize("merges", [12, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_is_read_is_an_error_that_says_so_or_balances(name, merges, seeds, merging):

@@ -47,6 +47,7 @@ def rewrite(path):
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+@pytest.mark.guarantee("changing-source")
 @pytest.mark.parametrize("change", [append, replace, rewrite, os.unlink])
 @pytest.mark.parametrize("after", [5, 9])
 def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging, monkeypatch, change, after):
@@ -74,6 +75,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
         assert merging.files() == merging.files("fresh")
 
 
+@pytest.mark.guarantee("changing-source")
 def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, monkeypatch):
     """SQLite has whoever writes to it wait, or keeps what was there before."""
     (merging.root / "tasks").mkdir()

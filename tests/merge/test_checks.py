@@ -22,6 +22,7 @@ def said(ledger: Ledger) -> str:
     return "\n".join(words_of(ledger.checks))
 
 
+@pytest.mark.guarantee("moved-splits")
 def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging: Merging):
     merging.add("own", ["A"], rows(range(3)), split="test")
     merging.add("other", ["A"], rows(range(1, 5)), split="train")

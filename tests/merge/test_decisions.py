@@ -88,6 +88,7 @@ def test_each_answer_that_counts_is_there_with_its_line_and_its_annotator(mergin
     }
 
 
+@pytest.mark.guarantee("decisions")
 def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(merging):
     """brat's answers have no time. The corpus is to the byte what it would be if the file had been corrected."""
     brat, tasks, text = merging.root / "brat", merging.root / "tasks", f"{TEXT} 7"
@@ -113,6 +114,7 @@ def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(m
     assert len([name for name in decided if name.endswith(".spacy")]) > 3
 
 
+@pytest.mark.guarantee("decisions")
 @pytest.mark.parametrize(
     ("rows", "expected", "outcomes"),
     [
@@ -143,6 +145,7 @@ def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, 
     assert ledger.rows.total() == 2 + len(rows)
 
 
+@pytest.mark.guarantee("decisions")
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
@@ -178,6 +181,7 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
         merge_data(declared, merging.root / "corpus", Settings(), decisions=merging.root / "gone")
 
 
+@pytest.mark.guarantee("decisions")
 @pytest.mark.parametrize("annotators", ["half", "all", "union"])
 @pytest.mark.parametrize("others", [[BIG, CAT, MAT], [], [BIG_CAT]])
 def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, annotators, others):
@@ -226,6 +230,7 @@ def test_a_question_of_policy_without_a_note_is_listed_by_its_words(merging):
     assert merging.problems() == [("a", "decisions.jsonl", 1, "policy question: A '7'")]
 
 
+@pytest.mark.guarantee("decisions")
 def test_decisions_change_what_they_touch_and_leave_nothing_when_they_go(merging):
     """Merged twice the bytes are equal, without the file they are what they were, and from nothing the same."""
     merging.add("a", ["A"], [task(f"text {number}", [0, 4]) for number in range(100)])

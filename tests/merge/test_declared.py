@@ -4,6 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
 import yaml
 
 from scripts.merge import merge_cli
@@ -31,6 +32,7 @@ def names_in(declared: Path) -> list[str]:
     return [one["name"] for one in yaml.safe_load(declared.read_text(encoding="utf8"))]
 
 
+@pytest.mark.guarantee("declared")
 def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(tmp_path):
     """Ids are those of the texts, so all files have the same: 23 texts are admin's and ann's, 10 ann's and bob's."""
     rows = [{"id": number, "text": text, "label": [[*ANN, "PERSON"]]} for number, text in enumerate(TEXTS[:133])]
@@ -42,6 +44,7 @@ def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(tmp_pa
     assert ledger["agreement"]["PERSON"] == {"texts": 33, "both": 33, "spans": 66, "f": 1.0}
 
 
+@pytest.mark.guarantee("declared")
 def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_deleted(tmp_path):
     """50 of 150 spans were deleted; until the entry lists both, these are two data sets."""
     declared, entry = tmp_path / "prodigy/datasets.yml", "labels: [PERSON, TITLE], rename: {PER: PERSON}, split: train"
@@ -64,6 +67,7 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
     assert {label: n.get("gold") for label, n in ledger["labels"].items()} == {"PERSON": 100, "TITLE": None}
 
 
+@pytest.mark.guarantee("watched-data")
 def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_lines_to_paste(tmp_path):
     """Of the merge that is a command of the project; they read what a link to a file leads to, but no linked folder."""
     (tmp_path / "linked").symlink_to("elsewhere")

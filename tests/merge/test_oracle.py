@@ -723,6 +723,8 @@ ALL_POLICIES = [
 
 
 # Of 108 combinations every fifth, in which any value of one policy meets any of another.
+@pytest.mark.guarantee("contract")
+@pytest.mark.guarantee("one-bad-line")
 @pytest.mark.parametrize("number", range(0, len(ALL_POLICIES), 5))
 def test_merging_is_what_the_contract_says(number: int, hashed: dict[str, str]) -> None:
     policies = ALL_POLICIES[number]
@@ -740,21 +742,15 @@ def test_merging_is_what_the_contract_says(number: int, hashed: dict[str, str]) 
     check()
 
 
-def colliding_texts() -> list[tuple[str, str]]:
-    """Find pairs of texts with equal hashes by birthday: among n texts, about n * n / 2 ** 33."""
-    first: dict[int, str] = {}
-    texts = [f"cat {number} sat" for number in range(200_000)]
-    pairs = [(first.setdefault(prodigys_hash(text), text), text) for text in texts]
-    return [(one, other) for one, other in pairs if one != other]
+COLLIDING = [("cat 62939 sat", "cat 118625 sat"), ("cat 89297 sat", "cat 130867 sat")]
 
 
+@pytest.mark.guarantee("opaque")
 @pytest.mark.parametrize("stored", [False, True])
 def test_texts_whose_32_bit_hashes_are_equal_stay_two_documents(tmp_path: Path, stored: bool) -> None:
-    pairs = colliding_texts()
-    assert len(pairs) > 1
     tasks: dict[str, list] = {"A": [], "B": []}
     expected = {}
-    for one, other in pairs:
+    for one, other in COLLIDING:
         assert prodigys_hash(one) == prodigys_hash(other)
         end = len(other) - 4  # of the number
         for text, start, stop, label in ((one, 0, 3, "A"), (other, 4, end, "A"), (other, 0, 3, "B")):
@@ -765,4 +761,4 @@ def test_texts_whose_32_bit_hashes_are_equal_stay_two_documents(tmp_path: Path, 
     datasets = [{"name": label.lower(), "labels": [label], "rows": tasks[label]} for label in tasks]
     found = merge(tmp_path, datasets, Policies())
     assert {text: (doc["gold"], doc["entities"], doc["uncovered"]) for text, doc in found["docs"].items()} == expected
-    assert found["ledger"]["rows"] == {"merged": 3 * len(pairs)}
+    assert found["ledger"]["rows"] == {"merged": 3 * len(COLLIDING)}

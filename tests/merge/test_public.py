@@ -36,6 +36,7 @@ def check_corpus(declared: Path, out: Path) -> Ledger:
 PUBLIC = ("wnut2020_wlp/train", "wnut2020_wlp/dev", "litbank", "materials_syntheses")
 
 
+@pytest.mark.guarantee("outcomes")
 @pytest.mark.parametrize("corpus", ["", *(pytest.param(name, marks=pytest.mark.long) for name in PUBLIC)])
 def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus, tmp_path):
     """Documents and lines are counted as plainly as can be."""
@@ -53,6 +54,7 @@ def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus,
     assert ledger.labels.keys() == converted.labels.keys()
 
 
+@pytest.mark.guarantee("outcomes")
 @pytest.mark.parametrize("name", ["fashion_brands_training", "fashion_brands_eval", "food_data"])
 @pytest.mark.long
 def test_a_prodigy_file_loses_nothing(name, tmp_path):

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import time
 from functools import partial
@@ -23,6 +24,7 @@ from tests.merge.test_run import random_datasets
 from tests.test_files import ended_at
 
 
+@pytest.mark.guarantee("exclusive")
 def test_two_merges_to_one_folder_are_an_error(merging):
     random_datasets(merging, 1)
     merging.run()
@@ -36,21 +38,22 @@ def test_two_merges_to_one_folder_are_an_error(merging):
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_merge_takes_the_place_of_one_that_was_killed_while_it_moved_its_files(merging, before):
-    """At each third of the moves, into a new folder, or where an old corpus is."""
+    """At some of the moves, into a new folder, or where an old corpus is."""
     random_datasets(merging, 1, texts=20)
     merging.run("fresh", near_duplicates="off")
+    merging.run("old", near_duplicates="off", split_salt="old")
     fresh = merging.files("fresh")
     killed = 0
-    for number in range(1, 100, 3):
+    for number in range(1, 100, 7):
         out = f"out-{number}"
         if before:
-            merging.run(out, near_duplicates="off", split_salt="old")
+            shutil.copytree(merging.root / "old", merging.root / out)
         if not ended_at(number, partial(merging.run, out, near_duplicates="off")):
             break
         killed += 1
         merging.run(out, near_duplicates="off")
         assert merging.files(out) == fresh
-    assert killed > 5
+    assert killed > 3
 
 
 def test_workers_end_with_a_merge_that_is_killed(merging):
@@ -87,6 +90,7 @@ def test_a_merge_of_nothing_is_an_error(merging):
     assert merging.files() == before
 
 
+@pytest.mark.guarantee("own-files")
 @pytest.mark.parametrize("name", ["train/mine.txt", "labels/mine.json", "tokenizer.json", "manifest.json"])
 def test_what_no_merge_made_is_not_replaced(merging, name):
     """A folder with a tokenizer.json may be a transformer's."""
@@ -115,6 +119,7 @@ def test_what_a_merge_wrote_is_not_read_by_the_next_to_the_same_folder(merging, 
     merging.run("elsewhere")
 
 
+@pytest.mark.guarantee("full-disk")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, workers):
     random_datasets(merging, 2)
@@ -136,6 +141,7 @@ def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, 
     assert merging.files() == merging.files("fresh")
 
 
+@pytest.mark.guarantee("same-bytes")
 @pytest.mark.long
 def test_bytes_depend_on_the_data_alone(merging, tmp_path):
     """Not on the number of workers, the hash seed, the order of declarations' files, or the folder."""

@@ -51,6 +51,7 @@ def patch_merge(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
             monkeypatch.setattr(module, name, value)
 
 
+@pytest.mark.guarantee("same-bytes")
 def test_bytes_do_not_depend_on_the_number_of_workers(merging):
     random_datasets(merging, 1)
     merging.run("one", docs_per_partition=7)
@@ -59,6 +60,7 @@ def test_bytes_do_not_depend_on_the_number_of_workers(merging):
     assert merging.files("one") == merging.files("three")
 
 
+@pytest.mark.guarantee("same-bytes")
 def test_bytes_do_not_depend_on_the_time_zone(merging, monkeypatch):
     """A time of Label Studio's without a zone is in UTC, as Prodigy's are: 22:16 is before 22:30 everywhere."""
     span = {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["A"]}}
@@ -78,6 +80,7 @@ def test_bytes_do_not_depend_on_the_time_zone(merging, monkeypatch):
     assert made[0] == made[1] == made[2]
 
 
+@pytest.mark.guarantee("moved-splits")
 def test_splits_depend_on_nothing_but_the_text(merging):
     def splits(out: str, **settings) -> dict[str, str]:
         merging.run(out, dev_ratio=0.2, test_ratio=0.2, near_duplicates="off", **settings)
@@ -111,6 +114,7 @@ def test_the_manifest_tells_what_there_is(merging):
     assert again == manifest.splits["test"].digest != other
 
 
+@pytest.mark.guarantee("one-corpus")
 def test_a_corpus_that_a_merge_is_replacing_is_refused_and_can_be_merged_again(merging):
     """Its manifest is deleted first and written last; test_files.py kills what does so at each step."""
     random_datasets(merging, 2)
@@ -183,6 +187,7 @@ def test_rows_that_no_text_has_are_counted_by_data_set_and_apart_in_the_tables(m
     assert groups[-1] == {None}
 
 
+@pytest.mark.guarantee("outcomes")
 @pytest.mark.parametrize(
     ("schemas", "says"),
     [

@@ -83,6 +83,7 @@ def test_the_readme_lists_each_setting_of_each_registered_function(python):
         assert ({key: listed[key] for key in expected} if shared else listed) == expected
 
 
+@pytest.mark.long
 def test_its_tests_pass_without_labelwise(python, tmp_path):
     shutil.copytree(ROOT / "tests/spacy_per_label", tmp_path / "tests/spacy_per_label")
     shutil.copy(ROOT / "tests/pretend_gpu.py", tmp_path / "tests")

@@ -72,11 +72,11 @@ def project(root: Path, corpus: Path, pipeline: str, config: Path | None = None,
 
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("ner", marks=pytest.mark.long)])
-def trained(request, demo_corpus, tmp_path_factory) -> Path:
+def trained(request, english_corpus, tmp_path_factory) -> Path:
     use_gpu(-1)  # as a command does
     steps = {"training.max_steps": 80, "training.eval_frequency": 80, "training.optimizer.learn_rate": 0.01}
     folder = tmp_path_factory.mktemp("project") / request.param
-    return project(folder, demo_corpus, "cpu", ROOT / f"configs/{request.param}.cfg", overrides=TINY | steps)
+    return project(folder, english_corpus, "cpu", ROOT / f"configs/{request.param}.cfg", overrides=TINY | steps)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,7 @@ def assert_same_bits(root: Path, pipeline: str, python: Path, package: str, monk
     return found
 
 
+@pytest.mark.guarantee("loads")
 @pytest.mark.long
 def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
     make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
@@ -248,10 +249,10 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
 
 
 @pytest.mark.long
-def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
+def test_a_transformer_needs_spacy_transformers_too(english_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
     pytest.importorskip("spacy_transformers")
     use_gpu(-1)
-    root = project(tmp_path / "project", demo_corpus, "gpu", overrides=with_bert(tiny_bert))
+    root = project(tmp_path / "project", english_corpus, "gpu", overrides=with_bert(tiny_bert))
     made = make_package(root, "gpu", tmp_path / "dist", PackageName("trf", "0.1.0"))
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
@@ -262,10 +263,10 @@ def test_a_transformer_needs_spacy_transformers_too(demo_corpus, tiny_bert, tmp_
 
 
 @pytest.mark.long
-def test_a_small_transformer_needs_tokenizers_and_no_torch(demo_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
+def test_a_small_transformer_needs_tokenizers_and_no_torch(english_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
     overrides = {"training.max_steps": 20, "training.eval_frequency": 20}
     overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
-    root = project(tmp_path / "project", demo_corpus, "small", overrides=overrides)
+    root = project(tmp_path / "project", english_corpus, "small", overrides=overrides)
     made = make_package(root, "small", tmp_path / "dist", PackageName("brands", "0.1.0"))
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
     python = bare_environment(tmp_path / "venv", "spacy", "tokenizers", "pip")
@@ -430,6 +431,7 @@ def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal
     assert (meta["license"], meta["description"]) == ("mit", "For <b>tests</b>: 'yes'")
 
 
+@pytest.mark.guarantee("seen-texts")
 @pytest.mark.parametrize(
     ("seen", "on", "said"),
     [

@@ -387,6 +387,7 @@ def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
     assert page.locator("#list article").count() == every > 20
 
 
+@pytest.mark.guarantee("markup")
 def test_text_that_looks_like_code_is_text(show):
     page = show()
     press(page, *"jjj")

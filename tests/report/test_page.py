@@ -141,6 +141,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
 
 
+@pytest.mark.guarantee("dev-and-test")
 @pytest.mark.parametrize(
     ("texts", "split", "said"),
     [
@@ -232,6 +233,7 @@ def test_a_bad_file_is_named_with_a_remedy(own, file, content, match):
         render(own, "cpu")
 
 
+@pytest.mark.guarantee("markup")
 def test_corpora_bring_no_element_into_the_page(html):
     page = Page(html)
     assert [attrs.get("id") for tag, attrs in page.tags if tag == "script"] == ["cards", None]
@@ -260,6 +262,7 @@ def test_nor_does_any_other_name_in_the_results_of_strangers(own):
     assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
 
 
+@pytest.mark.guarantee("markup")
 def test_the_page_needs_nothing_else(html):
     page = Page(html)
     assert not [attrs for _, attrs in page.tags if {"src", "data", "action"} & attrs.keys()]

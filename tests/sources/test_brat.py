@@ -163,6 +163,7 @@ def test_every_line_is_counted_and_what_is_not_converted_is_located(tmp_path, te
     assert located(document) == problems
 
 
+@pytest.mark.guarantee("one-bad-line")
 def test_wrong_encoding_costs_what_it_spoils_only(tmp_path):
     spoiled = read(tmp_path, "caf\xe9".encode("latin-1"), ONE)
     assert located(spoiled) == [f"d.txt:0 malformed: {NOT_UTF_8}", f"d.ann:1 not decodable: {NOT_UTF_8}: {T1}"]
@@ -173,6 +174,7 @@ def test_wrong_encoding_costs_what_it_spoils_only(tmp_path):
     assert spans(latin) == [("caf\xe9", "X")]
 
 
+@pytest.mark.guarantee("opaque")
 @pytest.mark.parametrize("label", ["Amount-Unit", "Größe", "名", "B-cell.line"])
 def test_labels_are_opaque(tmp_path, label):
     document = read(tmp_path, "a cat", f"T1\t{label} 2 5\tcat\n")

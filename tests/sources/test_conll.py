@@ -177,6 +177,7 @@ def test_a_sentence_is_its_tokens_without_comments_and_numbers(tmp_path, content
 TWO = "EU NNP B-ORG\nin X O\nNew NNP B-LOC\nYork NNP I-LOC\n\n# id = 1\nAnn NNP B-PER\n\n\nran VB O\n"
 
 
+@pytest.mark.guarantee("second-count")
 @pytest.mark.parametrize(
     ("content", "tag"),
     [
@@ -193,6 +194,7 @@ def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, content, tag):
     assert lost_of_conll(path, items[:-1], tag) == {"sentences": 1}, "it would find a sentence"
 
 
+@pytest.mark.guarantee("second-count")
 @pytest.mark.parametrize("name", ["emerging.dev.conll", "wnut17train.conll"])
 @pytest.mark.long
 def test_a_public_corpus_has_what_spacy_finds_in_it(name):

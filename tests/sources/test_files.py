@@ -38,6 +38,7 @@ def declare(root: Path, path: str) -> Path:
     return write(root / "datasets.yml", yaml.safe_dump([{"name": "a", "path": path, "labels": ["A"]}]))
 
 
+@pytest.mark.guarantee("unreadable")
 @pytest.mark.parametrize("below", ["", "/deeper"])
 def test_a_folder_that_cannot_be_read_stops_a_conversion(tmp_path, monkeypatch, below):
     document(tmp_path / "brat", "one")
@@ -47,6 +48,7 @@ def test_a_folder_that_cannot_be_read_stops_a_conversion(tmp_path, monkeypatch, 
         convert_brat(tmp_path / "brat", tmp_path / "tasks")
 
 
+@pytest.mark.guarantee("unreadable")
 def test_a_folder_that_cannot_be_read_stops_a_merge(tmp_path, monkeypatch):
     write(tmp_path / "spacy/one.spacy", b"")
     (tmp_path / "spacy/private").mkdir()
@@ -105,6 +107,7 @@ def make(path: Path, what: str) -> None:
         path.symlink_to("annexed" if what == "link to nothing" else path.name)
 
 
+@pytest.mark.guarantee("unreadable")
 @pytest.mark.parametrize(
     ("what", "suffix", "missing_ann"),
     [
@@ -150,6 +153,7 @@ def test_a_name_that_looks_like_that_of_a_file_is_told_from_it(tmp_path, there, 
     assert f"but {there!a}, which differs from {named!a} in capitals or in how" in str(error.value)
 
 
+@pytest.mark.guarantee("demo")
 @pytest.mark.parametrize("name", ["mine", "deep/er/person.jsonl", "lone.txt"])
 def test_data_that_dvc_has_not_fetched_are_not_left_out(tmp_path, name):
     """As in a clone before `dvc pull`, whatever else is here."""

@@ -301,6 +301,7 @@ BREAKS = {
 }
 
 
+@pytest.mark.guarantee("misread-rows")
 @pytest.mark.parametrize(
     ("lost", "name", "rows", "problem"),
     [

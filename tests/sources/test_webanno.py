@@ -62,6 +62,7 @@ def cell(value: str) -> list[str]:
 UNESCAPED = "invalid: {!r}: a [, ] or \\ that belongs to a value has a \\ before it"
 
 
+@pytest.mark.guarantee("second-count")
 @pytest.mark.parametrize(
     ("lines", "text", "spans", "invalid"),
     [
@@ -135,6 +136,7 @@ def test_what_cannot_be_read_is_told_with_its_line(tmp_path, name, content, why)
     assert re.match(why, f"{problem.line}: {problem}")
 
 
+@pytest.mark.guarantee("second-count")
 @pytest.mark.parametrize(("lines", "columns"), COUNTED)
 def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns):
     path = write(tmp_path / "a.tsv", tsv(*lines))
@@ -144,6 +146,7 @@ def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns)
     assert lost_of_webanno(path, [fewer, *items[1:]], columns)["annotations"] == 1, "it would find a span"
 
 
+@pytest.mark.guarantee("second-count")
 def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: Merging):
     """A document is a folder, and a file of it an annotator's; annotators of an export are compared."""
     merging.add("a", ["PER"], [], path="annotation/*/*.tsv")

@@ -83,6 +83,7 @@ def test_the_gradient_is_that_of_the_loss():
         assert gradient[place] == pytest.approx(slope, abs=1e-7)
 
 
+@pytest.mark.guarantee("unknown-labels")
 def test_what_is_unknown_has_no_loss_and_exactly_no_gradient():
     logits = np.random.default_rng(0).normal(size=(4, 2, TAGS)).astype("f")
     tags = np.full((4, 2), UNKNOWN, np.int8)

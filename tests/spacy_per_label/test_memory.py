@@ -40,6 +40,7 @@ def make_doc(pipe: PerLabelRecognizer) -> Doc:
     return Doc(pipe.vocab, words=[f"word{number % 97}" for number in range(WORDS)])
 
 
+@pytest.mark.guarantee("memory")
 def test_an_update_holds_six_arrays(pipe):
     """The docs' logits, all layers below, the logits in one array, their logarithms, which become the gradient."""
     reference = make_doc(pipe)
@@ -53,6 +54,7 @@ def test_an_update_holds_six_arrays(pipe):
     assert ARRAY < peak < 6 * ARRAY
 
 
+@pytest.mark.guarantee("memory")
 def test_a_prediction_holds_four_arrays(pipe):
     """The logits in one array, their logarithms, and the powers for these; the rest is for decoding."""
     pipe(make_doc(pipe))

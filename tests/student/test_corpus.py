@@ -55,6 +55,7 @@ def train_of(project):
     ]
 
 
+@pytest.mark.guarantee("student")
 def test_no_text_of_dev_and_test_is_among_the_raw_ones_and_the_others_are_said(project):
     printed = call(label_raw_cli, "student")
     texts = [doc.text for doc in train_of(project)]

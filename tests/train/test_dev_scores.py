@@ -57,6 +57,7 @@ def nlp() -> spacy.Language:
     return nlp
 
 
+@pytest.mark.guarantee("spacys-scores")
 @pytest.mark.parametrize(("words", "batch_size"), [(1, 1000), (10**6, 2), (20, 1000)])
 def test_scores_are_spacys_to_the_last_digit(nlp, monkeypatch, words, batch_size):
     """And those of shares are added up."""
@@ -87,6 +88,7 @@ def watch(doc: Doc) -> Doc:
     return doc
 
 
+@pytest.mark.guarantee("streaming")
 @pytest.mark.parametrize(("words", "batch_size"), [(10, 1000), (10**6, 10)])
 def test_one_batch_is_held_at_a_time(monkeypatch, words, batch_size):
     monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", words)
@@ -134,6 +136,7 @@ def test_the_mean_of_f_and_macro_f_decides_by_the_configs(name, steps, best):
     assert scores.index(max(scores)) == best
 
 
+@pytest.mark.guarantee("covered-labels")
 @pytest.mark.parametrize(
     ("uncovered", "expected"),
     [

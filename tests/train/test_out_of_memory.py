@@ -90,6 +90,7 @@ def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, dem
     assert files(tmp_path / "again" / "model") == files(tmp_path / "whole" / "model")
 
 
+@pytest.mark.guarantee("streaming")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_stopping_names_the_step_and_a_remedy(workers, demo_corpus, tmp_path, monkeypatch):
     """One text that doesn't fit ends training."""
@@ -131,7 +132,7 @@ def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_p
     overrides |= wide if kind == "tok2vec" else {"components.ner.model.tok2vec.name": str(tiny_bert)}
     config, extra = (CPU, 20) if kind == "tok2vec" else (GPU, 40)
     given = json.dumps([str(config), str(demo_corpus), overrides, extra])
-    printed = run_python("-c", LIMITED, given, cwd=tmp_path, OMP_NUM_THREADS="1")
+    printed = run_python("-c", LIMITED, given, cwd=tmp_path, OMP_NUM_THREADS="1", WITH_TORCH="1")
     assert "Step 0: out of memory at " in printed
 
 

@@ -30,6 +30,7 @@ from tests.train.training import CPU, GPU, STEPS, curve, files, losses, train_in
 EXACT = STEPS | {"training.eval_frequency": 1, "training.dropout": 0.0}
 
 
+@pytest.mark.guarantee("ranks")
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_ranks_give_each_other_values_and_sums_to_the_bit(count):
     sizes = [(101, 7), (), (1,), (0,)]
@@ -90,6 +91,7 @@ def fail(ranks) -> None:
 KILLED = r"a process of the training was killed.*workers in project"
 
 
+@pytest.mark.guarantee("ranks")
 @pytest.mark.parametrize(
     ("count", "follow", "said"), [(3, die, KILLED), (3, die_in_a_sum, KILLED), (2, fail, "too long")]
 )
@@ -151,6 +153,7 @@ def compared(monkeypatch) -> list[bool]:
     return equal
 
 
+@pytest.mark.guarantee("ranks")
 @pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_ranks_stay_equal_and_train_what_one_process_does(workers, alone, demo_corpus, tmp_path, compared):
     train_in(tmp_path, demo_corpus, EXACT, workers=workers)
@@ -229,6 +232,7 @@ def test_shares_of_dev_are_counted_as_the_whole(alone, demo_corpus):
     assert shared[1]["ents_r"] > 0
 
 
+@pytest.mark.guarantee("resume")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_training_goes_on_with_either_number_of_processes(workers, alone, demo_corpus, tmp_path, monkeypatch):
     """A rank is killed in step 3; with as many processes as before, the bytes are those of a training in one go."""
@@ -331,6 +335,7 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.guarantee("ranks")
 @pytest.mark.long
 def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path):
     """gloo, on the CPU; where a rank is killed, the training goes on to the same bytes, as it does if each rank has a

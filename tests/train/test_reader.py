@@ -87,6 +87,7 @@ def opened(monkeypatch) -> list[str]:
     return names
 
 
+@pytest.mark.guarantee("streaming")
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_streamed_files_are_opened_when_their_turn_comes(partitions, opened, shuffle):
     corpus = PartitionedCorpus(partitions, shuffle=shuffle)

@@ -134,6 +134,7 @@ def test_an_earlier_copy_of_a_data_set_brings_nothing_back(merging, name):
     assert (ledger.spans["entity"], ledger.agreement) == (0, {})
 
 
+@pytest.mark.guarantee("declared")
 def test_a_number_names_somebody_in_its_data_set_alone(merging):
     """Each Label Studio counts its users from 1."""
     pair = {("0.json 1", "1.json 1"): {"texts": 1, "spans": 3, "both": 1}}

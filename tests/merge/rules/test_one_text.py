@@ -74,6 +74,7 @@ def test_a_span_that_an_annotator_ignored_is_neither_gold_nor_rejected(merging):
     assert (len(doc.spans["gold"]), len(doc.spans["incorrect_spans"])) == (1, 0)
 
 
+@pytest.mark.guarantee("moved-splits")
 def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merging):
     merging.add("train", ["Amount"], [task(TEXT, AMOUNT)], split="train")
     merging.add("own", ["Reagent"], [task(TEXT, WATER)], split="test")

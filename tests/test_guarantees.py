@@ -1,0 +1,13 @@
+"""Each guarantee has a test that `make test` runs, and the page of guarantees is in step."""
+
+from tests.guarantees import GUARANTEES, PAGE, held_by, write_page
+
+
+def test_each_guarantee_has_a_test_that_make_test_runs():
+    found = held_by()
+    assert found.keys() == GUARANTEES.keys()
+    assert [name for name, files in found.items() if not any(files.values())] == []
+
+
+def test_the_page_is_in_step():
+    assert PAGE.read_text(encoding="utf8") == write_page(), "python -m tests.guarantees"
