@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS, Reason
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.tables import SCHEMAS
 from labelwise.corpus.tokenizer import packages_of, read_rules
@@ -155,6 +156,13 @@ def test_the_page_lists_the_keys_that_training_may_change():
     table = page.partition("## What training changes")[2].partition("The block `[labelwise]`")[0]
     named = {name.split(".")[-1] for name in re.findall("`([^`]+)`", table)}
     assert {key.split(".")[-1] for key in FITTED - PATHS} <= named
+
+
+def test_the_page_has_each_outcome_and_marks_those_that_strict_fails_on():
+    tables = (ROOT / "docs/outcomes.md").read_text(encoding="utf8").partition("### Texts and labels")[0]
+    first = "".join(line.split(" | ")[0] for line in tables.splitlines() if line.startswith("| `"))
+    assert {one for one in Reason if not one.startswith("in ")} <= {*re.findall("`(.+?)`", first)}
+    assert {*re.findall("`([^`]+)`†", first)} == {*ROW_PROBLEMS, *SPAN_PROBLEMS}
 
 
 @pytest.mark.parametrize(("table", "schema"), SCHEMAS.items())
