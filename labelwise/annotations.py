@@ -27,7 +27,7 @@ PROBLEM = "_labelwise_problem"  # of a row that is no task: what `convert-brat` 
 
 
 class Reason(StrEnum):
-    """The outcome of a row or of a span, in the words of docs/accounting.md."""
+    """The outcome of a row or of a span, in the words of docs/outcomes.md."""
 
     # rows
     MERGED = "merged"

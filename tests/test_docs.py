@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS, Reason
 from labelwise.corpus.ledger import pairwise_f
 from labelwise.corpus.tables import SCHEMAS
 from labelwise.corpus.tokenizer import packages_of, read_rules
@@ -32,13 +33,11 @@ PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "corpus/README.md",
 # By page and first words, why no test runs a block as it is written.
 NOT_RUN = {
     ("README.md", "git clone"): "sets up environments; make run is weasel run all in one",
-    ("docs/index.md", "git clone"): "the same",
+    ("docs/tutorial.md", "git clone"): "the same",
     ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
-    ("docs/first_steps.md", "source .venv"): "a clone's path has the environment's programs",
-    ("docs/accounting.md", "python -m scripts.export"): "docs/colleague.md has it, too",
-    ("docs/merging.md", "weasel assets benchmarks --extra"): "fetches public corpora; merge/test_public.py merges them",
-    ("docs/brat.md", "weasel run all"): "test_end_to_end.py runs it",
-    ("docs/prodigy.md", "weasel run all"): "the test of exports and a database runs it",
+    ("docs/outcomes.md", "python -m scripts.export"): "docs/annotate_more.md has it, too",
+    ("docs/how_it_works.md", "weasel assets"): "fetches public corpora; merge/test_public.py merges them",
+    ("docs/data.md", "weasel run all"): "test_end_to_end.py runs it, and the test of exports and a database",
     ("docs/compare.md", "dvc:"): "test_own_data.py adds a pipeline",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
     ("docs/compare.md", "weasel run seeds"): "two trainings; compare/test_seeds.py runs the command",
@@ -54,18 +53,18 @@ NOT_RUN = {
     ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
     ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a pipeline from a folder",
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
-    ("docs/files.md", "SELECT kind, cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
+    ("docs/outcomes.md", "SELECT kind, cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
     ("docs/gpu.md", "make gpu"): "needs a GPU",
     ("docs/gpu.md", "python -m benchmarks.gpu"): "needs a GPU",
     ("docs/gpu.md", "torchrun"): "needs several GPUs; train/test_ranks.py runs torchrun on the CPU",
     ("docs/gpu.md", "dvc repro"): "needs a GPU; test_notebook.py trains a tiny transformer",
     ("docs/install.md", "git clone -o labelwise https://github.com/you/labelwise.git ../new"): "what git and cp do",
-    ("docs/library.md", "python -m scripts.make_demo"): "test_library.py calls the functions",
-    ("docs/library.md", "from pathlib import Path"): "the same",
-    ("docs/other_tools.md", "python -m scripts.export"): "export/test_round_trip.py takes texts to each tool and back",
+    ("docs/python.md", "python -m scripts.make_demo"): "test_library.py calls the functions",
+    ("docs/python.md", "from pathlib import Path"): "the same",
+    ("docs/annotate_more.md", "python -m scripts.export corpus exported"): "export/test_round_trip.py does it and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
-    ("docs/prodigy.md", "prodigy db-out"): "needs Prodigy",
-    ("docs/colleague.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
+    ("docs/data.md", "prodigy db-out"): "needs Prodigy",
+    ("docs/annotate_more.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
     (
         "docs/training.md",
@@ -73,11 +72,11 @@ NOT_RUN = {
     ): "fetches a transformer; test_notebook.py trains a tiny one",
     ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
     (
-        "docs/training.md",
+        "docs/python.md",
         "spacy debug config",
     ): "1,500 steps; train/test_spacy_commands.py runs each with fewer",
-    ("docs/training.md", "[nlp]"): "package/test_wheel.py assembles it",
-    ("docs/training.md", "spacy assemble"): "the same",
+    ("docs/python.md", "[nlp]"): "package/test_wheel.py assembles it",
+    ("docs/python.md", "spacy assemble"): "the same",
 }
 
 
@@ -147,7 +146,7 @@ def test_git_ignores_data_and_what_the_pages_export_and_predict():
 
 
 def test_the_decision_of_the_page_is_one():
-    (row,) = decode_decisions(block("docs/fix.md", '{"dataset"').encode())
+    (row,) = decode_decisions(block("docs/report.md", '{"dataset"').encode())
     assert row.decision
     assert (row.decision.removed, row.decision.added) == ((12, 24), (12, 18))
 
@@ -160,9 +159,16 @@ def test_the_page_lists_the_keys_that_training_may_change():
     assert {key.split(".")[-1] for key in FITTED - PATHS} <= named
 
 
+def test_the_page_has_each_outcome_and_marks_those_that_strict_fails_on():
+    tables = (ROOT / "docs/outcomes.md").read_text(encoding="utf8").partition("### Texts and labels")[0]
+    first = "".join(line.split(" | ")[0] for line in tables.splitlines() if line.startswith("| `"))
+    assert {one for one in Reason if not one.startswith("in ")} <= {*re.findall("`(.+?)`", first)}
+    assert {*re.findall("`([^`]+)`†", first)} == {*ROW_PROBLEMS, *SPAN_PROBLEMS}
+
+
 @pytest.mark.parametrize(("table", "schema"), SCHEMAS.items())
 def test_the_columns_of_a_table_are_those_of_the_page(table, schema):
-    page = (ROOT / "docs/files.md").read_text(encoding="utf8").partition("## The tables of the merge")[2]
+    page = (ROOT / "docs/outcomes.md").read_text(encoding="utf8").partition("## The tables of the merge")[2]
     rows = page.partition(f"| column of {table} | meaning |\n|---|---|\n")[2].partition("\n\n")[0]
     named = [name for row in rows.splitlines() for name in re.findall("`(.+?)`", row.split("|")[1])]
     assert sorted(named) == sorted(schema.names)
@@ -178,7 +184,7 @@ def test_queries_of_the_tables_say_what_the_merge_says(fewer, merging, monkeypat
     merging.add("place", ["PLACE"], [task(text, (0, 7), label="PLACE"), task("Ada", _view_id="classification")])
     ledger = merging.run()
     monkeypatch.chdir(merging.root)
-    queries = block("docs/files.md", "-- How far do ann and leo agree").split(";")
+    queries = block("docs/outcomes.md", "-- How far do ann and leo agree").split(";")
     agree, others, gone, lost, entities = (duckdb.sql(query).fetchall() for query in queries[:-1])
     pair = ledger.pairs["ann", "leo"]
     assert agree == [(pytest.approx(pairwise_f(pair["both"], pair["spans"])),)]
@@ -199,7 +205,7 @@ def test_queries_of_the_tables_say_what_the_merge_says(fewer, merging, monkeypat
 
 def test_a_block_of_a_tokenizer_is_read_as_the_page_has_it(tmp_path):
     (tmp_path / "configs").mkdir()
-    (tmp_path / "configs/tokenizer.yml").write_text(block("docs/languages.md", "tokenizer:"), encoding="utf8")
+    (tmp_path / "configs/tokenizer.yml").write_text(block("docs/settings.md", "tokenizer:"), encoding="utf8")
     assert packages_of(read_rules(tmp_path / "project.yml").block) == ("jieba",)
 
 
@@ -252,7 +258,7 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 16}
     assert clone.run("weasel", "run", "all").count("Skipping") == 2
     # As the page declares them, the eight texts with both have PLACE; on the others, "absent" makes it known.
-    (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/prodigy.md", "- name: person"), encoding="utf8")
+    (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/data.md", "- name: person"), encoding="utf8")
     clone.run("weasel", "run", "merge")
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 24}
 
@@ -265,16 +271,16 @@ def test_add_a_label_with_rules(tmp_path):
     clone.stop_after_merge()
     texts = [{"text": f"Acme Corp took {n} mg."} for n in range(20)]
     write_jsonl(tmp_path / "assets/raw/texts.jsonl", texts)
-    (tmp_path / "rules.py").write_text(block("docs/new_label.md", "import spacy"), encoding="utf8")
+    (tmp_path / "rules.py").write_text(block("docs/annotate_more.md", "import spacy"), encoding="utf8")
     (tmp_path / "training").mkdir()
-    clone.paste(block("docs/new_label.md", "python rules.py"))
+    clone.paste(block("docs/annotate_more.md", "python rules.py"))
     rows = read_jsonl(tmp_path / "to-annotate/ORG.jsonl")
     assert [len(row["spans"]) for row in rows] == [1] * 20
     for row in rows[:10]:
         row |= {"answer": "accept", "_timestamp": 1}
     write_jsonl(tmp_path / "assets/prodigy/org.jsonl", rows)
-    (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/new_label.md", "- name: org"))
-    printed = clone.paste(block("docs/new_label.md", "weasel run all"))
+    (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/annotate_more.md", "- name: org"))
+    printed = clone.paste(block("docs/annotate_more.md", "weasel run all"))
     assert merged(tmp_path)["rows"] == {"merged": 10, "prediction": 10}
     assert merged(tmp_path)["renamed"] == {"org": {"ORG": {"COMPANY": 20}}}  # as they are read
     assert "Spans whose label was renamed" in printed
@@ -302,37 +308,37 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     later = answers("PERSON", range(1, 20), 2000)
     next(row for row in later if row["spans"])["spans"].pop()
     write_jsonl(folder / "person-2026-06-01.jsonl", later)
-    replace_entry("person", block("docs/colleague.md", "- name: person"))
-    clone.paste(block("docs/colleague.md", "weasel run merge"))
+    replace_entry("person", block("docs/annotate_more.md", "- name: person"))
+    clone.paste(block("docs/annotate_more.md", "weasel run merge"))
     assert merged(tmp_path)["labels"]["PERSON"]["gold"] == sum(len(row["spans"]) for row in (first[0], *later))
     assert merged(tmp_path)["rows"] == {"merged": 44, "superseded": 15}
 
     write_jsonl(folder / "leo.jsonl", leo := answers("PERSON", range(8, 24), 1500, "PER"))
     clone.run("dvc", "repro", "merge")
     assert "Running stage" not in clone.run("dvc", "repro", "merge"), "the entry that it added is none of its inputs"
-    clone.paste(block("docs/colleague.md", "weasel run merge"))
+    clone.paste(block("docs/annotate_more.md", "weasel run merge"))
     assert next(one for one in declared() if one["name"] == "leo")["labels"] == ["PER"]
-    replace_entry("leo", block("docs/colleague.md", "- name: leo"))
-    clone.paste(block("docs/colleague.md", "weasel run all"))
+    replace_entry("leo", block("docs/annotate_more.md", "- name: leo"))
+    clone.paste(block("docs/annotate_more.md", "weasel run all"))
     assert merged(tmp_path)["labels"].keys() == {"PERSON", "PLACE"}
     assert merged(tmp_path)["renamed"] == {"leo": {"PER": {"PERSON": sum(len(row["spans"]) for row in leo)}}}
     assert merged(tmp_path)["agreement"]["PERSON"]["texts"] == 12
-    clone.paste(block("docs/colleague.md", "python -m scripts.export corpus to-annotate"))
+    clone.paste(block("docs/annotate_more.md", "python -m scripts.export corpus to-annotate"))
     assert {path.name for path in (tmp_path / "to-annotate").glob("*.jsonl")} == {
         "disagreements.jsonl",
         "lost_spans.jsonl",
     }
 
-    clone.paste(block("docs/new_label.md", "python -m scripts.export corpus texts"))
+    clone.paste(block("docs/annotate_more.md", "python -m scripts.export corpus texts"))
     listed = {row["text"] for row in read_jsonl(tmp_path / "texts/texts.jsonl")}
     annotated = [row for row in answers("DATE", range(0, 24, 2), 3000) if row["text"] in listed]
     assert (len(listed), len(annotated)) == (24, 12)
     write_jsonl(folder / "date.jsonl", annotated)
-    replace_entry("date", block("docs/new_label.md", "- name: date"))
-    clone.paste(block("docs/new_label.md", "weasel run all"))
+    replace_entry("date", block("docs/annotate_more.md", "- name: date"))
+    clone.paste(block("docs/annotate_more.md", "weasel run all"))
     assert merged(tmp_path)["labels"]["DATE"]["complete"] == 12
 
-    clone.paste(block("docs/new_label.md", "python -m scripts.evaluate"))
+    clone.paste(block("docs/annotate_more.md", "python -m scripts.evaluate"))
     work = read_jsonl(tmp_path / "to-annotate/DATE.jsonl")
     train = {doc.text for doc in read_corpus(tmp_path / "corpus", ["train"])}
     assert {row["text"] for row in work} == train - {row["text"] for row in annotated}
@@ -342,7 +348,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
 def test_brat_and_the_scores(project, tmp_path):
     write_docs(map(made, range(24)), LABELS, project.root / "path/to/corpus", "brat")
     tasks = {"/tmp/tasks": str(tmp_path / "tasks")}
-    project.paste(block("docs/brat.md", "python -m scripts.convert_brat", **tasks))
+    project.paste(block("docs/data.md", "python -m scripts.convert_brat", **tasks))
     assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 24
     project.paste(block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
     scores, metrics = (json.loads((project.root / f"metrics/{name}.json").read_text()) for name in ("mine", "cpu"))
@@ -360,17 +366,17 @@ def test_brat_and_the_scores(project, tmp_path):
 @pytest.mark.long
 def test_fix_annotations(project):
     """A wrong tag is put right in between."""
-    project.paste(block("docs/fix.md", "python -m scripts.record"))
-    project.paste(block("docs/fix.md", "weasel run fix"))
+    project.paste(block("docs/report.md", "python -m scripts.record"))
+    project.paste(block("docs/report.md", "weasel run fix"))
     first, *_ = read_jsonl(project.root / "training/check-folds/findings.jsonl")
     splits = json.loads((project.root / "corpus/manifest.json").read_text(encoding="utf8"))["splits"]
     assert first["texts"] == splits["train"]["texts"] + splits["dev"]["texts"] == 24 - splits["test"]["texts"]
     assert sorted(path.name for path in (project.root / "training").glob("*check*")) == ["check", "check-folds"]
     write_docs(map(made, range(24)), LABELS, project.root / "assets/brat/noisy", "brat")
-    printed = project.paste(block("docs/fix.md", "weasel run all"))
+    printed = project.paste(block("docs/report.md", "weasel run all"))
     assert "Skipping 'convert-brat'" not in printed
     assert "all (micro)" in printed
-    project.paste(block("docs/fix.md", "python -m scripts.export"))
+    project.paste(block("docs/report.md", "python -m scripts.export"))
     assert (project.root / "to-annotate/texts.jsonl").is_file()
 
 
@@ -381,7 +387,7 @@ def test_it_is_said_where_a_span_went(tmp_path_factory):
     name, label = file.relative_to(brat), file.read_text().split()[1]
     names = {"assets/demo/prodigy/TEMPERATURE.jsonl:348": f"assets/demo/brat/{name}:1", "room temperature": "the"}
     names["kitchen/doc-00347.txt"] = str(name.with_suffix(".txt"))
-    printed = clone.paste(block("docs/why.md", "python -m scripts.why", **names))
+    printed = project.paste(block("docs/merge_stops.md", "python -m scripts.why", **names))
     assert printed.count(f"document {name.with_suffix('.txt')}, in ") >= 2
     assert f"{name}:1, {label} '" in printed
     assert "rows or spans" in printed
@@ -635,8 +641,8 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     replace_once(clone.root / "project.yml", "--noise 0.03", f"--noise {noise}")
     clone.set("steps", "60")
     clone.run("git", "commit", "-qam", "three labels")
-    first = clone.paste(block("docs/first_steps.md", "weasel run demo"))
-    clone.paste(block("docs/first_steps.md", "python -m scripts.record"))
+    first = clone.paste(block("docs/tutorial.md", "weasel run demo"))
+    clone.paste(block("docs/tutorial.md", "python -m scripts.record"))
     _, *found = read_jsonl(clone.root / "training/check/findings.jsonl")
     spans = [{tuple(span) for span in (one["current"], one["proposed"]) if span} for one in found]
     cases = [one for one, about in zip(found, spans, strict=True) if about & planted[one["doc"]]]
@@ -644,8 +650,8 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     before = count_wrong()
     clone.environment["HOME"] = str(tmp_path)
     write_jsonl(tmp_path / "Downloads/decisions.jsonl", [row for one in cases for row in decisions(one)])
-    clone.paste(block("docs/first_steps.md", "python -m scripts.decide ~/Downloads/decisions.jsonl"))
-    clone.paste(block("docs/first_steps.md", "weasel run all"))
+    clone.paste(block("docs/tutorial.md", "python -m scripts.decide ~/Downloads/decisions.jsonl"))
+    clone.paste(block("docs/tutorial.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")
     was, now, decided = re.search(r"F1 (0\.\d+) → (0\.\d+) since \w+, after (\d+) reviewed", html).groups()

@@ -40,7 +40,7 @@ def test_what_is_public_can_be_had_and_is_documented():
         value = getattr(labelwise, name)
         assert value.__module__.startswith("labelwise.")
         assert value.__doc__
-    page = (ROOT / "docs" / "library.md").read_text(encoding="utf8")
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf8")
     assert set(FUNCTIONS) < set(labelwise.__all__) <= set(dir(labelwise))
     assert [name for name in labelwise.__all__ if f"`{name}" not in page] == []
 

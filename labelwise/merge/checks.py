@@ -555,7 +555,7 @@ READING: tuple[Kind, ...] = (
         "other script",
         other_script,
         "{n:,} of {all:span} start or end inside a token of `lang: {lang}`; the script is that of `{other}`",
-        "If that is the language, set in the section merge of project.yml (docs/languages.md says what it needs)",
+        "If that is the language, set in the section merge of project.yml (docs/settings.md says what it needs)",
         "lang: {other}",
     ),
     stop(
@@ -658,7 +658,7 @@ READING: tuple[Kind, ...] = (
         "off tokens",
         lambda data: [] if data.dataset.name in data.merged.misread else off_tokens(data),
         "{n:,} of {all:span} start or end inside a token",
-        "To take whole tokens, set in the section merge of project.yml (docs/languages.md has other tokenizers)",
+        "To take whole tokens, set in the section merge of project.yml (docs/settings.md has other tokenizers)",
         "alignment: expand",
     ),
     dataset_check(

@@ -193,7 +193,7 @@ TEXT_CHECKS = (
         "other tokenizer",
         other_tokenizer,
         "{tokens:.1f} tokens per whitespace-separated word: the tokenizer is probably for another language.",
-        "Set `lang`, or `block` in configs/tokenizer.yml: docs/languages.md",
+        "Set `lang`, or `block` in configs/tokenizer.yml: docs/settings.md",
     ),
     check(
         "parts of texts",

@@ -167,7 +167,7 @@ def test_spans_inside_words_stop_whatever_the_alignment(tmp_path: Path) -> None:
 
 def test_the_page_shows_what_the_merge_prints(tmp_path):
     made = merge_folder(tmp_path, {"prodigy/person.jsonl": prodigys("inclusive")})
-    block = (ROOT / "docs/import_checks.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
+    block = (ROOT / "docs/merge_stops.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
     assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", said(made))
 
 

@@ -37,7 +37,7 @@ def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_
     assert re.match(r"[5-9] of 20 labels are ready; ", said.verdict)
     assert {*said.tasks[0].labels} == {"DOCTOR", "PERSON"}
     line = r"Next: agree on a rule for PERSON and DOCTOR: \d+ of \d+ errors\n"
-    for page in ("README.md", "docs/output.md", "docs/first_steps.md"):
+    for page in ("README.md", "docs/tutorial.md"):
         assert re.search(line, (ROOT / page).read_text(encoding="utf8"))
     docs = {doc.path: doc for doc in map(make_doc, range(400))}
     _, *rows = read_jsonl(tmp_path / "training/check/findings.jsonl")

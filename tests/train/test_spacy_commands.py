@@ -1,4 +1,4 @@
-"""spaCy's own commands take corpus, configs and saved pipelines as they are, as docs/training.md says."""
+"""spaCy's own commands take corpus, configs and saved pipelines as they are, as docs/python.md says."""
 
 from pathlib import Path
 
