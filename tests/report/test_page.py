@@ -78,18 +78,29 @@ def render(root: Path, pipeline: str, **options) -> str:
     return (root / "report.html").read_text(encoding="utf8")
 
 
-def test_goals_have_a_column_and_precision_by_recall(own):
+def test_goals_have_a_column_and_precision_by_recall(tmp_path):
     """Without goals, neither is there."""
-    assert "Goal, test" not in render(own, "cpu")
-    path, labels = own / "metrics/cpu.json", ("PERSON", "PLACE")
+    docs = make_docs()
+    for doc in docs:
+        doc.found = [(*span, 0.9 - 0.1 * (number % 3)) for number, span in enumerate(doc.predicted)]
+    write_results(tmp_path, docs)
+    plain = render(tmp_path, "cpu")
+    assert "Goal, test" not in plain
+    assert "precision by recall" not in plain
+    path, labels = tmp_path / "metrics/cpu.json", ("PERSON", "PLACE")
     metrics = json.loads(path.read_text())
-    row = {"figure": "recall", "goal": 0.9, "bound": 0.85, "value": 0.875, "low": 0.8, "high": 0.93}
+    row = {"figure": "recall", "goal": 0.9, "value": 0.875, "low": 0.8, "high": 0.93}
     metrics["aimed"] = {label: {**row, "bound": bound} for label, bound in zip(labels, (0.85, 0.91), strict=True)}
     path.write_text(json.dumps(metrics))
-    page = render(own, "cpu")
+    page = render(tmp_path, "cpu")
     assert page.count("0.875 (0.800 to 0.930)") == 2
-    assert "precision by recall" not in page, "nothing has a probability"
     assert "1 label can't reach the goal on dev, but only: PERSON (recall 0.850)." in unescape(page)
+    [points] = re.findall(
+        r'aria-label="PERSON on test: precision by recall.*?goal is recall 0.9".*?points="(.*?)"', page, re.DOTALL
+    )
+    last = [float(one) for one in points.split()[-1].split(",")]
+    own = metrics["all_gold"]["labels"]["PERSON"]
+    assert last == pytest.approx([300 * own["r"], 110 * (1 - own["p"])], abs=0.1), "all spans found are the entities"
 
 
 def test_a_curve_of_learning_is_shown_if_it_is_of_this_pipeline(own):
