@@ -26,7 +26,7 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
     similarity (float): least similarity of nearly equal texts.
     folder (Path): folder for signatures, 540 bytes a text.
     """
-    files = []
+    files: list[Path] = []
     for source, texts in ((HELD, held()), (RAW, raw())):
         for first in texts:
             files.append(folder / f"signatures-{len(files)}")
