@@ -14,6 +14,7 @@ from labelwise.merge.near_duplicates import SIGNED, Text, find_pairs, sign, writ
 from labelwise.merge.parts import PART, contained, describe_part
 
 MAX_PARTS = 200_000  # raw texts that are looked for at a time, 52 bytes each
+MAX_SIGNED = 10_000  # texts in a file of signatures, which is read whole
 HELD, RAW = 0, 1  # as sources of rows
 Texts = Callable[[], Iterator[str]]
 
@@ -25,11 +26,13 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
     similarity (float): least similarity of nearly equal texts.
     folder (Path): folder for signatures, 540 bytes a text.
     """
-    files = [folder / "held", folder / "raw"]
+    files: list[Path] = []
     for source, texts in ((HELD, held()), (RAW, raw())):
-        with files[source].open("wb") as signed:
-            for text in texts:
-                signed.write(np.array([(*write_place(place_of(text, source)), sign(text))], SIGNED).tobytes())
+        for first in texts:
+            files.append(folder / f"signatures-{len(files)}")
+            with files[-1].open("wb") as signed:
+                for text in chain([first], islice(texts, MAX_SIGNED - 1)):
+                    signed.write(np.array([(*write_place(place_of(text, source)), sign(text))], SIGNED).tobytes())
     pairs = [pair for pair in find_pairs(files, similarity) if pair.one.source == HELD < pair.other.source]
     found = {pair.other.key: "nearly equal to a text of dev or test" for pair in pairs}
     parts = make_parts(held(), HELD)
@@ -38,7 +41,7 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
             found.setdefault(text_key(text), "contains a text of dev or test")
     texts = raw()
     for first in texts:
-        parts = make_parts(chain([first], islice(texts, MAX_PARTS)), RAW)
+        parts = make_parts(chain([first], islice(texts, MAX_PARTS - 1)), RAW)
         for text in held():
             for _, part in contained(form_of(text), *parts):
                 found.setdefault(part["key"].tobytes(), "part of a text of dev or test")

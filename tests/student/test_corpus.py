@@ -10,6 +10,7 @@ import pytest
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import MANIFEST, find_partitions, read_manifest
 from labelwise.corpus.texts import key_of
+from labelwise.student import leaks
 from scripts.label_raw import label_raw_cli
 from tests.conftest import ROOT, call, save_ruler, task, write_jsonl
 
@@ -56,7 +57,11 @@ def train_of(project):
 
 
 @pytest.mark.guarantee("student")
-def test_no_text_of_dev_and_test_is_among_the_raw_ones_and_the_others_are_said(project):
+@pytest.mark.parametrize("most", [3, 1000])
+def test_no_text_of_dev_and_test_is_among_the_raw_ones_and_the_others_are_said(project, monkeypatch, most):
+    """However many texts are compared at a time."""
+    for name in ("MAX_SIGNED", "MAX_PARTS"):
+        monkeypatch.setattr(leaks, name, most)
     printed = call(label_raw_cli, "student")
     texts = [doc.text for doc in train_of(project)]
     assert sorted(texts) == sorted([*FREE, "Jim likes the blue boat", "Sam likes the red boat"])
