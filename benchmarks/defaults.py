@@ -62,7 +62,7 @@ class Setting(NamedTuple):
     words: tuple[float, float] = (0, math.inf)
 
 
-RULE = ("500 words, dropout 0.4", "500 words")  # below FEW_WORDS words in train, and from there
+RULE = ("500 words, dropout 0.4", "500 words, 14 epochs")  # below FEW_WORDS words in train, and from there
 FEW_WORDS = 10_000
 SETTINGS: dict[str, dict[str, Setting]] = {
     "cpu": {
@@ -70,7 +70,8 @@ SETTINGS: dict[str, dict[str, Setting]] = {
         "250 words, dropout 0.4": Setting(250, 150, 0.4, 10, 600, 6000, (0, 5_000)),
         "500 words, dropout 0.4": Setting(500, 150, 0.4, 10, 600, 6000, (0, 50_000)),
         "500 words, 10 epochs": Setting(500, 150, 0.1, 10, 600, 6000, (10_000, math.inf)),
-        "500 words": Setting(500, 150, 0.1, 20, 600, 6000, (10_000, math.inf)),
+        "500 words, 14 epochs": Setting(500, 150, 0.1, 14, 600, 6000, (10_000, math.inf)),
+        "500 words, 20 epochs": Setting(500, 150, 0.1, 20, 600, 6000, (10_000, math.inf)),
     },
 }
 

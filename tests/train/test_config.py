@@ -308,8 +308,8 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
         ({"depth = 4": 'depth = "x"'}, r"\[components\.tok2vec\.model\.encode\] depth = \"x\": 'x' is not .*int"),
         ({"beta1 = 0.9": "beta3 = 0.9"}, r"\[training\.optimizer\] beta3 = 0\.9: unexpected argument: 'beta3'"),
         (
-            {"dropout = 0.1": 'dropout = "x"', "few_words = 10000": "few_words = 0"},
-            r"\[training\] dropout = \"x\": Input should be a valid number",
+            {"gradient = 1": 'gradient = "x"'},
+            r"\[training\] accumulate_gradient = \"x\": Input should be a valid integer",
         ),
         ({"[initialize.tokenizer]": f"{LOOKUPS}[initialize.tokenizer]"}, r"\[initialize\.lookups\]: .*lookups = null"),
         ({"dropout = 0.1": "dropout 0.1"}, r"'dropout 0\.1': this is neither a \[block\] nor KEY = VALUE"),
