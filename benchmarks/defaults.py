@@ -62,7 +62,8 @@ class Setting(NamedTuple):
     words: tuple[float, float] = (0, math.inf)
 
 
-RULE = ("500 words, dropout 0.4", "500 words")  # of few words, and of more
+RULE = ("500 words, dropout 0.4", "500 words")  # below FEW_WORDS words in train, and from there
+FEW_WORDS = 10_000
 SETTINGS: dict[str, dict[str, Setting]] = {
     "cpu": {
         "before": Setting(2000, 0, 0.1, 20, 300, 1500),  # with batches of 700 words below 200 texts
@@ -136,6 +137,11 @@ def train(recipe: TrainingConfig, words: int, test: Path, file: Path) -> Run:
         with file.with_suffix(".tmp").open("wb") as out:
             np.savez_compressed(out, **left)
         file.with_suffix(".tmp").replace(file)
+    return read_run(file)
+
+
+def read_run(file: Path) -> Run:
+    """Read what a training found."""
     with np.load(file) as kept:
         return Run(*(kept[name] for name in Run._fields))
 
@@ -162,7 +168,7 @@ def scores_of(runs: Sequence[Run], *, test: bool) -> np.ndarray:
     return f_scores(np.stack([one.sum(0) for one in counts]))[:, -2:]
 
 
-def rows_of(runs: dict[tuple[str, int, str], list[Run]], few_words: int, *, test: bool) -> list[list[Cell]]:
+def rows_of(runs: dict[tuple[str, int, str], list[Run]], *, test: bool) -> list[list[Cell]]:
     """Make a row of each cell and setting: medians and ranges of the seeds, and mean gains over the first setting.
 
     The last row is the mean gain of the rule, over cells, with its 95% interval.
@@ -174,7 +180,7 @@ def rows_of(runs: dict[tuple[str, int, str], list[Run]], few_words: int, *, test
         spread: list[Cell] = [(float(np.median(one)), min(one), max(one)) for one in f.T.tolist()]
         before = runs.get((place, texts, "before"), [])[: len(found)]
         gain = (f[: len(before)].mean(0) - scores_of(before, test=test).mean(0)).tolist() if before else [None, None]
-        chosen = name == RULE[words >= few_words]
+        chosen = name == RULE[words >= FEW_WORDS]
         gains += [gain] if chosen and before else []
         shown = [None, None] if name == "before" else gain
         rows.append([Path(place).stem, texts, words, name + ": the rule" * chosen, len(found), *spread, *shown])
@@ -191,7 +197,6 @@ def main(
     config: Annotated[str, typer.Option(help=" | ".join(SETTINGS))] = "cpu",
     setting: Annotated[list[str] | None, typer.Option(help="Settings to try; all, without")] = None,
     seeds: int = 3,
-    few_words: Annotated[int, typer.Option(help="Words of train below which the first setting of RULE holds")] = 10_000,
     test: Annotated[bool, typer.Option(help="Show the scores on test")] = False,
 ) -> None:
     """Train all, and write the table after each training."""
@@ -216,7 +221,7 @@ def main(
                         run = run._replace(fitted=np.zeros(()))
                     runs.setdefault((place, recipe.limit, name), []).append(run)
                     print(file.stem, words, *scores_of([run], test=test)[0].round(4), run.seconds, flush=True)
-        write_result(f"defaults_{config}{'_test' * test}", columns, rows_of(runs, few_words, test=test))
+        write_result(f"defaults_{config}{'_test' * test}", columns, rows_of(runs, test=test))
 
 
 if __name__ == "__main__":

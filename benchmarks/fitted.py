@@ -7,19 +7,19 @@ held-out texts that weren't drawn. It trains nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import typer
 
-from benchmarks.defaults import KEEP, Run
+from benchmarks.defaults import FEW_WORDS, KEEP, RULE, Run, read_run
 from benchmarks.measure import Cell, write_result
 from labelwise.evaluate.resampling import f_scores
 from spacy_per_label.calibrate import _logistic, calibration_error, fit_settings
 from spacy_per_label.decode import calibrated, log_odds
 
-SPANS = (10, 20, 50, 100, 200, 500, 1000)  # gold spans, or found ones, of dev
+SPANS = (10, 50, 200, 1000)  # gold spans, or found ones, of dev
+Group = tuple[str, int, str]  # a corpus, a number of texts, and a setting
 DRAWS = 50
 SURE = 0.9
 
@@ -69,38 +69,35 @@ def errors_of(run: Run, wanted: int) -> Iterator[list[float]]:
         yield [*errors, *(right[other][one >= SURE].mean() if (one >= SURE).any() else np.nan for one in p)]
 
 
-def collect(runs: dict[str, Run], measure: Callable[[Run, int], Iterator[Sequence[float]]]) -> Iterator[tuple]:
-    """Yield the corpus, spans of dev, trainings, and all draws, shape (draws, measures)."""
-    corpora = dict.fromkeys(name.split("-")[2] for name in runs)
-    for corpus, wanted in product([*corpora, ""], SPANS):
-        own = [list(measure(run, wanted)) for name, run in runs.items() if not corpus or name.split("-")[2] == corpus]
-        if drawn := [draws for draws in own if draws]:
-            yield corpus or "all", wanted, len(drawn), np.concatenate(drawn)
+def collect(
+    runs: dict[Group, list[Run]], measure: Callable[[Run, int], Iterator[Sequence[float]]]
+) -> Iterator[tuple[list[Cell], np.ndarray]]:
+    """Yield the beginning of a row, and its draws, shape (draws, measures)."""
+    for (place, texts, setting), found in runs.items():
+        for wanted in SPANS:
+            if drawn := [draw for run in found for draw in measure(run, wanted)]:
+                yield [place, texts, int(found[0].words), setting, len(found), wanted], np.array(drawn)
 
 
-def main(few_words: int = 10_000) -> None:
+def main() -> None:
     """Draw, and write both tables."""
-    runs = {}
+    runs: dict[Group, list[Run]] = {}
     for file in sorted(KEEP.glob("cpu-choice-*.npz")):
-        with np.load(file) as kept:
-            runs[file.stem] = Run(*(kept[name] for name in Run._fields))
-    rows: list[list[Cell]] = []
-    for few, setting in product((True, False), ("before", "rule")):
-        chosen = {
-            name: run for name, run in runs.items() if (run.words < few_words) is few and name.split("-")[4] == setting
-        }
-        for corpus, wanted, trainings, gains in collect(chosen, gains_of_shift):
-            worse = float((gains.sum(1) < 0).mean())
-            words = f"{'fewer than' if few else 'at least'} {few_words:,}"
-            rows.append([words, setting, corpus, wanted, trainings, *gains.mean(0).tolist(), worse])
-    columns = {"words of train": "", "setting": "", "corpus": "", "entities of dev": ",", "trainings": ","}
-    columns |= {"gain, F1": "+.3f", "gain, macro F1": "+.3f", "draws that lose": ".0%"}
+        place, texts, setting = file.stem.split("-")[2:5]
+        run = read_run(file)
+        if setting in ("before", RULE[int(run.words >= FEW_WORDS)]):
+            runs.setdefault((place, int(texts), setting), []).append(run)
+    begin = {"corpus": "", "texts": ",", "words": ",", "setting": "", "seeds": ","}
+    columns = {**begin, "entities of dev": ",", "gain, F1": "+.3f", "gain, macro F1": "+.3f", "draws that lose": ".0%"}
+    rows = [
+        [*row, *each.mean(0).tolist(), float((each.sum(1) < 0).mean())] for row, each in collect(runs, gains_of_shift)
+    ]
     write_result("shift", columns, rows)
-    found = [[c, wanted, n, *np.nanmean(each, 0).tolist()] for c, wanted, n, each in collect(runs, errors_of)]
-    methods = ("before", "one slope", "by label")
-    columns = {"corpus": "", "spans found in dev": ",", "trainings": ","}
-    columns |= {f"error, {one}": ".3f" for one in methods} | {f"right at p >= {SURE}, {one}": ".2f" for one in methods}
-    write_result("calibration", columns, found)
+    columns = {**begin, "spans found in dev": ","}
+    for measured, form in (("error", ".3f"), (f"right at p >= {SURE}", ".2f")):
+        columns |= {f"{measured}, {method}": form for method in ("uncalibrated", "one slope", "by label")}
+    rows = [[*row, *np.nanmean(each, 0).tolist()] for row, each in collect(runs, errors_of) if row[3] != "before"]
+    write_result("calibration", columns, rows)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # What tests train is narrow, and learns little; numbers of steps are the tests' own.
-TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 300}
+TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 300, "training.dropout": 0.1}
 
 
 def make_narrow(config: Path, target: Path, eval_frequency: int) -> None:

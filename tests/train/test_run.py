@@ -209,9 +209,9 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
         (CPU, 9_999, 0, {"labelwise.few_words": 0}, (500, 0.1)),
         (CPU, 9_999, 0, {"labelwise.few_dropout": None}, (500, 0.1)),
         (CPU, 9_999, 0, {"training.dropout": 0.2}, (500, 0.2)),
-        (NER, 9_999, 0, {}, (700, 0.1)),
-        (NER, 10_000, 0, {}, (2000, 0.1)),
-        (NER, 9_999, 0, {"training.batcher.size": 900}, (900, 0.1)),
+        (NER, 49_999, 0, {}, (700, 0.1)),
+        (NER, 50_000, 0, {}, (2000, 0.1)),
+        (NER, 49_999, 0, {"training.batcher.size": 900}, (900, 0.1)),
     ],
 )
 def test_few_words_are_learnt_with_other_dropout_and_batches(
