@@ -17,7 +17,6 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, make_nlp, read_tokenizer, tokenize
-from spacy_per_label import PerLabelRecognizer
 
 Item = TypeVar("Item")
 Points = dict[str, dict[str, Any]]
@@ -46,8 +45,7 @@ def points_of(nlp: Language) -> Points:
     return {
         label: point
         for _, component in nlp.pipeline
-        if isinstance(component, PerLabelRecognizer)
-        for label, point in component.cfg.get("points", {}).items()
+        for label, point in getattr(component, "cfg", {}).get("points", {}).items()
     }
 
 
