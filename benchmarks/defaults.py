@@ -39,8 +39,8 @@ SHIFTS = (0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -4.0, -5.0, -6.0)  # of the l
 FOOD, BRANDS = (f"assets/prodigy_jsonl/{name}.jsonl" for name in ("food_data", "fashion_brands_training"))
 PROTOCOLS, ABSTRACTS, NOVELS = "assets/wnut2020_wlp", "assets/materials_syntheses", "assets/litbank"
 CELLS = (  # corpora with numbers of texts; 0 for all
-    *((FOOD, 50), (PROTOCOLS, 10), (FOOD, 100), (ABSTRACTS, 100), (PROTOCOLS, 50), (FOOD, 0), (PROTOCOLS, 0)),
-    *((FOOD, 200), (NOVELS, 3), (BRANDS, 0), (NOVELS, 0)),
+    *((FOOD, 50), (FOOD, 100), (FOOD, 0), (BRANDS, 100), (PROTOCOLS, 10), (PROTOCOLS, 50), (ABSTRACTS, 20)),
+    *((ABSTRACTS, 100), (FOOD, 200), (BRANDS, 0), (PROTOCOLS, 0), (NOVELS, 3), (NOVELS, 0)),
 )
 
 
