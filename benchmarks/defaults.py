@@ -136,7 +136,7 @@ def train(recipe: TrainingConfig, words: int, test: Path, file: Path) -> Run:
             of_test, *_ = predict(Path(folder) / "model", test, names, (0.0, float(found[-1])))
         left = dict(zip(Run._fields, (counts, of_test, *found, seconds, words), strict=True))
         with file.with_suffix(".tmp").open("wb") as out:
-            np.savez_compressed(out, **left)
+            np.savez_compressed(out, **left)  # type: ignore[arg-type]
         file.with_suffix(".tmp").replace(file)
     return read_run(file)
 
@@ -175,15 +175,15 @@ def rows_of(runs: dict[tuple[str, int, str], list[Run]], *, test: bool) -> list[
     The last row is the mean gain of the rule, over cells, with its 95% interval.
     """
     rows: list[list[Cell]] = []
-    gains: list[np.ndarray] = []
+    gains: list[list[float]] = []
     for (place, texts, name), found in runs.items():
         f, words = scores_of(found, test=test), int(found[0].words)
         spread: list[Cell] = [(float(np.median(one)), min(one), max(one)) for one in f.T.tolist()]
         before = runs.get((place, texts, "before"), [])[: len(found)]
-        gain = (f[: len(before)].mean(0) - scores_of(before, test=test).mean(0)).tolist() if before else [None, None]
+        gain = (f[: len(before)].mean(0) - scores_of(before, test=test).mean(0)).tolist() if before else []
         chosen = name == RULE[words >= FEW_WORDS]
         gains += [gain] if chosen and before else []
-        shown = [None, None] if name == "before" else gain
+        shown = [None, None] if name == "before" or not gain else gain
         rows.append([Path(place).stem, texts, words, name + ": the rule" * chosen, len(found), *spread, *shown])
         rows[-1].append(float(np.median([run.seconds for run in found])))
     if len(gains) > 1:
@@ -219,7 +219,7 @@ def main(
                     file = KEEP / f"{config}-{choice.name}-{recipe.limit}-{name}-{seed}.npz"
                     run = train(replace(recipe, seed=seed), words, tested / "test", file)
                     if name != "before":  # a shift isn't part of the setting, whichever code has trained it
-                        run = run._replace(fitted=np.zeros(()))
+                        run = run._replace(fitted=0.0)
                     runs.setdefault((place, recipe.limit, name), []).append(run)
                     print(file.stem, words, *scores_of([run], test=test)[0].round(4), run.seconds, flush=True)
         write_result(f"defaults_{config}{'_test' * test}", columns, rows_of(runs, test=test))

@@ -6,8 +6,8 @@ Draws devs of several sizes from the texts that `benchmarks.defaults` has held o
 held-out texts that weren't drawn. It trains nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
@@ -70,7 +70,7 @@ def errors_of(run: Run, wanted: int) -> Iterator[list[float]]:
 
 
 def collect(
-    runs: dict[Group, list[Run]], measure: Callable[[Run, int], Iterator[Sequence[float]]]
+    runs: dict[Group, list[Run]], measure: Callable[[Run, int], Iterator[Any]]
 ) -> Iterator[tuple[list[Cell], np.ndarray]]:
     """Yield the beginning of a row, and its draws, shape (draws, measures)."""
     for (place, texts, setting), found in runs.items():

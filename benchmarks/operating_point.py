@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -33,7 +33,10 @@ from labelwise.train.training_config import TrainingConfig, default_config
 from spacy_per_label.operating_point import GOLD, PREDICTED, RIGHT, Goal, OperatingPoints
 
 HELD_OUT = 0.6
-GOALS = {"food_data": {"precision": (0.8,), "recall": (0.65,)}, "": {"precision": (0.85, 0.9), "recall": (0.75,)}}
+GOALS: dict[str, dict[Literal["precision", "recall"], tuple[float, ...]]] = {
+    "food_data": {"precision": (0.8,), "recall": (0.65,)},
+    "": {"precision": (0.85, 0.9), "recall": (0.75,)},
+}
 
 
 def train(corpus: Path, folder: Path, steps: int) -> Path:

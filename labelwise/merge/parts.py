@@ -132,7 +132,7 @@ def search_parts(job: PartsJob, folder: Path) -> Parts:
             continue
         inside: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         for number, part in contained(text, parts, begins):
-            dataset = job.names[part["dataset"]]
+            dataset = job.names[int(part["dataset"])]
             for whole in wholes if part["key"].tobytes() != place.key else ():
                 if dataset in job.wholes[whole]:
                     inside[dataset, whole].add(number)
