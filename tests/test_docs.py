@@ -71,6 +71,7 @@ NOT_RUN = {
         "cp configs/gpu.cfg",
     ): "fetches a transformer; test_notebook.py trains a tiny one",
     ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
+    ("docs/training.md", "[labelwise]"): "train/test_goals.py trains such a config",
     (
         "docs/python.md",
         "spacy debug config",
@@ -387,7 +388,7 @@ def test_it_is_said_where_a_span_went(tmp_path_factory):
     name, label = file.relative_to(brat), file.read_text().split()[1]
     names = {"assets/demo/prodigy/TEMPERATURE.jsonl:348": f"assets/demo/brat/{name}:1", "room temperature": "the"}
     names["kitchen/doc-00347.txt"] = str(name.with_suffix(".txt"))
-    printed = project.paste(block("docs/merge_stops.md", "python -m scripts.why", **names))
+    printed = clone.paste(block("docs/merge_stops.md", "python -m scripts.why", **names))
     assert printed.count(f"document {name.with_suffix('.txt')}, in ") >= 2
     assert f"{name}:1, {label} '" in printed
     assert "rows or spans" in printed
