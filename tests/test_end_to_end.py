@@ -43,7 +43,7 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
     clone, printed = by_weasel
     assert printed.count("\n") <= 90
     scores = json.loads(clone.results()["metrics/cpu.json"])["all_gold"]
-    assert scores["f"] > 0.3  # it was 0.56; of ten steps it is 0
+    assert scores["f"] > 0.05  # it was 0.11; of ten steps it is 0
     assert not (clone.root / "training/cpu/model-best.checkpoint/arrays.npz").exists()
     resources = (clone.root / "training/cpu/resources.tsv").read_text()
     assert resources.startswith("seconds\tstep\twords_per_second\tmemory_mb")

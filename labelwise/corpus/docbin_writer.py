@@ -6,6 +6,7 @@ has only words, entity labels, span groups and user data.
 
 import hashlib
 import zlib
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,10 +31,10 @@ class DocWriter:
         self.labels = {0}  # hashes of the labels of spans
         self.groups: list[bytes] = []
         self.user_data: list[bytes] = []
-        self.strings: Mapping[int, str] = {}
+        self.vocabularies: dict[int, Mapping[int, str]] = {0: {0: ""}}  # by the identity of the object
 
     def add(self, doc: StoredDoc, starts: Sequence[int], ends: Sequence[int]) -> None:
-        """Encode a Doc, which has the vocabulary of the others.
+        """Encode a Doc.
 
         starts, ends (Sequence[int]): of its tokens, in characters.
         """
@@ -49,18 +50,19 @@ class DocWriter:
         self.spaces += doc.spaces.tobytes()
         self.labels.update(label for _, _, label in (*doc.gold, *doc.rejected))
         self.user_data.append(encode({USER_DATA: doc.merged} if doc.merged else {}))
-        self.strings = doc.strings
+        self.vocabularies[id(doc.strings)] = doc.strings
 
     def write(self, path: Path) -> str:
         """Write a `.spacy` file, and return its SHA-256."""
         tokens = np.concatenate(self.tokens)  # (tokens of all Docs, COLUMNS)
+        strings = ChainMap(*self.vocabularies.values())  # type: ignore[arg-type]
         content = {
             "version": "0.1",
             "attrs": COLUMNS,
             "tokens": tokens.astype("<u8", copy=False).tobytes(),
             "spaces": bytes(self.spaces),
             "lengths": np.array([*map(len, self.tokens)], "<i4").tobytes(),
-            "strings": sorted(self.strings[name] for name in {*np.unique(tokens[:, 0]).tolist(), *self.labels}),
+            "strings": sorted(strings[name] for name in {*np.unique(tokens[:, 0]).tolist(), *self.labels}),
             "cats": [{}] * len(self.tokens),
             "flags": [{"has_unknown_spaces": False}] * len(self.tokens),
             "span_groups": self.groups,

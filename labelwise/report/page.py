@@ -226,7 +226,7 @@ def format_share(share: float) -> str:
 
 def divide_missed(metrics: Metrics) -> dict[str, int]:
     """Divide the missed spans by their reason."""
-    total = sum((Counter(one.causes) for one in metrics.mistakes.values()), Counter[str]())
+    total = sum((Counter(one.causes) for one in metrics.to_learn[1].mistakes.values()), Counter[str]())
     found = {reason: total[reason] for reason in MISSED if reason != TOKENS}
     return found | {TOKENS: divide(metrics)["missed"] - sum(found.values())}
 

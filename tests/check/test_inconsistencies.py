@@ -97,8 +97,8 @@ def test_of_one_inconsistency_the_first_findings_are_listed(tmp_path, monkeypatc
 
 def test_cases_of_one_question_are_a_group(tmp_path):
     groups = {row.group for _, _, rows in inconsistencies(tmp_path, *NUMBERS).values() for row in rows}
-    assert groups == {"A without '0' at the start"}
+    assert groups == {"A without '0' at the start?"}
     groups = {
         row.group for _, _, rows in inconsistencies(tmp_path, *[WITH] * 5, *[WITHOUT] * 3).values() for row in rows
     }
-    assert groups == {"A with 'the' at the start"}
+    assert groups == {"A with 'the' at the start?"}

@@ -157,7 +157,7 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
     assert head == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 110, "folds": 0}
     assert head["texts"] == len(list(read_checked(noisy / "corpus", *LOOKED_AT)))
     assert len(rows) > 10
-    assert f"{len(rows)} findings in 110 texts" in " ".join(printed.split())
+    assert f"{len(rows)} suspected errors in 110 texts" in " ".join(printed.split())
     assert bytes_of(tmp_path / "check") == bytes_of(counted)
     for seed in "12":  # in other processes, whose sets have another order
         run_python("-m", "scripts.check_labels", noisy / "corpus", "--out", tmp_path / seed, PYTHONHASHSEED=seed)

@@ -52,7 +52,7 @@ def make_results(revision, docs, labels=("A", "B"), *, dev=(), seeds=(), weights
         own = Tables.of(folder / "dev")
         write_rows(((doc, {}) for doc in dev), "dev", labels, own)
         tables = join(Tables.of(folder / "both"), own, tables)
-        metrics.dev = msgspec.convert(measure(tables, labels, "dev"), SplitMetrics, from_attributes=True)
+        metrics.dev = msgspec.convert(msgspec.to_builtins(measure(tables, labels, "dev")), SplitMetrics)
         metrics.split = "test"
     counts = [
         make_table(split, seed, labels, ((doc.key, count_against(doc, doc, labels)) for doc in some))

@@ -162,7 +162,7 @@ def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_p
 @pytest.mark.parametrize(
     ("out", "options", "message"),
     [
-        *((out, {}, "would be replaced") for out in ("brat", "brat/sub", "mine")),
+        *((out, {}, "is there and isn't a conversion") for out in ("brat", "brat/sub", "mine")),
         ("link", {}, "link: this is a broken link; delete it"),
         ("out", {"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ("out", {"encoding": "rot13"}, "no encoding 'rot13'"),

@@ -97,7 +97,7 @@ def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touche
     other = save_ruler(tmp_path / "other", ("NAME", "Bob"))
     with pytest.raises(InputError, match="out: its predictions are of another pipeline, or version; write elsewhere"):
         predict(other, texts, tmp_path / "out")
-    with pytest.raises(InputError, match=r"isn't an earlier folder of predictions, as it has no predicted\.json"):
+    with pytest.raises(InputError, match=r"isn't a folder of predictions: it has no predicted\.json"):
         predict(model, texts, texts)
 
 

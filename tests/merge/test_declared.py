@@ -92,6 +92,6 @@ def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_li
     given = [tmp_path / "elsewhere/ours.yml", tmp_path / "corpus", "--project", tmp_path / "project.yml"]
     assert "ours.yml: neither weasel nor DVC would see a change" in call(merge_cli, *given, status=1)
     command["deps"] += ["bob.jsonl", str(tmp_path / "more"), "linked"]
-    assert "has 120 texts" in merged(*paths)
+    assert ": 120 texts" in merged(*paths)
     command["outputs"] = ["elsewhere/manifest.json"]
     assert "has 20 texts" in merged("folder/y.jsonl"), "what no command of the project writes is nobody's to skip"

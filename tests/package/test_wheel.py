@@ -161,7 +161,7 @@ def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, 
     example = Example.from_dict(tagger.make_doc("They like dogs"), {"tags": ["NP", "V", "NNS"]})
     tagger.initialize(lambda: [example])
     tagger.to_disk(tmp_path / "tagger")
-    [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "training.md").read_text(encoding="utf8"))
+    [block] = re.findall(r"(?s)```ini\n(\[nlp\].*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf8"))
     (own / "own.cfg").write_text(block.replace("en_core_web_sm", str(tmp_path / "tagger")))
     (own / "project.yml").write_text("vars: {}\n")
     code = ("--code", ROOT / "labelwise/train/registry.py")
@@ -321,7 +321,7 @@ def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(ow
 
     (own / "dist").mkdir()
     (own / "dist/thesis.tex").write_text("years of work")
-    refused("isn't an earlier package")
+    refused("isn't a package")
     shutil.rmtree(own / "dist")
     model, file = own / "training/cpu/model-best", own / "metrics/cpu.json"
     metrics = json.loads(file.read_text())
@@ -439,7 +439,7 @@ def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal
         (
             Seen(9, None),
             "On 9 texts; a span",
-            "trained on 9 of the 9 texts (in its train or dev): F1 is 0.850, without them unknown.",
+            "9 of 9 texts were in the pipeline's train or dev set: F1 is 0.850, without them unknown.",
         ),
         (None, "On 9 texts; a span", "width). Unknown whether some of the 9 texts were in the training data"),
     ],

@@ -103,7 +103,7 @@ def save(page: Any, file: Path) -> list[Any]:
 def test_questions_are_decided_one_after_the_other_by_keys(show, tmp_path):
     """One on three cases, one to another label, which is removed there and added here, and one that has no answer."""
     page = show()
-    assert "Question 1 of 4: 'Paris': PLACE? 3 cases" in page.inner_text(CASE)
+    assert "Question 1 of 4: 'Paris' as PLACE 3 cases" in page.inner_text(CASE)
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris", "Paris", "Warsaw"]
     assert page.locator(f"{CASE} u").evaluate_all("all => all.map((e) => [e.textContent, e.title])") == [
         ["They", "PERSON"]
@@ -143,7 +143,7 @@ def test_exceptions_are_decided_one_by_one_and_the_last_verdict_is_repeated_on_t
     assert "“gold is right” for the other 2, too" in page.inner_text(CASE)
     press(page, "w")
     assert page.inner_text(f"{CASE} mark") == "Warsaw"
-    assert "“gold is wrong” again, for the other 1 of" in page.inner_text(CASE)
+    assert "“gold is wrong” for the other 1, too" in page.inner_text(CASE)
     press(page, "u", "u")
     assert "0 decisions." in page.inner_text("#decided")
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris"]
@@ -174,7 +174,7 @@ def test_undo_takes_a_whole_question_back_and_one_that_is_decided_can_be_decided
 
 def test_cases_are_filtered_and_the_next_one_is_announced(show):
     page = show()
-    assert "'Paris': PLACE? 3 cases. They saw Paris there." in page.inner_text("#next")
+    assert "'Paris' as PLACE 3 cases. They saw Paris there." in page.inner_text("#next")
     page.fill("#find", "wrong label")
     assert "1 of 1 · DRUG" in page.inner_text(CASE)
     assert "1 of 1: wrong label. They saw Lithium there." in page.inner_text("#next")
@@ -277,7 +277,7 @@ def test_a_random_sample_is_asked_case_by_case(show, tmp_path):
     findings.write_text("\n".join([head, *alike]))
     write_report(tmp_path, "cpu", tmp_path / "report.html")
     page = show(file=tmp_path / "report.html")
-    assert "Question 1 of 1: 'Paris': PLACE? 50 cases" in page.inner_text(CASE)
+    assert "Question 1 of 1: 'Paris' as PLACE 50 cases" in page.inner_text(CASE)
     page.select_option("#queue", "sample")
     page.click("h1")
     press(page, "w")
@@ -370,7 +370,7 @@ def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
         shown = page.locator("#list article .note").all_inner_texts()
         assert bool(shown) == (found is not None)
         assert all(found in one for one in shown)
-    assert page.inner_text("#found").startswith("0 found")
+    assert page.inner_text("#found").startswith("0 errors")
     page.fill("#search", "oslo lost since main")
     assert page.locator("#list article .note").all_inner_texts() == [
         "lost since main · missed · PLACE · rare or absent in train · a.txt"

@@ -261,7 +261,7 @@ A = "- {name: a, path: a.jsonl, labels: [A]"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("- {name: a, path: a.jsonl, labels: []}", "data set 'a': no labels"),
+        ("- {name: a, path: a.jsonl, labels: []}", "data set 'a': no `labels`"),
         ("- {name: a, path: a.jsonl, label: [A]}", r"datasets\.yml: .*unknown field `label`|missing required field"),
         (A + ", split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
         ("[]", "no data set is declared"),

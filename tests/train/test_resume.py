@@ -216,7 +216,7 @@ def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_
     (tmp_path / "training/own").mkdir(parents=True)
     (tmp_path / "model.checkpoint").rename(tmp_path / "training/own/model-best.checkpoint")
     if other == "config":
-        config.write_text(config.read_text().replace("\ndropout = 0.1", "\ndropout = 0.2"))
+        config.write_text(config.read_text().replace("\nfew_dropout = 0.4", "\nfew_dropout = 0.2"))
     if other == "code":
         with (tmp_path / "spacy_per_label/loss.py").open("a") as file:
             file.write("# edited\n")

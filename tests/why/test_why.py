@@ -185,7 +185,7 @@ def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(
     head, *lines = ask(merged, "Nobody knows")
     assert head.endswith(", not in the corpus: no usable answer: 'Nobody knows Ada'")
     row = "  org.jsonl:5, data set org, complete, ignore: ignored"
-    assert lines == [row, "    it is what the annotator answered"]
+    assert lines == [row, "    the annotator ignored it"]
     assert ask(merged, "knows Ada")[-1] == "    ORG [13, 16]: in ignored task", "the merge keeps no words of it"
     told = [line for line in ask(merged, "Ada") if "org.jsonl:" in line]
     assert [line.partition(",")[0].strip() for line in told] == ["org.jsonl:7", "org.jsonl:5"]

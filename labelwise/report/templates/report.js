@@ -81,7 +81,7 @@ const mistakes = cards.mistakes.map((one) => entry(one, [one.gold_label, one.pre
 for (const one of cards.changed) {
   const place = { ...one, form: one.words, span: [0, [...one.words].length], others: [] };
   const parts = [`${one.change} since ${cards.base}`, cards.kinds[one.mistake], one.label, cards.reasons[one.cause], one.text];
-  mistakes.push(entry(place, [one.label], parts.filter(Boolean).join("; ")));
+  mistakes.push(entry(place, [one.label], parts.filter(Boolean).join(" · ")));
 }
 
 // Show the first mistakes of a list, with a button for as many again.
