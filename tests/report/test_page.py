@@ -161,7 +161,11 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
             "dev",
             "Learn from errors on dev: if you improve a pipeline by its errors on test, F1 on test is no longer a fair",
         ),
-        (9, "test", "These are errors on test, because dev has 9 texts: raise dev_ratio in project.yml. After you improve"),
+        (
+            9,
+            "test",
+            "These are errors on test, because dev has 9 texts: raise dev_ratio in project.yml. After you improve",
+        ),
         (
             0,
             "test",

@@ -33,9 +33,9 @@ def given(tiny_bert) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def trained(given, demo_corpus, tmp_path_factory) -> Path:
+def trained(given, english_corpus, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("small")
-    train_in(folder, demo_corpus, **given)
+    train_in(folder, english_corpus, **given)
     return folder
 
 
@@ -56,12 +56,12 @@ def test_a_pipeline_predicts_where_torch_labelwise_and_its_transformer_are_not(t
     assert there == [[], [[ent.text, ent.label_] for ent in here]]
 
 
-def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(trained, given, demo_corpus, tmp_path):
+def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(trained, given, english_corpus, tmp_path):
     first, last = losses(trained)
     assert last < first / 3
-    train_in(tmp_path / "again", demo_corpus, **given)
+    train_in(tmp_path / "again", english_corpus, **given)
     assert files(tmp_path / "again" / "model") == files(trained / "model")
-    train_in(tmp_path / "two", demo_corpus, **given, workers=2)
+    train_in(tmp_path / "two", english_corpus, **given, workers=2)
     assert losses(tmp_path / "two") == pytest.approx([first, last], rel=0.02)
 
 

@@ -278,7 +278,7 @@ def test_the_line_of_a_token_names_that_of_its_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for line, first in ((2, 1), (6, 5)):
         said = flat(call(why_cli, "corpus", f"a.conll:{line}", status=1))
-        assert f"before is at line {first}; a sentence of a table is at the line of its first token" in said
+        assert f"before it is at line {first}; a sentence of a table is at the line of its first token" in said
 
 
 def test_without_a_merge_the_error_says_to_run_it(tmp_path):
