@@ -28,7 +28,8 @@ def test_the_first_difference_is_shown(merging):
         check_tokens(make_nlp("en", TokenizerRules(infixes=(r"(?<=d)(?=7)",))), split, "merge again")
     assert str(error.value).startswith(f"{split}/part-")
     assert str(error.value).endswith(
-        "has the tokens ['word7', 'two', ',', 'three'], the pipeline makes ['word', '7', 'two', ',', 'three']; merge again"
+        "has the tokens ['word7', 'two', ',', 'three'], the pipeline makes ['word', '7', 'two', ',', 'three']; "
+        "merge again"
     )
 
 

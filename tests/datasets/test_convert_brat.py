@@ -162,7 +162,8 @@ def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_p
 @pytest.mark.parametrize(
     ("out", "options", "message"),
     [
-        *((out, {}, "is there and isn't a conversion") for out in ("brat", "brat/sub", "mine")),
+        *((out, {}, "would be replaced, and .* is an input") for out in ("brat", "brat/sub")),
+        ("mine", {}, "is there and isn't a conversion"),
         ("link", {}, "link: this is a broken link; delete it"),
         ("out", {"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ("out", {"encoding": "rot13"}, "no encoding 'rot13'"),

@@ -94,4 +94,4 @@ def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_li
     command["deps"] += ["bob.jsonl", str(tmp_path / "more"), "linked"]
     assert ": 120 texts" in merged(*paths)
     command["outputs"] = ["elsewhere/manifest.json"]
-    assert "has 20 texts" in merged("folder/y.jsonl"), "what no command of the project writes is nobody's to skip"
+    assert ": 20 texts" in merged("folder/y.jsonl"), "what no command of the project writes is nobody's to skip"

@@ -176,13 +176,13 @@ def test_cases_are_filtered_and_the_next_one_is_announced(show):
     page = show()
     assert "'Paris' as PLACE 3 cases. They saw Paris there." in page.inner_text("#next")
     page.fill("#find", "wrong label")
-    assert "1 of 1 · DRUG" in page.inner_text(CASE)
+    assert "Question 1 of 1: 'Lithium' as DRUG" in page.inner_text(CASE)
     assert "1 of 1: wrong label. They saw Lithium there." in page.inner_text("#next")
     press(page, "w")
     assert page.input_value("#find") == "wrong labelw"
     assert "Nothing left to review." in page.inner_text(CASE)
     page.fill("#find", "may be wrong lithium")  # the evidence
-    assert "1 of 1 · DRUG" in page.inner_text(CASE)
+    assert "Question 1 of 1: 'Lithium' as DRUG" in page.inner_text(CASE)
     page.fill("#find", "warsaw")
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Warsaw"]
 
@@ -281,7 +281,7 @@ def test_a_random_sample_is_asked_case_by_case(show, tmp_path):
     page.select_option("#queue", "sample")
     page.click("h1")
     press(page, "w")
-    assert "2 of 30 · PLACE · missing" in page.inner_text(CASE)
+    assert "Question 2 of 30: 'Paris' as PLACE" in page.inner_text(CASE)
     assert "1 decision." in page.inner_text("#decided")
 
 
