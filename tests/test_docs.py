@@ -70,6 +70,7 @@ NOT_RUN = {
         "docs/training.md",
         "cp configs/gpu.cfg",
     ): "fetches a transformer; test_notebook.py trains a tiny one",
+    ("docs/training.md", "[labelwise]"): "package/test_wheel.py trains with it",
     ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
     (
         "docs/python.md",
@@ -350,13 +351,13 @@ def test_brat_and_the_scores(project, tmp_path):
     tasks = {"/tmp/tasks": str(tmp_path / "tasks")}
     project.paste(block("docs/data.md", "python -m scripts.convert_brat", **tasks))
     assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 24
-    project.paste(block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
+    project.paste(block("docs/how_it_works.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
     scores, metrics = (json.loads((project.root / f"metrics/{name}.json").read_text()) for name in ("mine", "cpu"))
     assert scores["all_gold"] == metrics["all_gold"]
     write_jsonl(tmp_path / "novels/novels.jsonl", answers("PER", range(4)))
     write_jsonl(tmp_path / "novels/lab.jsonl", answers("Reagent", range(8, 12)))
     lab = "- {name: lab, path: lab.jsonl, labels: [Reagent, Action]}\n"
-    (tmp_path / "novels/datasets.yml").write_text(block("docs/evaluation.md", "- name: novels") + lab, encoding="utf8")
+    (tmp_path / "novels/datasets.yml").write_text(block("docs/how_it_works.md", "- name: novels") + lab, encoding="utf8")
     novels, corpus, metrics = (str(tmp_path / name) for name in ("novels", "corpus", "merge.json"))
     project.run("python", "-m", "scripts.merge", novels, corpus, "--metrics", metrics)
     found = json.loads(Path(metrics).read_text())["labels"]
