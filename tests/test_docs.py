@@ -70,7 +70,7 @@ NOT_RUN = {
         "docs/training.md",
         "cp configs/gpu.cfg",
     ): "fetches a transformer; test_notebook.py trains a tiny one",
-    ("docs/training.md", "[labelwise]"): "package/test_wheel.py trains with it",
+    ("docs/training.md", "[labelwise]"): "train/test_goals.py sets goals",
     ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
     (
         "docs/python.md",

@@ -161,7 +161,7 @@ def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, 
     example = Example.from_dict(tagger.make_doc("They like dogs"), {"tags": ["NP", "V", "NNS"]})
     tagger.initialize(lambda: [example])
     tagger.to_disk(tmp_path / "tagger")
-    [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "training.md").read_text(encoding="utf8"))
+    [block] = re.findall(r"(?s)```ini\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf8"))
     (own / "own.cfg").write_text(block.replace("en_core_web_sm", str(tmp_path / "tagger")))
     (own / "project.yml").write_text("vars: {}\n")
     code = ("--code", ROOT / "labelwise/train/registry.py")
