@@ -42,11 +42,11 @@ NOT_RUN = {
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
     ("docs/compare.md", "weasel run seeds"): "two trainings; compare/test_seeds.py runs the command",
     ("docs/compare.md", "for limit in"): "three trainings; train/test_run.py has the limit of a config",
-    ("docs/cluster.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
-    ("docs/cluster.md", "from dask_jobqueue"): "needs SLURM",
-    ("docs/cluster.md", "from dask_kubernetes"): "needs Kubernetes",
-    ("docs/cluster.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
-    ("docs/cluster.md", "sbatch"): "needs SLURM",
+    ("docs/scale.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
+    ("docs/scale.md", "from dask_jobqueue"): "needs SLURM",
+    ("docs/scale.md", "from dask_kubernetes"): "needs Kubernetes",
+    ("docs/scale.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
+    ("docs/scale.md", "sbatch"): "needs SLURM",
     ("docs/deploy.md", "pip install dist/cpu/*.whl"): "would change this environment; the wheels are put on the path",
     ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
     ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
@@ -388,7 +388,7 @@ def test_it_is_said_where_a_span_went(tmp_path_factory):
     name, label = file.relative_to(brat), file.read_text().split()[1]
     names = {"assets/demo/prodigy/TEMPERATURE.jsonl:348": f"assets/demo/brat/{name}:1", "room temperature": "the"}
     names["kitchen/doc-00347.txt"] = str(name.with_suffix(".txt"))
-    printed = project.paste(block("docs/merge_stops.md", "python -m scripts.why", **names))
+    printed = clone.paste(block("docs/merge_stops.md", "python -m scripts.why", **names))
     assert printed.count(f"document {name.with_suffix('.txt')}, in ") >= 2
     assert f"{name}:1, {label} '" in printed
     assert "rows or spans" in printed
