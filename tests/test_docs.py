@@ -357,7 +357,9 @@ def test_brat_and_the_scores(project, tmp_path):
     write_jsonl(tmp_path / "novels/novels.jsonl", answers("PER", range(4)))
     write_jsonl(tmp_path / "novels/lab.jsonl", answers("Reagent", range(8, 12)))
     lab = "- {name: lab, path: lab.jsonl, labels: [Reagent, Action]}\n"
-    (tmp_path / "novels/datasets.yml").write_text(block("docs/how_it_works.md", "- name: novels") + lab, encoding="utf8")
+    (tmp_path / "novels/datasets.yml").write_text(
+        block("docs/how_it_works.md", "- name: novels") + lab, encoding="utf8"
+    )
     novels, corpus, metrics = (str(tmp_path / name) for name in ("novels", "corpus", "merge.json"))
     project.run("python", "-m", "scripts.merge", novels, corpus, "--metrics", metrics)
     found = json.loads(Path(metrics).read_text())["labels"]
