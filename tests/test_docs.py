@@ -42,11 +42,11 @@ NOT_RUN = {
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
     ("docs/compare.md", "weasel run seeds"): "two trainings; compare/test_seeds.py runs the command",
     ("docs/compare.md", "for limit in"): "three trainings; train/test_run.py has the limit of a config",
-    ("docs/cluster.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
-    ("docs/cluster.md", "from dask_jobqueue"): "needs SLURM",
-    ("docs/cluster.md", "from dask_kubernetes"): "needs Kubernetes",
-    ("docs/cluster.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
-    ("docs/cluster.md", "sbatch"): "needs SLURM",
+    ("docs/scale.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
+    ("docs/scale.md", "from dask_jobqueue"): "needs SLURM",
+    ("docs/scale.md", "from dask_kubernetes"): "needs Kubernetes",
+    ("docs/scale.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
+    ("docs/scale.md", "sbatch"): "needs SLURM",
     ("docs/deploy.md", "pip install dist/cpu/*.whl"): "would change this environment; the wheels are put on the path",
     ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
     ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
@@ -70,6 +70,7 @@ NOT_RUN = {
         "docs/training.md",
         "cp configs/gpu.cfg",
     ): "fetches a transformer; test_notebook.py trains a tiny one",
+    ("docs/training.md", "[labelwise]"): "train/test_goals.py sets goals",
     ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
     ("docs/training.md", "[labelwise]"): "train/test_goals.py trains such a config",
     (
@@ -351,13 +352,15 @@ def test_brat_and_the_scores(project, tmp_path):
     tasks = {"/tmp/tasks": str(tmp_path / "tasks")}
     project.paste(block("docs/data.md", "python -m scripts.convert_brat", **tasks))
     assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 24
-    project.paste(block("docs/evaluation.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
+    project.paste(block("docs/how_it_works.md", "weasel run evaluate-cpu", MODEL="training/cpu/model-best"))
     scores, metrics = (json.loads((project.root / f"metrics/{name}.json").read_text()) for name in ("mine", "cpu"))
     assert scores["all_gold"] == metrics["all_gold"]
     write_jsonl(tmp_path / "novels/novels.jsonl", answers("PER", range(4)))
     write_jsonl(tmp_path / "novels/lab.jsonl", answers("Reagent", range(8, 12)))
     lab = "- {name: lab, path: lab.jsonl, labels: [Reagent, Action]}\n"
-    (tmp_path / "novels/datasets.yml").write_text(block("docs/evaluation.md", "- name: novels") + lab, encoding="utf8")
+    (tmp_path / "novels/datasets.yml").write_text(
+        block("docs/how_it_works.md", "- name: novels") + lab, encoding="utf8"
+    )
     novels, corpus, metrics = (str(tmp_path / name) for name in ("novels", "corpus", "merge.json"))
     project.run("python", "-m", "scripts.merge", novels, corpus, "--metrics", metrics)
     found = json.loads(Path(metrics).read_text())["labels"]

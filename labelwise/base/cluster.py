@@ -148,7 +148,7 @@ def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) 
     different = [f"{name} {here[name]} instead of {sender[name]}" for name in sender if here[name] != sender[name]]
     if different:
         raise InputError(
-            f"{host}: this worker has {', '.join(different)}; install the same there, and restart it (docs/cluster.md "
+            f"{host}: this worker has {', '.join(different)}; install the same there, and restart it (docs/scale.md "
             "says what helps if only the rounding differs)"
         )
     shared = Path(mark).parent

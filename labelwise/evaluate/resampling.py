@@ -14,7 +14,7 @@ import numpy as np
 BLOCK = 64  # docs that are added at a time
 CONFIDENCE = 0.95
 MAX_TERM = 0.02  # of the series for Student's t, the last term as a share of the normal quantile
-FEWEST = 5  # docs from which an interval is computed; docs/evaluation.md says how often it holds
+FEWEST = 5  # docs from which an interval is computed; docs/benchmarks.md says how often it holds
 
 
 def f_scores(counts: np.ndarray) -> np.ndarray:
