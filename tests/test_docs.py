@@ -72,7 +72,6 @@ NOT_RUN = {
     ): "fetches a transformer; test_notebook.py trains a tiny one",
     ("docs/training.md", "[labelwise]"): "train/test_goals.py sets goals",
     ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
-    ("docs/training.md", "[labelwise]"): "train/test_goals.py trains such a config",
     (
         "docs/python.md",
         "spacy debug config",

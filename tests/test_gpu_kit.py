@@ -15,6 +15,8 @@ from scripts.train import train_cli
 from tests.conftest import ROOT
 
 KIT = ROOT / "benchmarks" / "gpu_kit"
+SHELL = (KIT / "device.sh").read_text(encoding="utf8")
+PLANS = dict(re.findall(r'(?m)^(full|short)="(.*)"$', SHELL))
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +90,22 @@ def test_a_stage_that_was_cut_off_has_what_it_told(tmp_path, monkeypatch, capsys
     assert "ms_until_step_10 40.0" in (tmp_path / "table.txt").read_text()
     assert "===== train-roberta-bf16, rc 124\n" in (tmp_path / "log.txt").read_text()
     assert "ERROR timed out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_each_stage_of_a_plan_is_there_and_fits_its_time(plan):
+    steps = [one.rsplit(":", 1) for one in PLANS[plan].split()]
+    names = [name for names, _ in steps for name in names.split("+")]
+    assert {name.split("-")[0] for name in names} <= stages.STAGES.keys()
+    assert all(15 <= int(limit) <= 120 for _, limit in steps)
+    if plan == "full":
+        assert {name.split("-")[0] for name in names} == stages.STAGES.keys() - {"benchmarks"}
+
+
+def test_the_packages_are_those_of_the_gpu_environment():
+    versions = [
+        dict(re.findall(r"(?m)^([\w.-]+)==(\S+)$", path.read_text(encoding="utf8")))
+        for path in (KIT / "wheels.txt", ROOT / "requirements" / "gpu.txt")
+    ]
+    ours, pinned = versions
+    assert {name: version for name, version in ours.items() if pinned.get(name) != version} == {}

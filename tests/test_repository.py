@@ -1,5 +1,6 @@
 """What a repository has beside its code: who may cite it, how to report, which versions its workflows use."""
 
+import json
 import re
 from importlib.metadata import requires
 
@@ -31,3 +32,14 @@ def test_actions_of_others_are_pinned_by_digest(file):
     others = [(name, rest) for name, rest in used if not name.startswith("./")]
     assert [name for name, rest in others if not re.fullmatch(r"\S+@[0-9a-f]{40}", name)] == []
     assert [name for name, rest in others if not re.fullmatch(r" # v\d+\.\d+\.\d+", rest)] == []
+
+
+def test_the_container_makes_the_environments_of_both_commands():
+    lines = (ROOT / ".devcontainer/devcontainer.json").read_text().splitlines()
+    container = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
+    makefile = (ROOT / "Makefile").read_text()
+    made = container["postCreateCommand"].removeprefix("make ").split()
+    for target in ("run", "test"):
+        needed = re.search(rf"^{target}: (.*) ##", makefile, re.MULTILINE)[1].split()
+        assert {*needed} <= {*made}
+    assert "3.11" in container["image"]
