@@ -55,7 +55,7 @@ class DocWriter:
     def write(self, path: Path) -> str:
         """Write a `.spacy` file, and return its SHA-256."""
         tokens = np.concatenate(self.tokens)  # (tokens of all Docs, COLUMNS)
-        strings = ChainMap(*self.vocabularies.values())  # type: ignore[arg-type]
+        strings: ChainMap[int, str] = ChainMap(*self.vocabularies.values())  # type: ignore[arg-type]
         content = {
             "version": "0.1",
             "attrs": COLUMNS,
