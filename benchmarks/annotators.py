@@ -43,7 +43,7 @@ class Slips(NamedTuple):
 def write_tasks(
     tasks: list[Task], labels: list[str], people: int, folder: Path, rng: random.Random, how: Slips
 ) -> None:
-    """Write a data set for each annotator, each with slips of their own."""
+    """Write a dataset for each annotator, each with slips of their own."""
     folder.mkdir()
     declared = [{"name": f"set {n}", "path": f"{n}.jsonl", "labels": labels} for n in range(people)]
     (folder / "datasets.yml").write_text(yaml.safe_dump(declared), encoding="utf8")
@@ -57,7 +57,7 @@ def write_tasks(
 
 
 def merge(folder: Path, policy: str) -> dict[str, set[SpanKey]]:
-    """Merge data sets, and return the entities of each text."""
+    """Merge datasets, and return the entities of each text."""
     settings = Settings(annotators=policy, dev_ratio=0, test_ratio=0, near_duplicates="off")
     merge_data([folder / "datasets.yml"], folder / "corpus", settings)
     files = find_partitions(folder / "corpus/train")

@@ -93,7 +93,7 @@ def train_cpu(corpus: Path, out: Path, steps: int) -> Path:
 def make_corpus(
     docs: int, out: Path, *, labels: int = 5, words: int = 790, dev_ratio: float = 0.0, test_ratio: float = 0.0
 ) -> Path:
-    """Make and merge data sets of a label each over `docs` texts, unless that is done.
+    """Make and merge datasets of a label each over `docs` texts, unless that is done.
 
     dev_ratio (float): of the texts; 0 for as many as make DEV texts.
     """

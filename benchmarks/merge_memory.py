@@ -28,7 +28,7 @@ FLAT_LIMIT = 1.3  # all texts may take this many times the memory
 
 
 def make_tasks(texts: int, labels: int, out: Path) -> Path:
-    """Write a data set for each label, complete on all texts; returns the declaration."""
+    """Write a dataset for each label, complete on all texts; returns the declaration."""
     rng = random.Random(0)
     vocabulary = ["".join(rng.choices("abcdefghijklmnoprstuvw", k=rng.randint(3, 9))) for _ in range(WORDS)]
     names = [f"LABEL_{number:03d}" for number in range(labels)]
@@ -64,7 +64,7 @@ def make_tasks(texts: int, labels: int, out: Path) -> Path:
 
 def main(
     texts: Annotated[int, typer.Option(help=f"Texts, in place of {FULL:,}")] = 1_000_000,
-    labels: Annotated[int, typer.Option(help="Data sets, each of a label")] = 20,
+    labels: Annotated[int, typer.Option(help="Datasets, each of a label")] = 20,
 ) -> None:
     """Measure; fail if the memory isn't flat."""
     rows: list[list[Cell]] = []

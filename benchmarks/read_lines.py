@@ -7,7 +7,7 @@ import orjson
 import typer
 
 
-def main(folder: Annotated[Path, typer.Argument(help="Data sets, one JSONL file each")]) -> None:
+def main(folder: Annotated[Path, typer.Argument(help="Datasets, one JSONL file each")]) -> None:
     """Parse every line with orjson, one by one, and forget it."""
     for path in sorted(folder.glob("*.jsonl")):
         with path.open("rb") as lines:

@@ -96,7 +96,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 
     verdict (str | None): on this span alone; None where the task's answer holds.
     file, line: its own place, such as a line of brat's annotation file; empty where the task's holds.
-    renamed (str): its label in the source, if the data set's declaration renames that.
+    renamed (str): its label in the source, if the dataset's declaration renames that.
     problem (str): why it can't be used, and so has no offsets; empty if it can.
     fits (tuple[str, ...]): the other readings of its offsets by which they have the words that it quotes.
     """

@@ -21,7 +21,7 @@ def convert_brat_cli(
     brat_dir: Annotated[Path, typer.Argument(help="Folder with .txt and .ann (or .a1, .a2) files, at any depth")],
     out: Annotated[Path, typer.Argument(help="Folder for the tasks, one file per split; replaced as a whole")],
     project: Annotated[Path | None, Option(help="YAML file with a section `brat`")] = None,
-    prefix: Annotated[str, Option(help="Prefix of the data sets' names, if several corpora are merged")] = "",
+    prefix: Annotated[str, Option(help="Prefix of the datasets' names, if several corpora are merged")] = "",
 ) -> None:
     """Convert a brat folder to tasks, with all labels of a document in one."""
     with user_errors("Nothing was converted"):
@@ -34,12 +34,12 @@ def convert_brat_cli(
             brat_dir,
             out,
             how,
-            may_be_empty=project is not None,  # Prodigy's data sets may be all there is
+            may_be_empty=project is not None,  # Prodigy's datasets may be all there is
             prefix=prefix,
             progress=progress,
             log=msg.info,
         )
-    if not converted.files:  # as there are other data sets
+    if not converted.files:  # as there are other datasets
         return
     print_counts("Converted, with a change", converted.notes)
     print_counts("Other lines, not converted", {kind: n for kind, n in converted.lines.items() if kind != "T"})

@@ -1,4 +1,4 @@
-"""Merge data sets into one corpus of partitioned .spacy files."""
+"""Merge datasets into one corpus of partitioned .spacy files."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ def merge_cli(
     workers: Annotated[int, Option(help="Processes; 0 for one per core that they may use")] = 0,
     strict: Annotated[bool, Option("--strict", help="Fail without output if a row or a span can't be used")] = False,
 ) -> None:
-    """Merge data sets into one corpus of partitioned .spacy files."""
+    """Merge datasets into one corpus of partitioned .spacy files."""
     with ExitStack() as last:
         with user_errors("Nothing was merged"):
             settings = read_settings(project)

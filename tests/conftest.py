@@ -155,7 +155,7 @@ def another_process(block: AbstractContextManager[Any]) -> Iterator[int]:
 
 
 class Merging:
-    """Data sets in a folder, and what merging them gives."""
+    """Datasets in a folder, and what merging them gives."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -188,7 +188,7 @@ class Merging:
         return pq.read_table(self.root / out / f"{name}.parquet").to_pylist()
 
     def problems(self, out: str = "corpus") -> list[tuple[str, str, int, str]]:
-        """Data set, file, line and reason of all rows and spans that a reason is told of, with its details."""
+        """Dataset, file, line and reason of all rows and spans that a reason is told of, with its details."""
         found = [*self.table("rows", out), *self.table("spans", out)]
         told = [one for one in found if one["detail"] or one["reason"] in (*ROW_PROBLEMS, *SPAN_PROBLEMS)]
         return [(one["dataset"], one["file"], one["line"], describe(one)) for one in told]

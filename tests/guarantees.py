@@ -40,7 +40,7 @@ GUARANTEES = {
         "No sentence, token or annotation of a CoNLL or WebAnno file is lost; the tests count them a second time."
     ),
     "declared": (
-        "Two entries are two data sets, whatever ids, times and file names say. If one entry lists two exports, the "
+        "Two entries are two datasets, whatever ids, times and file names say. If one entry lists two exports, the "
         "last one counts, and deleted spans stay deleted."
     ),
     "decisions": (
@@ -83,7 +83,7 @@ GUARANTEES = {
     ),
     "moved-splits": (
         "A text moves to another split only if a declaration names that split. All answers join it there, except "
-        "those whose own data set declares another split; these are counted, and the merge warns you."
+        "those whose own dataset declares another split; these are counted, and the merge warns you."
     ),
     "resume": "Training again, or resuming after a kill, gives the same bytes on the CPU.",
     "ranks": (

@@ -213,7 +213,7 @@ def test_the_name_of_a_data_set_is_not_broken(capsys, tmp_path):
 
 def test_a_table_with_more_columns_than_a_terminal_has_room_for_keeps_its_figures(capsys):
     header = [
-        "Data set",
+        "Dataset",
         *["rows", "texts", "accepted", "superseded", "ignored", "rejected", "unused", "spans", "entities", "lost"],
     ]
     print_table(header, [["brat-dev-2", *["1,234,567"] * 10]])

@@ -55,7 +55,7 @@ def test_what_is_public_can_be_had_and_is_documented():
         (lambda: labelwise.Settings(near_similarity=3), "near_similarity 3: Expected `float` <= 1.0"),
         (
             lambda: labelwise.merge_data("a.yml", "b", labelwise.Settings()),
-            f"{Path.cwd()}/a.yml: there is no such file; it declares data sets, see docs/formats.md",
+            f"{Path.cwd()}/a.yml: there is no such file; it declares datasets, see docs/formats.md",
         ),
         (lambda: labelwise.write_report("a", "cpu", "b.html", ship_at=80), "ship_at 80: give a share, from 0 to 1"),
         (lambda: labelwise.Settings(near_duplicates="no"), "near_duplicates 'no': give report or group or off"),

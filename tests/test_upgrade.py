@@ -16,7 +16,7 @@ ADDED = '{"text": "Ann Lee saw a cat", "spans": [{"start": 14, "end": 17, "label
 
 
 def add_data(clone: Clone) -> None:
-    """A brat corpus, a data set of Prodigy's, and one with a label that only it has."""
+    """A brat corpus, a dataset of Prodigy's, and one with a label that only it has."""
     made = clone.root.with_name("made")
     clone.run("python", "-m", "scripts.make_demo", str(made), "--format", "both", "--docs", "24", "--labels", "3")
     clone.paste(f"mkdir -p assets/brat assets/prodigy; cp -r {made}/brat assets/brat/mine")

@@ -640,7 +640,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     (root / "predicted.jsonl").symlink_to(root / "project/cpu.jsonl")
     write_results(root / "new", make_docs(), in_train=(0, 0))
     write_results(root / "new", make_docs()[:40], "gpu")
-    # Decisions about the first data set's "white rat", and one about nothing.
+    # Decisions about the first dataset's "white rat", and one about nothing.
     decision = {"dataset": "a", "text": text_key("white rat").hex(), "label": "A", "verdict": "gold is wrong"}
     wrong = decision | {"answer": answer_digest([(6, 9)]), "removed": [6, 9]}
     write_jsonl(root / "decisions/decisions.jsonl", [wrong])

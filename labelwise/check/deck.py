@@ -20,7 +20,7 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Answered(msgspec.Struct):
-    """The answer of a data set that a finding is about.
+    """The answer of a dataset that a finding is about.
 
     file (str): its file, with the line if there is one.
     answer (str): its digest for the label; see `annotations.answer_digest`.
@@ -187,7 +187,7 @@ def locate(
 ) -> None:
     """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans.
 
-    declared (Mapping): the labels of each data set.
+    declared (Mapping): the labels of each dataset.
     """
     wanted: dict[str, list[Finding]] = {}
     for one in findings:

@@ -4,7 +4,7 @@
 2. If asked, train a pipeline for each fold of train, without the fold (`folds`).
 3. Find annotations that contradict the others, text by text (`findings`), and boundaries that are drawn in two ways
    (`inconsistencies`).
-4. Look up their data set, file and line in the tables of the merge (`deck`).
+4. Look up their dataset, file and line in the tables of the merge (`deck`).
 
 Test is left alone.
 """

@@ -13,7 +13,7 @@ from labelwise.corpus.tables import Group
 class Version(NamedTuple):
     """The spans that an annotator marked with a label in a text, in their own latest answer.
 
-    who (str): the annotator, or the data set of an unnamed one; the second of the same name has a number.
+    who (str): the annotator, or the dataset of an unnamed one; the second of the same name has a number.
     place (str): the file and line of the answer.
     """
 
@@ -54,7 +54,7 @@ def find_settled(group: Group) -> set[tuple[str, str]]:
 
 
 def _numbered(versions: Sequence[Version]) -> list[Version]:
-    """Sort versions by name, and number those with the same name, such as a data set's."""
+    """Sort versions by name, and number those with the same name, such as a dataset's."""
     names: Counter[str] = Counter()
     found = []
     for version in sorted(versions, key=lambda version: version.who):

@@ -24,17 +24,17 @@ Coverage = Literal["by-label", "drop", "outside"]
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
 USER_DATA = "labelwise"
-DATASET = "dataset"  # a key of groups: the names of data sets
+DATASET = "dataset"  # a key of groups: the names of datasets
 _decode = msgspec.msgpack.Decoder().decode
 
 
 class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The whole annotation of a text; spans are in characters.
 
-    gold (list): all accepted spans, even those without token boundaries, each with the names of its data sets.
+    gold (list): all accepted spans, even those without token boundaries, each with the names of its datasets.
     rejected (list[SpanKey]): all rejected spans.
     uncovered (dict[str, State]): the labels that the text isn't complete for.
-    datasets (list[str]): if there are any of these, the data sets of the text.
+    datasets (list[str]): if there are any of these, the datasets of the text.
     doc (str): the name of the document, if its tasks have one (`meta.doc`).
     unit (str): digest of what it shares with other texts, so that they are no independent sample; empty for none.
     groups (dict[str, list[str]]): the values of the keys that the setting `by` names, which divide texts into groups.

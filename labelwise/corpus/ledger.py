@@ -14,7 +14,7 @@ Counts = Counter[str]
 Table = dict[str, Counter[str]]
 DIGEST = ".sha256"  # suffix of the file of the corpus's digest, beside the metrics
 NOT_METRICS = ("pairs", "checks")
-ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a data set's rows
+ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a dataset's rows
 
 
 def _table() -> Any:
@@ -29,7 +29,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     words (Counter): tokens, by split.
     labels (Table): for each label the accepted spans ("gold"), their outcomes, the rejected spans, and the texts that
         are complete, partial or none for it. "learnt as well" isn't an outcome; see `split_gold`.
-    datasets (Table): for each data set its rows and texts; the rows that accept, reject or ignore, that are superseded,
+    datasets (Table): for each dataset its rows and texts; the rows that accept, reject or ignore, that are superseded,
         and that are unused for another reason; its spans; of these the entities, even if others marked them first, and
         those that lost, which no recognizer learns.
     same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
@@ -40,7 +40,7 @@ class Ledger(msgspec.Struct, kw_only=True):
         "both", and the "spans" of the two together.
     gold (Table): accepted spans, by split and label.
     near_duplicates (Table): pairs of nearly equal texts, by both splits.
-    renamed (dict): spans, by data set, old and new label.
+    renamed (dict): spans, by dataset, old and new label.
     pairs (dict): the counts of `agreement` for two annotators, over all labels; not in the metrics, as it has names.
     checks (list): findings of the import checks; not in the metrics.
     """

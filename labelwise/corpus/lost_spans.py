@@ -1,4 +1,4 @@
-"""Find the spans that lost to the tokenizer, to another span, or to a vote, each with its data sets and places."""
+"""Find the spans that lost to the tokenizer, to another span, or to a vote, each with its datasets and places."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -13,7 +13,7 @@ from labelwise.corpus.tables import Group
 
 
 class AssertedSpan(NamedTuple):
-    """A span that data sets accept or reject, with the files and lines of their answers."""
+    """A span that datasets accept or reject, with the files and lines of their answers."""
 
     span: SpanKey
     verdict: str
@@ -62,7 +62,7 @@ def find_lost(group: Group) -> Iterator[LostSpan]:
 
 
 def _assert(spans: Sequence[Mapping[str, Any]]) -> AssertedSpan:
-    """Collect the data sets and places of a span."""
+    """Collect the datasets and places of a span."""
     first = spans[0]
     places = dict.fromkeys(f"{span['file']}:{span['line']}" for span in spans)
     datasets = sorted({span["dataset"] for span in spans})

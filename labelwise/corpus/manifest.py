@@ -36,8 +36,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     format (int): raised when readers must differ.
     settings (dict): everything that the corpus depends on besides the data, as in JSON.
     labels (list[str]): sorted.
-    datasets (dict[str, int]): the rows read from each data set.
-    declared (dict): the labels that each data set declares.
+    datasets (dict[str, int]): the rows read from each dataset.
+    declared (dict): the labels that each dataset declares.
     splits (dict): the size of each split.
     partitions (dict[str, str]): the SHA-256 of each `.spacy` file, by its path in the corpus, such as
         "train/part-00000.spacy".

@@ -62,7 +62,7 @@ def firsts(spans: pa.Table) -> pa.Array:
 
 
 def of_sources(rows: pa.Table) -> pa.Table:
-    """Keep the rows of data sets, which decisions aren't."""
+    """Keep the rows of datasets, which decisions aren't."""
     return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
 
 

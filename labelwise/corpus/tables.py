@@ -6,7 +6,7 @@
 
 `text` is a key, in hexadecimal; its rows include those of the keys in `same`. `row` and `span` number the rows and the
 spans of a text from 0; `winner` is the one of the same text that counts instead. Texts are in the order of their keys,
-rows in that of data sets, files and lines, with decisions last. Corresponding row groups of the three files have the
+rows in that of datasets, files and lines, with decisions last. Corresponding row groups of the three files have the
 same texts. The last ones have rows without a usable text, and decisions about missing texts, alone.
 
 All figures of a merge are queries of these tables: see `merge.table_counts`.
@@ -48,7 +48,7 @@ ROWS = pa.schema(
         "file": pa.string(),  # as declared
         "line": pa.int32(),
         "who": pa.string(),
-        "anonymous": pa.bool_(),  # the name is known within the data set only
+        "anonymous": pa.bool_(),  # the name is known within the dataset only
         "when": pa.float64(),
         "kind": pa.string(),  # complete, binary, other, decision
         "answer": pa.string(),  # or the verdict of a decision

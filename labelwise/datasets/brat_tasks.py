@@ -18,7 +18,7 @@ from labelwise.sources.brat import SUFFIXES, Document
 
 
 class TaskFile(NamedTuple):
-    """A file of tasks: those of a folder, if folders are data sets of their own, and of a split."""
+    """A file of tasks: those of a folder, if folders are datasets of their own, and of a split."""
 
     folder: str
     split: AnySplit

@@ -69,7 +69,7 @@ def convert_brat(
 
     out (Path): the folder for the tasks; replaced as a whole.
     how (BratOptions): the section `brat` of project.yml.
-    may_be_empty (bool): the folder may have no documents, as other data sets may be all there is.
+    may_be_empty (bool): the folder may have no documents, as other datasets may be all there is.
     prefix (str): see `declare_tasks`.
     progress (Callable): shows progress; takes an iterable, and a name for it.
     log (Callable): takes messages, such as how many spans are renamed.
@@ -194,9 +194,9 @@ def declare_tasks(
     prefix: str,
     others: AnySplit,
 ) -> None:
-    """Write `datasets.yml`: each file is a data set, brat or brat-SPLIT, complete for all labels.
+    """Write `datasets.yml`: each file is a dataset, brat or brat-SPLIT, complete for all labels.
 
-    folders (Folders): those of the documents: if they are annotators or labels, the data sets are brat-FOLDER-SPLIT.
+    folders (Folders): those of the documents: if they are annotators or labels, the datasets are brat-FOLDER-SPLIT.
     prefix (str): the beginning of all names.
     others (str): the split of a file of texts that are split by hash.
     """

@@ -3,7 +3,7 @@
     {"dataset": "Material", "text": "0a5f…", "label": "Material", "answer": "91c2…", "verdict": "gold is wrong",
      "removed": [4, 8], "added": [4, 12], "note": "the unit belongs to it"}
 
-Somebody looked at a data set's annotation of a text for a label, and at one span that might be removed, added, or both,
+Somebody looked at a dataset's annotation of a text for a label, and at one span that might be removed, added, or both,
 to move it. "gold is wrong" makes that change, "gold is right" declines it, "policy" asks for a rule about such spans.
 `merge.rules.decisions` applies decisions.
 """

@@ -1,4 +1,4 @@
-"""Load the data sets that `datasets.yml` files declare, with the files of each, for a merge."""
+"""Load the datasets that `datasets.yml` files declare, with the files of each, for a merge."""
 
 import os
 import re
@@ -33,43 +33,43 @@ class DataSet(Entry, frozen=True):
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
-    """Load the data sets, in the order of the declarations' paths, however these are given.
+    """Load the datasets, in the order of the declarations' paths, however these are given.
 
-    RAISES (InputError): a file isn't a list of declarations, a name or a file is repeated, labels are missing, data
-        sets are on a server, or a declared file doesn't exist.
+    RAISES (InputError): a file isn't a list of declarations, a name or a file is repeated, labels are missing, datasets
+         are on a server, or a declared file doesn't exist.
     """
     datasets = [_make_dataset(entry, file, find_sources(entry, file)) for file, entry in read_all_entries(declarations)]
     if not datasets:
-        raise InputError(f"no data set is declared in {', '.join(map(str, declarations))}")
+        raise InputError(f"no dataset is declared in {', '.join(map(str, declarations))}")
     names: set[str] = set()
     owners: dict[str, str] = {}
     labels = set(all_labels(datasets))
     for dataset in datasets:
         _check_labels(dataset, labels)
         if dataset.name in names:
-            raise InputError(f"data set {dataset.name!r} is declared twice; give each its own name")
+            raise InputError(f"dataset {dataset.name!r} is declared twice; give each its own name")
         names.add(dataset.name)
         for path, _ in dataset.files:
             if printable(path) != path.as_posix():
-                raise InputError(f"data set {dataset.name!r}: {printable(path)}: its name isn't UTF-8; rename it")
+                raise InputError(f"dataset {dataset.name!r}: {printable(path)}: its name isn't UTF-8; rename it")
             real = os.path.realpath(path)
             if not dataset.database and (owner := owners.setdefault(real, dataset.name)) != dataset.name:
-                raise InputError(f"data sets {owner!r} and {dataset.name!r} are the same file, {real}")
+                raise InputError(f"datasets {owner!r} and {dataset.name!r} are the same file, {real}")
     return datasets
 
 
 def list_sources(declarations: Sequence[Path]) -> list[Path]:
-    """List the files that a merge reads: those that declare data sets, and the data sets' own; see `load_datasets`."""
+    """List the files that a merge reads: those that declare datasets, and the datasets' own; see `load_datasets`."""
     files = (file.path for dataset in load_datasets(declarations) for file in dataset.files)
     return [*dict.fromkeys(file for file, _ in read_all_entries(declarations)), *files]
 
 
 def _check_labels(dataset: DataSet, known: set[str]) -> None:
-    """Refuse a data set without labels, with an empty one, or whose `rename` or `absent` can't be meant so.
+    """Refuse a dataset without labels, with an empty one, or whose `rename` or `absent` can't be meant so.
 
-    known (set[str]): the labels of all data sets.
+    known (set[str]): the labels of all datasets.
     """
-    where = f"data set {dataset.name!r}"
+    where = f"dataset {dataset.name!r}"
     if not dataset.labels:
         raise InputError(f"{where}: no `labels`; list every label that its annotators were shown")
     if not all(label.strip() for label in dataset.labels):
@@ -80,22 +80,22 @@ def _check_labels(dataset: DataSet, known: set[str]) -> None:
             raise InputError(f"{where}: {label!r} is both in `labels` and `absent`; it is one of them")
         if label not in known:
             listed = ", ".join(sorted(known))
-            raise InputError(f"{where}: `absent` names {label!r}, which no data set has; the labels are {listed}")
+            raise InputError(f"{where}: `absent` names {label!r}, which no dataset has; the labels are {listed}")
 
 
 def all_labels(datasets: Sequence[DataSet]) -> list[str]:
-    """List the labels of all data sets, in the order of declaration: the order that breaks ties."""
+    """List the labels of all datasets, in the order of declaration: the order that breaks ties."""
     return list(dict.fromkeys(label for dataset in datasets for label in dataset.labels))
 
 
 def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -> DataSet:
     for key, suffix in (("spans", ".spacy"), ("text", ".json")):
         if getattr(entry, key) and not all(file.path.suffix == suffix for file in files):
-            raise InputError(f"data set {entry.name!r}: `{key}` is for {suffix} files; leave it out")
+            raise InputError(f"dataset {entry.name!r}: `{key}` is for {suffix} files; leave it out")
     if entry.offsets and not all(file.path.suffix in (*JSON.suffixes, *DATABASE.suffixes, ".gz") for file in files):
-        raise InputError(f"data set {entry.name!r}: `offsets` is for files of JSON and databases; leave it out")
+        raise InputError(f"dataset {entry.name!r}: `offsets` is for files of JSON and databases; leave it out")
     if entry.dataset and not entry.db:
-        raise InputError(f"data set {entry.name!r}: `dataset` names one of a database, `db`; leave it out")
+        raise InputError(f"dataset {entry.name!r}: `dataset` names one of a database, `db`; leave it out")
     named = {"": entry.annotator} if isinstance(entry.annotator, str) else entry.annotator
     annotators = {name: person for name, person in named.items() if person}
     return DataSet(**msgspec.structs.asdict(entry), declared=str(declared), files=files, annotators=annotators)
@@ -107,7 +107,7 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
     file (Path): the `datasets.yml`.
     RAISES (InputError): it has both a path and a database, or neither; or one of its files doesn't exist.
     """
-    where = f"data set {entry.name!r}"
+    where = f"dataset {entry.name!r}"
     if bool(entry.path) == bool(entry.db):
         raise InputError(f"{file}: {where} needs either a path or a db; {SYNTAX}")
     folder = file.parent.absolute()
@@ -143,7 +143,7 @@ def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
 def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
     """List the sources of one path of an entry, relative to a folder; those of a pattern are in natural order.
 
-    where (str): the data set, for errors.
+    where (str): the dataset, for errors.
     """
     path = folder / declared
     if path.is_dir():

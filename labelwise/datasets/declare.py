@@ -1,7 +1,7 @@
 """Declare the files of a folder that its `datasets.yml` doesn't declare yet.
 
 An entry has a file's name, its path, and the labels that are used in it. Check it: labels nobody used can't be
-inferred. Entries are added to `datasets.yml`, and never changed or removed. Each file is a data set, until you list two
+inferred. Entries are added to `datasets.yml`, and never changed or removed. Each file is a dataset, until you list two
 exports in one entry. `skip: true` leaves a file out for good.
 
 A file that is named after a split is declared for it: `dev.spacy`, `food_eval.jsonl`. `train` counts only beside both
@@ -54,7 +54,7 @@ def declare(folder: Path) -> list[Undeclared]:
     print_table([added, "labels", "texts", *splits], rows, whole=added)
     if new:
         msg.warn(
-            f"Check the {counted(len(new), 'data set') if len(new) > 1 else 'data set'} added to {folder / DATASETS}",
+            f"Check the {counted(len(new), 'dataset') if len(new) > 1 else 'dataset'} added to {folder / DATASETS}",
             "They list the labels that occur: add each label that annotators were shown but never used"
             + ("; a `split` is what the file is named after" if splits else ""),
         )

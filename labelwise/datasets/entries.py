@@ -1,12 +1,12 @@
-"""Read and write the entries of `datasets.yml` files, which declare data sets.
+"""Read and write the entries of `datasets.yml` files, which declare datasets.
 
-- name: person            # also the data set's name inside Prodigy
+- name: person            # also the dataset's name inside Prodigy
   path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
                           # of these, from the oldest export to the newest; a pattern's files are in natural order
   labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
   kind: auto              # auto | complete | binary
   split: auto             # train | dev | test | auto (by hash) | no-dev, no-test (by hash between the others)
-  absent: [PLACE]         # labels of other data sets that don't occur in these texts; none by default
+  absent: [PLACE]         # labels of other datasets that don't occur in these texts; none by default
   rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
   annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
   text: body              # of Label Studio's tasks: the key of their text among their data; by default text
@@ -16,7 +16,7 @@
   expect_losses: true     # go on, though it seems to be misread
   spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
 - name: place
-  db: prodigy.db          # instead of `path`: the data set of that name in a Prodigy database
+  db: prodigy.db          # instead of `path`: the dataset of that name in a Prodigy database
   dataset: place-2        # its name inside the database, if that is another
   labels: [PLACE]
   skip: true              # leave it out of the merge; its files count as declared
@@ -102,7 +102,7 @@ def read_entries(file: Path) -> list[Entry]:
     try:
         content = read_file(file)
     except FileNotFoundError as error:
-        raise InputError(f"{file}: there is no such file; it declares data sets, see docs/formats.md") from error
+        raise InputError(f"{file}: there is no such file; it declares datasets, see docs/formats.md") from error
     return decode_entries(content, file)
 
 

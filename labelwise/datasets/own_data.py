@@ -39,7 +39,7 @@ def check_project(project: Path) -> None:
     if not has_brat(root / data / "brat") and not has_data(root / data / "prodigy"):
         remedy = "weasel run demo makes the demo" if data == DEMO else f"or try the demo: data: {DEMO} in {project}"
         raise InputError(
-            f"{data}/brat and {data}/prodigy have no data; put a brat corpus into the one, or Prodigy's data sets into "
+            f"{data}/brat and {data}/prodigy have no data; put a brat corpus into the one, or Prodigy's datasets into "
             f"the other; {remedy}"
         )
 

@@ -1,4 +1,4 @@
-"""Find the undeclared data sets of a folder, with the entries that they should have."""
+"""Find the undeclared datasets of a folder, with the entries that they should have."""
 
 import os
 import sqlite3
@@ -35,7 +35,7 @@ FEW = 50  # files of a folder, and rows of each, in which labels are looked for
 
 
 class Undeclared(NamedTuple):
-    """An undeclared file, or data set of a Prodigy database.
+    """An undeclared file, or dataset of a Prodigy database.
 
     entry (Entry): the one that it should have.
     texts (int): the number of annotated texts.
@@ -50,7 +50,7 @@ class Undeclared(NamedTuple):
 
 
 def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
-    """Yield the possible data sets in a folder, not below it, of which no entry names any part."""
+    """Yield the possible datasets in a folder, not below it, of which no entry names any part."""
     files = data_in(folder)  # raises if data that DVC tracks, and entries may name, aren't here
     names = {entry.name for entry in entries}
     sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
@@ -63,7 +63,7 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
         name = printable(Path(brats[0].name))
         problem = f"{counted(len(brats), 'file')} of brat's: put them, with their texts, into the folder brat beside"
         yield Undeclared(Entry(name=name, path=name), problem=problem)
-    # The names of a database's data sets are given, so they come first.
+    # The names of a database's datasets are given, so they come first.
     for file in sorted(files, key=lambda file: (file.suffix not in DATABASE.suffixes, file)):
         name = printable(Path(file.name))
         real = Path(os.path.realpath(file))
@@ -120,7 +120,7 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
         entry = msgspec.structs.replace(entry, labels=labels_in(file))
         return Undeclared(entry, problem="a folder isn't looked into; declare a pattern or a folder")
     if entry.name in names:
-        return Undeclared(entry, problem="another data set has this name; change that one's")
+        return Undeclared(entry, problem="another dataset has this name; change that one's")
     try:
         if file.name.endswith(SUFFIXES) and printable(file) == file.as_posix():
             return _look_into(entry, file)

@@ -1,4 +1,4 @@
-"""Write the demo corpus as files: a brat folder, Prodigy data sets, or both, each with half of the labels."""
+"""Write the demo corpus as files: a brat folder, Prodigy datasets, or both, each with half of the labels."""
 
 import json
 from collections import Counter

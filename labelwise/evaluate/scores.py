@@ -146,7 +146,7 @@ class Metrics(SplitMetrics):
     """The scores of a pipeline, as the evaluation writes them: those on test, or on another split.
 
     untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
-    groups (dict): scores of the texts of each data set, if the merge has `by: [dataset]`; other keys may have secrets.
+    groups (dict): scores of the texts of each dataset, if the merge has `by: [dataset]`; other keys may have secrets.
     predictions_digest (str): equal for equal tables of pairs.
     pipeline_digest, weights_digest (str): of the pipeline's files, and of its models alone.
     labelwise (str): the version that evaluated it.

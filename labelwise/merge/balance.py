@@ -14,7 +14,7 @@ from labelwise.merge.read import ReadCounts, Source
 
 
 class SourceCounts(NamedTuple):
-    """The rows and spans of sources that have an outcome, by the names of the data set and of the file.
+    """The rows and spans of sources that have an outcome, by the names of the dataset and of the file.
 
     The file is that of the source, except for problems that have one of their own.
     """
@@ -53,7 +53,7 @@ def check_balance(
 
 
 def count_spans(group: Group) -> Counter[Any]:
-    """Count the spans of sources by the data set and the file of their rows."""
+    """Count the spans of sources by the dataset and the file of their rows."""
     alone = group.spans.filter(pc.is_null(group.spans["row"]))
     inside = group.spans.filter(pc.is_valid(group.spans["row"]))
     places = pc.add(pc.index_in(inside["text"], group.rows["text"]), inside["row"])

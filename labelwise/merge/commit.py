@@ -106,7 +106,7 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 
 def first_problem(corpus: Path) -> str:
-    """Name the data set, file, line and reason of the first row that can't be used, or else of the first span."""
+    """Name the dataset, file, line and reason of the first row that can't be used, or else of the first span."""
     for kind, reasons in (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS)):
         places = (
             (one["dataset"], one["file"], one["line"], queries.describe(one))
@@ -115,7 +115,7 @@ def first_problem(corpus: Path) -> str:
         )
         if first := min(places, default=None):
             dataset, file, line, why = first
-            return f"data set {dataset!r}, {place(file, line)}: {why}"
+            return f"dataset {dataset!r}, {place(file, line)}: {why}"
     return ""
 
 

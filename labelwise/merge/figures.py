@@ -1,4 +1,4 @@
-"""Count the rows and spans of each data set for import checks, with samples."""
+"""Count the rows and spans of each dataset for import checks, with samples."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
 
 @dataclass
 class Figures:
-    """Counts of a data set.
+    """Counts of a dataset.
 
     rows (Counter): by outcome.
     spans (Counter): by label and outcome, which for equal spans is that of the first.
@@ -32,10 +32,10 @@ class Figures:
     replaced (Counter): accepted spans that are superseded, by label.
     passes (Counter): superseded "rows" with accepted spans; of these, the "disjoint" ones, which share no label with
         the row that counts; and the spans that are ALONE.
-    copies (Counter): rows that repeat an answer, by the data set of that.
+    copies (Counter): rows that repeat an answer, by the dataset of that.
     unnamed (Counter): texts with an answer that names nobody and one of a named annotator, by that name.
-    shared (Counter): texts that another data set has, too: that before it in the order of declaration.
-    overlapped (Counter): spans that lost to one of another data set that overlaps them, by label and that data set.
+    shared (Counter): texts that another dataset has, too: that before it in the order of declaration.
+    overlapped (Counter): spans that lost to one of another dataset that overlaps them, by label and that dataset.
     samples (dict): the first rows of the tables, by outcome.
     """
 
@@ -67,7 +67,7 @@ class Figures:
 
 
 def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
-    """Count what is in a row group, by data set."""
+    """Count what is in a row group, by dataset."""
     rows = queries.of_sources(group.rows)
     for (dataset, reason), n in queries.count(rows, "dataset", "reason").items():
         found[dataset].rows[reason] += n
@@ -101,7 +101,7 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
 
 
 def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:
-    """Keep the first rows of a table for each data set and some reasons."""
+    """Keep the first rows of a table for each dataset and some reasons."""
     for dataset, reason in queries.count(queries.where(table, "reason", reasons), "dataset", "reason"):
         kept = found[dataset].samples[reason]
         if len(kept) < SAMPLE:
@@ -110,7 +110,7 @@ def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons
 
 
 def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
-    """Count the texts for which a data set has answers with and without a name, each as another annotator's."""
+    """Count the texts for which a dataset has answers with and without a name, each as another annotator's."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     people: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
     for text, dataset, who in zip(*(rows[name].to_pylist() for name in ("text", "dataset", "who")), strict=True):
@@ -162,7 +162,7 @@ def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _is_later(winner: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Return whether a row counts instead of another by its time, its file or its data set, not by its line alone."""
+    """Return whether a row counts instead of another by its time, its file or its dataset, not by its line alone."""
     times = (winner["when"], row["when"])
     return (winner["dataset"], winner["file"]) != (row["dataset"], row["file"]) or (
         None not in times and times[0] > times[1]

@@ -29,7 +29,7 @@ BANDS, ROWS, SHINGLE = 16, 8, 3
 ALL_PAIRS = 10
 WORDS = re.compile(r"\w+")
 
-# A text's key, the place of its first task, the split that its data sets declare, from 1 (0: none), and the splits that
+# A text's key, the place of its first task, the split that its datasets declare, from 1 (0: none), and the splits that
 # its hash doesn't choose (a bit each).
 PLACE = [("key", "V12"), ("source", "<u4"), ("line", "<u4"), ("declared", "<u4"), ("without", "<u4")]
 SIGNED = np.dtype([*PLACE, ("signature", "<u4", (BANDS * ROWS,))])
@@ -40,7 +40,7 @@ Rows = npt.NDArray[np.void]
 
 
 class Text(NamedTuple):
-    """A text: its key, the source and line of its first task, and the splits that its data sets declare and exclude."""
+    """A text: its key, the source and line of its first task, and the splits that its datasets declare and exclude."""
 
     key: bytes
     source: int
@@ -76,7 +76,7 @@ def sign_range(job: MergeJob, folder: Path) -> Path:
 
 
 def find_place(job: MergeJob, text: BucketText) -> Text:
-    """Find the place of a text, and the splits that its data sets declare and exclude."""
+    """Find the place of a text, and the splits that its datasets declare and exclude."""
     source, task = next(text.tasks())
     declares = any(source.dataset.split != "auto" for source in job.sources)
     answers = job.answers(text) if declares else ()

@@ -23,7 +23,7 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
         path = source.file.path.resolve()
         if any(path.is_relative_to(folder / name) for name in OUTPUTS) or folder.is_relative_to(path):
             raise InputError(
-                f"data set {source.dataset.name!r}: {path} is an input, so {out} can't be written there; write "
+                f"dataset {source.dataset.name!r}: {path} is an input, so {out} can't be written there; write "
                 "elsewhere, or declare a path or a pattern that leaves it out"
             )
     for name, ours in [*((split, "part-*.spacy") for split in SPLITS), ("labels", "*.json")]:

@@ -21,7 +21,7 @@ LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in th
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One of a data set's files, and its number among those of all data sets."""
+    """One of a dataset's files, and its number among those of all datasets."""
 
     number: int
     dataset: DataSet
@@ -108,12 +108,12 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
-    """Give spans of tags without a label the one that their data set declares; refuse a data set with several."""
+    """Give spans of tags without a label the one that their dataset declares; refuse a dataset with several."""
     if not task.spans or task.spans[0].label != NO_LABEL:
         return task
     if len(dataset.labels) > 1:
         raise InputError(
-            f"{file.path}, line {task.line}: its tags, such as B and I, have no label, and data set {dataset.name!r} "
+            f"{file.path}, line {task.line}: its tags, such as B and I, have no label, and dataset {dataset.name!r} "
             "declares several; declare the one that they mean, such as `labels: [PERSON]`"
         )
     spans = (msgspec.structs.replace(span, label=dataset.labels[0]) for span in task.spans)

@@ -1,4 +1,4 @@
-"""Try other readings of a data set's offsets, while its spans are merged: do tokens begin and end there?
+"""Try other readings of a dataset's offsets, while its spans are merged: do tokens begin and end there?
 
 They are compared on the spans where they differ: those that a reading puts elsewhere.
 """
@@ -34,7 +34,7 @@ class Better(NamedTuple):
 
 
 def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
-    """Count how the accepted spans of a text that count fare by each reading, unless their data set declares one.
+    """Count how the accepted spans of a text that count fare by each reading, unless their dataset declares one.
 
     Spans that don't quote the words at their offsets are lost, but by the readings that find these words. White space
     beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts elsewhere
@@ -116,7 +116,7 @@ def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
 
 
 def best_readings(trials: Trials, files: Sequence[int]) -> dict[int, Better]:
-    """Find the best reading of each file of a data set; the same one for all of them, if it makes no file worse."""
+    """Find the best reading of each file of a dataset; the same one for all of them, if it makes no file worse."""
     best = best_reading(trials, files)
     if best:
         counts = [_count(trials, [file], best.name) for file in files]

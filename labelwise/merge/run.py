@@ -1,6 +1,6 @@
-"""Merge data sets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
+"""Merge datasets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
 
-1. Read: each data set is read once into buckets by the keys of texts (`read`, `buckets`). Texts that differ only in
+1. Read: each dataset is read once into buckets by the keys of texts (`read`, `buckets`). Texts that differ only in
    white space or Unicode composition get one key (`same_texts`).
 2. Plan: the range of keys is cut into partitions, a power of two, of `docs_per_partition` texts or fewer. A text's
    partition follows from its key, whatever the number of workers and the order of files.
@@ -64,7 +64,7 @@ def merge_data(
     may_be_empty: bool = False,
     progress: Progress = no_progress,
 ) -> Ledger:
-    """Merge declared data sets: write `train`, `dev`, `test`, `labels`, six more files, and `manifest.json`.
+    """Merge declared datasets: write `train`, `dev`, `test`, `labels`, six more files, and `manifest.json`.
 
     declarations (Sequence[Path | str] | Path): `datasets.yml` files, or one.
     out (Path | str): the folder for the corpus; other files in it stay.
@@ -152,9 +152,9 @@ def read_sources(
 
 
 def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -> list[Source]:
-    """Take rows without spans and answers for complete ones in data sets that have no other rows.
+    """Take rows without spans and answers for complete ones in datasets that have no other rows.
 
-    Such a data set doesn't write what it lacks; in others, nobody has annotated these rows.
+    Such a dataset doesn't write what it lacks; in others, nobody has annotated these rows.
     """
     answered = {source.dataset.name for source, counts in zip(sources, read, strict=True) if counts.answered}
     return [
@@ -240,9 +240,9 @@ def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: 
 
 
 def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, do: DoJobs) -> Parts:
-    """Find the texts that are parts of another data set's.
+    """Find the texts that are parts of another dataset's.
 
-    wholes (Mapping): the data sets that may have parts of each data set.
+    wholes (Mapping): the datasets that may have parts of each dataset.
     """
     if not wholes:
         return {}

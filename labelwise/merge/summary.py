@@ -17,7 +17,7 @@ def print_ledger(ledger: Ledger, more: str) -> None:
     names = ("rows", "texts", *ANSWERS, "superseded", "unused", "spans", "entities", "lost")
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
     rows = [[name, *(f"{counts[column]:,}" for column in used)] for name, counts in ledger.datasets.items()]
-    print_table(["Data set", *used], sorted(rows), more, whole="Data set")
+    print_table(["Dataset", *used], sorted(rows), more, whole="Dataset")
     print_counts(counted(ledger.rows.total(), "row read", "rows read"), ledger.rows)
     print_counts(counted(ledger.spans.total(), "span read", "spans read"), ledger.spans)
     print_counts("Texts", ledger.texts)

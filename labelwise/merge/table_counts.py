@@ -112,7 +112,7 @@ def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
 
 
 def _count_datasets(group: Group) -> Counter[Any]:
-    """Count rows, texts and spans by data set; equal spans have the outcome of the first."""
+    """Count rows, texts and spans by dataset; equal spans have the outcome of the first."""
     answers = queries.of_sources(group.rows)
     outcomes = group.spans.select(["reason", "learnt"]).take(queries.firsts(group.spans))
     spans = outcomes.append_column("dataset", group.spans["dataset"])

@@ -80,7 +80,7 @@ class BratOptions(msgspec.Struct, frozen=True):
         other is equally near.
     folders (str): the meaning of folders with the same texts: "annotators", each of whom saw all labels; "labels", each
         annotated for its own; "versions", of which the last counts; "ask" refuses them.
-    duplicates (str): that of the data sets; empty for that of the section `merge`.
+    duplicates (str): that of the datasets; empty for that of the section `merge`.
     expect_losses (bool): go on, though most annotations can't be used.
     """
 

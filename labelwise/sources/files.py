@@ -46,13 +46,13 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
 
 def data_in(folder: Path) -> list[Path]:
-    """List what is in a folder and may be a data set; see `find_files`."""
+    """List what is in a folder and may be a dataset; see `find_files`."""
     find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
     return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
 
 
 def has_data(folder: Path) -> bool:
-    """Return whether a folder has, or declares, data sets: then nobody needs the demo corpus."""
+    """Return whether a folder has, or declares, datasets: then nobody needs the demo corpus."""
     check_fetched(folder, folder.parent)
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 

@@ -71,9 +71,7 @@ FOREIGN = (
         "this is a sheet; save it as .tsv, a token and its tag in a line, or as .jsonl",
         ends=(".csv", ".xlsx", ".xls", ".ods"),
     ),
-    Foreign(
-        "this is a database; declare it as `db:`, with the data set's name as `name:`", begins=b"SQLite format 3\0"
-    ),
+    Foreign("this is a database; declare it as `db:`, with the dataset's name as `name:`", begins=b"SQLite format 3\0"),
     Foreign("this is an archive; unpack it, and delete it", begins=b"PK\3\4", ends=ARCHIVES),
     Foreign(
         "this is compressed; decompress it, or write JSONL and compress that as .jsonl.gz",

@@ -1,4 +1,4 @@
-"""Read the tasks of a data set in any format of the table FORMATS.
+"""Read the tasks of a dataset in any format of the table FORMATS.
 
 Tasks are read one by one, but `.spacy` and WebAnno files are in memory as a whole.
 """
@@ -30,7 +30,7 @@ class Format(NamedTuple):
 
     suffixes (tuple[str, ...]): those of its files.
     read (Callable): yields the tasks and problems of a file, given a key, and the reading of offsets (see `clean`). The
-        key names a data set in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
+        key names a dataset in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
     begins (bytes): the first bytes of its files, if other formats have its suffixes, too.
     """
 
@@ -82,7 +82,7 @@ def format_of(path: Path) -> Format:
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:
     """Yield the tasks and problems of a file.
 
-    dataset (str): the data set's name, if the file is a Prodigy database.
+    dataset (str): the dataset's name, if the file is a Prodigy database.
     key, offsets (str): see `Format`.
     RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
     """

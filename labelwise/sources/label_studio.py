@@ -14,7 +14,7 @@
   `text`, the reading by which most of them fit counts for the whole annotation.
 - A span whose text isn't at its offsets, by any reading, is invalid.
 - A result with several labels is a span for each. Choices, relations and the like are counted as `not a span`.
-- The text is the string in a task's data that its data set declares, such as `text: body`; else `text`, or the only
+- The text is the string in a task's data that its dataset declares, such as `text: body`; else `text`, or the only
   string.
 
 In exports of Label Studio 1.23, by several annotators with several controls, offsets are code points.

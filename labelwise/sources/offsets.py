@@ -122,7 +122,7 @@ def _by(unit: str) -> Reading:
     return read
 
 
-# The readings of a data set's offsets, by their names in `datasets.yml`: each takes a text, with start and end as
+# The readings of a dataset's offsets, by their names in `datasets.yml`: each takes a text, with start and end as
 # written, and returns them in code points, the end exclusive; None if they contradict the reading. Those of OTHER_TEXTS
 # aren't declared there: the text should be the one that was annotated.
 READINGS: Mapping[str, Reading] = {

@@ -1,8 +1,8 @@
-"""Read the data sets of Prodigy's SQLite database, which is opened read-only.
+"""Read the datasets of Prodigy's SQLite database, which is opened read-only.
 
     dataset(id, name, session, ...)    example(id, content, ...)    link(example_id, dataset_id, ...)
 
-`content` is a row as JSON in UTF-8 (see `json_rows`). An answer is linked to its data set and to that of its session.
+`content` is a row as JSON in UTF-8 (see `json_rows`). An answer is linked to its dataset and to that of its session.
 """
 
 import sqlite3
@@ -28,11 +28,11 @@ OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by na
 
 
 def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found]:
-    """Yield a data set's tasks from an SQLite file, in the order of their ids, which count as lines.
+    """Yield a dataset's tasks from an SQLite file, in the order of their ids, which count as lines.
 
     They are read in one transaction, as of one moment.
 
-    RAISES (InputError): the tables aren't Prodigy's, or have no such data set.
+    RAISES (InputError): the tables aren't Prodigy's, or have no such dataset.
     """
     with closing(_connect(path)) as connection:
         connection.execute("begin")
@@ -40,12 +40,12 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
         if not {*TABLES} <= {*found}:
             raise InputError(
                 f"{path}: this isn't Prodigy's schema, which has the tables {', '.join(TABLES)}; the tables found are: "
-                f"{', '.join(found) or 'none'}; export the data set with `prodigy db-out`, declare the file as `path:`"
+                f"{', '.join(found) or 'none'}; export the dataset with `prodigy db-out`, declare the file as `path:`"
             )
         if dataset not in (names := _names(connection, "select name from dataset order by name")):
             listed = ", ".join(map(repr, names)) or "none"
             remedy = "correct its `name`, or delete the entry"
-            raise InputError(f"{path}: it has no data set {dataset!r}, but {listed}; {remedy}")
+            raise InputError(f"{path}: it has no dataset {dataset!r}, but {listed}; {remedy}")
         for number, content in connection.execute(ROWS, {"name": dataset}):
             if isinstance(number, int) and 0 <= number <= MOST:
                 yield from parse_row(number, content if isinstance(content, bytes) else b"", How(offsets))
@@ -55,7 +55,7 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
 
 
 def find_names(path: Path) -> list[str]:
-    """List the data sets of an SQLite file, without those of sessions.
+    """List the datasets of an SQLite file, without those of sessions.
 
     RAISES (sqlite3.DatabaseError): it isn't Prodigy's, or can't be read.
     """

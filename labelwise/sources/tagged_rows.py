@@ -1,4 +1,4 @@
-"""Read tokens and tags from Parquet, the layout of named-entity data sets on the Hugging Face hub.
+"""Read tokens and tags from Parquet, the layout of named-entity datasets on the Hugging Face hub.
 
 Tags may be numbers, which the feature names that the `datasets` library keeps with the schema
 (https://huggingface.co/docs/datasets/about_dataset_features). JSONL has no such names. The text is the tokens with one

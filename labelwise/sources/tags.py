@@ -6,7 +6,7 @@ B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features; brackets such as `
 
 Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt): B, U, S and W begin a
 span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags. If no tag
-has a label, theirs is NO_LABEL, which stands for the one that their data set declares.
+has a label, theirs is NO_LABEL, which stands for the one that their dataset declares.
 """
 
 import re

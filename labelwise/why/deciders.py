@@ -6,7 +6,7 @@ from typing import Any
 from labelwise.annotations import Reason
 
 # Where a setting decides, the sentence begins with it. `{duplicates}` and so on stand for values of the section merge,
-# as they were when the corpus was merged, and `{dataset}` for the name of the data set.
+# as they were when the corpus was merged, and `{dataset}` for the name of the dataset.
 ROWS: Mapping[Reason, str] = {
     Reason.MERGED: "",
     Reason.SUPERSEDED: "`duplicates: {duplicates}` in project.yml, unless the entry of {dataset} has its own",
@@ -69,7 +69,7 @@ def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
     """Name the setting that decides, with its value, or what else does; empty where there was nothing to decide.
 
     settings (Mapping): those of the corpus, as its manifest has them.
-    dataset (str): the name of the data set.
+    dataset (str): the name of the dataset.
     """
     return _say(DECIDERS[Reason(reason)].format(**{**settings, "dataset": repr(dataset)}))
 

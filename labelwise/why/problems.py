@@ -12,7 +12,7 @@ SPANS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)
 
 
 def find_problems(corpus: Path) -> Iterator[str]:
-    """Yield a line for each: data set, file, line, reason and details.
+    """Yield a line for each: dataset, file, line, reason and details.
 
     RAISES (InputError): a merge hasn't written the tables.
     """

@@ -115,9 +115,9 @@ def _tokens(doc: StoredDoc, span: Row) -> str:
 
 
 def _place(one: Row) -> str:
-    """Name file, line and data set; a decision about a text that isn't there has no data set's name."""
+    """Name file, line and dataset; a decision about a text that isn't there has no dataset's name."""
     line = f":{one['line']}" if one["line"] else ""
-    return f"{one['file']}{line}" + (f", data set {one['dataset']}" if one["dataset"] else "")
+    return f"{one['file']}{line}" + (f", dataset {one['dataset']}" if one["dataset"] else "")
 
 
 def _by(row: Row | None) -> str:

@@ -230,7 +230,7 @@ def test_declared_labels_that_do_not_occur_stop(tmp_path: Path) -> None:
 
 
 def label_after_label() -> str:
-    """One data set, whose passes were for a label each."""
+    """One dataset, whose passes were for a label each."""
     return jsonl(
         {"text": one.text, "spans": [span for span in one.objects() if span["label"] == label], "answer": "accept"}
         for label in ALL
@@ -380,7 +380,7 @@ def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
-    """A few long texts, answered again in a data set of their own, are longer on average than those of the first."""
+    """A few long texts, answered again in a dataset of their own, are longer on average than those of the first."""
     made = sentences()
     documents = [" ".join(one.text for one in made[start : start + 4]) for start in range(0, N, 4)]
     rows = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]

@@ -143,7 +143,7 @@ def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkey
 
 
 def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_path):
-    """As beside Prodigy's data sets."""
+    """As beside Prodigy's datasets."""
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match=r"none: no .* put a brat corpus there$"):
         convert_brat(tmp_path / "none", tmp_path / "tasks")

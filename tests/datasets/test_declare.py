@@ -1,4 +1,4 @@
-"""What is found in a folder of data sets that nobody has declared."""
+"""What is found in a folder of datasets that nobody has declared."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def marked(text: str, *labels: str) -> dict:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Data sets in several formats, and what is none."""
+    """Datasets in several formats, and what is none."""
     root = tmp_path / "prodigy"
     write_jsonl(root / "person.jsonl", [marked("Ann is here", "PERSON"), marked("Bob too", "PERSON", "NAME"), "{oops"])
     write_jsonl(root / "person_eval.jsonl", [marked("Eve is here", "PERSON")])
@@ -151,7 +151,7 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     found = [has_data(tmp_path / name) for name in ("", "other", "empty", "nowhere")]
     assert found == [True, True, False, False], "the demo isn't trained in place of data"
     assert len(load_datasets([tmp_path, tmp_path / "empty"])) == 2
-    with pytest.raises(InputError, match="no data set is declared"):
+    with pytest.raises(InputError, match="no dataset is declared"):
         load_datasets([tmp_path / "empty"])
 
 
@@ -159,7 +159,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     """Also where entries can't be added at the end, or the merge fails."""
     given = [folder, tmp_path / "corpus", "--workers", 1]
     printed = " ".join(call(merge_cli, *given).split())
-    assert re.search(r"Check the 4 data sets added to \S+datasets\.yml They list the labels that occur", printed)
+    assert re.search(r"Check the 4 datasets added to \S+datasets\.yml They list the labels that occur", printed)
     assert "a `split` is what the file is named after" in printed
     rows = "drug DRUG 1 auto person NAME, PERSON 2 auto person_eval PERSON 1 test places.dev PLACE 1 dev ⚠"
     assert rows in printed, "texts and splits, too"
@@ -225,7 +225,7 @@ def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
     }
     adopted = "- {name: export, path: [export/annotation/*/*.tsv, export/curation/*/*.tsv], labels: [PERSON]}"
     (tmp_path / "prodigy/datasets.yml").write_text(adopted)
-    assert declare_folder(tmp_path / "prodigy") == [], "the description of a project is no data set"
+    assert declare_folder(tmp_path / "prodigy") == [], "the description of a project is no dataset"
     assert patterns_in(tmp_path / "prodigy") == ["prodigy/export/*/*/*.tsv"]
     assert patterns_in(tmp_path / "prodigy/export/annotation/a.txt") == ["a.txt/*.tsv"]
     assert patterns_in(tmp_path / "prodigy/export/annotation") == ["annotation/a.txt/*.tsv", "annotation/b.txt/*.tsv"]
@@ -240,7 +240,7 @@ def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
     declare_folder(tmp_path)
     write_jsonl(tmp_path / "place.jsonl", [marked("Rom", "PLACE")])
     printed = " ".join(call(merge_cli, tmp_path, tmp_path / "corpus", "--workers", 1).split())
-    assert "Check the data set added to" in printed
+    assert "Check the dataset added to" in printed
     assert "is named after" not in printed
     assert [one["name"] for one in declared(tmp_path)] == ["person", "place"]
     assert (tmp_path / "datasets.yml").read_text(encoding="utf8").count("# Found in this folder") == 1

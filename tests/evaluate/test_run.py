@@ -120,7 +120,7 @@ def conll(documents: int, sentences: int) -> str:
     ],
 )
 def test_an_interval_leaves_out_documents_and_below_five_there_is_none(merging, settings, documents, unit, units):
-    """Of two files with the same numbers; beside them a data set whose texts are documents of their own."""
+    """Of two files with the same numbers; beside them a dataset whose texts are documents of their own."""
     for name in ("one", "two"):
         merging.add(name, ["A"], [], path=f"{name}.conll", split="test")
         content = conll(documents, 3).replace("x", name)
@@ -153,7 +153,7 @@ def sizes_of(units: int, settings: dict[str, str]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("by", [[], ["source"], ["source", "dataset"]])
 def test_texts_are_scored_by_where_they_come_from(merging, by):
-    """By a key of `meta`, the least of several values, in no file of git; by data set a text counts in each."""
+    """By a key of `meta`, the least of several values, in no file of git; by dataset a text counts in each."""
     rows = [task(f"a cat {n}", (2, 5), meta={"source": f"s{n % 2}"}) for n in range(20)]
     merging.add("one", ["A"], rows[:12], split="test")
     merging.add("two", ["B"], [{**row, "spans": [], "meta": {"source": "s1"}} for row in rows[10:]], split="test")

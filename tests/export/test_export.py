@@ -108,7 +108,7 @@ def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, how):
     done = export(tmp_path / "tasks", tmp_path / "prodigy", "prodigy-by-label")
     for name in ("tasks", "prodigy"):
         merge_data([tmp_path / name / "datasets.yml"], tmp_path / f"{name}-corpus", Settings())
-    # Only the names of the data sets differ.
+    # Only the names of the datasets differ.
     assert list(read_corpus(tmp_path / "tasks-corpus")) == list(read_corpus(tmp_path / "prodigy-corpus"))
     labels = yaml.safe_load((tmp_path / "tasks/datasets.yml").read_text())[0]["labels"]
     spans = sum(converted.labels[label] for label in labels)

@@ -15,7 +15,7 @@ TEXT = "Add 5 mL now"
 
 @pytest.fixture
 def merged(merging) -> Merging:
-    """One text with a span that is nested in one of two data sets, and one that two people marked differently."""
+    """One text with a span that is nested in one of two datasets, and one that two people marked differently."""
     doc = {"meta": {"doc": "p1.txt"}}
     merging.add("device", ["Device"], [task("Wait"), task(TEXT, (4, 8, "Device"), **doc)])
     merging.add("volume", ["Volume"], [task(TEXT, (6, 8, "Volume"), (9, 11, "Volume"), **ANN)])

@@ -58,7 +58,7 @@ def test_data_is_stored_and_neither_words_nor_paths_nor_metrics(tmp_path: Path) 
         add_answers(merging)
         ledger = merging.run()
         assert [check.sample for check in ledger.checks if check.kind == "problems"] == [
-            ["data set 'a', a.jsonl, line 1: bad JSON: object keys must be strings (byte 1): 'oops'"]
+            ["dataset 'a', a.jsonl, line 1: bad JSON: object keys must be strings (byte 1): 'oops'"]
         ]
         assert "checks" not in ledger.metrics()
         files.append((merging.root / "corpus/import_checks.json").read_bytes())

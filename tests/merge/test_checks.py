@@ -159,7 +159,7 @@ def test_an_undeclared_label_in_few_texts_is_no_other_name_by_chance(merging: Me
 
 
 def test_texts_annotated_for_some_labels_are_normal_if_datasets_share_texts_or_labels(merging: Merging):
-    """Two groups of data sets that share neither are named, with `absent`, and never `coverage: outside`."""
+    """Two groups of datasets that share neither are named, with `absent`, and never `coverage: outside`."""
     merging.add("person", ["PER"], rows(range(30)))
     merging.add("place", ["LOC"], rows(range(20, 50)))
     merging.add("more-places", ["LOC"], rows(range(60, 90)))

@@ -20,7 +20,7 @@ def folder(merging, monkeypatch):
 
 
 def run(*options: str, status: int = 0) -> str:
-    """Run the command in the folder of some data sets; give its output, white space folded."""
+    """Run the command in the folder of some datasets; give its output, white space folded."""
     return " ".join(call(merge_cli, "tasks/datasets.yml", "corpus", "--workers", 1, *options, status=status).split())
 
 
@@ -48,7 +48,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     ]
     for warning in (
         "Spans of undeclared labels aren't used: a: Z (1).",
-        "3 rows or spans can't be used. data set 'a', a.jsonl, line 3: bad JSON",
+        "3 rows or spans can't be used. dataset 'a', a.jsonl, line 3: bad JSON",
         '3 accepted spans: 1 flat entity; 1 learnt as well, in doc.spans["labels"]; 1 lost.',
     ):
         assert warning in printed
@@ -67,7 +67,7 @@ def test_strictly_a_bad_row_is_an_error_that_names_it(merging):
     assert left in run("--strict", status=1)
     merging.declared.pop()
     merging.add("b", ["A"], ["", "{oops"])
-    first = "1 row or span can't be used, the first in data set 'b', b.jsonl, line 2: bad JSON"
+    first = "1 row or span can't be used, the first in dataset 'b', b.jsonl, line 2: bad JSON"
     assert first in run("--strict", status=1)
 
 

@@ -1,4 +1,4 @@
-"""From files that nobody has declared to a corpus, by the command: what is a data set, what counts, what is printed."""
+"""From files that nobody has declared to a corpus, by the command: what is a dataset, what counts, what is printed."""
 
 import json
 from functools import partial
@@ -46,7 +46,7 @@ def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(tmp_pa
 
 @pytest.mark.guarantee("declared")
 def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_deleted(tmp_path):
-    """50 of 150 spans were deleted; until the entry lists both, these are two data sets."""
+    """50 of 150 spans were deleted; until the entry lists both, these are two datasets."""
     declared, entry = tmp_path / "prodigy/datasets.yml", "labels: [PERSON, TITLE], rename: {PER: PERSON}, split: train"
     first = [prodigys(text, ANN, BOB, label="PER") for text in TEXTS[:50]]
     first += [prodigys(text, ANN, label="PER") for text in TEXTS[50:100]]

@@ -47,11 +47,11 @@ COUNTERS = (
     "renamed",
 )
 Key = tuple[int, int, str]
-Says = dict[Key, tuple[str, ...]]  # the names of the data sets that say so
+Says = dict[Key, tuple[str, ...]]  # the names of the datasets that say so
 
 
 class Oracle:
-    """What merging data sets gives; `hashed` is the split of each text for which no data set declares one."""
+    """What merging datasets gives; `hashed` is the split of each text for which no dataset declares one."""
 
     def __init__(self, datasets: list[dict], policies: Policies, hashed: dict[str, str]) -> None:
         self.policies = policies
@@ -181,7 +181,7 @@ class Oracle:
                 counts = self.ledger["agreement"].setdefault(label, Counter())
                 counts["texts"] += 1
                 versions.sort(key=lambda version: version[0])
-                for place, (who, _) in enumerate(versions):  # an annotator may have a data set's name
+                for place, (who, _) in enumerate(versions):  # an annotator may have a dataset's name
                     before = [version[0] for version in versions[:place]].count(who)
                     versions[place] = (f"{who} ({before + 1})" if before else who, versions[place][1])
                 for (ann, one), (bob, other) in combinations(versions, 2):
@@ -267,7 +267,7 @@ class Oracle:
         return said["accept"], said["reject"]
 
     def taken_back(self, claim: dict, claims: list[dict]) -> bool:
-        """Tell if the latest verdict of a claim's data set on its span is the opposite one."""
+        """Tell if the latest verdict of a claim's dataset on its span is the opposite one."""
         rivals = [c for c in claims if c["key"] == claim["key"] and c["task"]["name"] == claim["task"]["name"]]
         last = latest_of([rival["task"] for rival in rivals])
         return self.policies.duplicates == "latest" and not any(
@@ -386,7 +386,7 @@ def unreadable(row: Any) -> str:
 
 
 def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
-    """Put into one dict what counts of a row and of its data set."""
+    """Put into one dict what counts of a row and of its dataset."""
     spans = row.get("spans") or []
     view = row.get("view_id") if row.get("_view_id") == "review" else row.get("_view_id")
     if dataset["kind"] != "auto":
@@ -404,7 +404,7 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     task = {"text": row["text"], "spans": spans, "answer": row.get("answer", "accept"), "kind": kind, "time": time}
     names = [row.get(key) for key in ("_annotator_id", "_session_id")]
     named = [name for name in names if isinstance(name, str) and name]
-    task["who"] = ("annotator", named[0]) if named else ("data set", dataset["name"])
+    task["who"] = ("annotator", named[0]) if named else ("dataset", dataset["name"])
     task["signed"] = named[:1]
     task["review"] = row.get("_view_id") == "review"
     return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
@@ -418,7 +418,7 @@ def traceless(task: dict) -> str:
 
 
 def latest_of(tasks: list[dict]) -> dict:
-    """Give the latest task: by time, if all have one, then by data set, then by line."""
+    """Give the latest task: by time, if all have one, then by dataset, then by line."""
     timed = all(task["time"] is not None for task in tasks)
     return max(tasks, key=lambda task: (task["time"] if timed else 0, task["number"], task["line"]))
 
@@ -445,7 +445,7 @@ def repeats(task: dict, tasks: list[dict]) -> bool:
 
 
 def rivals_of(task: dict, able: list[dict], label: str) -> list[dict]:
-    """List the complete tasks about the text in which the same person, whatever the data set, was asked for a label."""
+    """List the complete tasks about the text in which the same person, whatever the dataset, was asked for a label."""
     tasks = [other for other in able if (other["who"], other["kind"]) == (task["who"], "complete")]
     return [other for other in tasks if label in other["labels"]]
 
@@ -499,7 +499,7 @@ def what_stands(marks: list[set], needed: int) -> set:
 
 
 def claim_stands(claim: dict, claims: list[dict], policies: Policies) -> bool:
-    """Tell if a claim is its data set's latest binary one about the span; with "union", the latest of its verdict."""
+    """Tell if a claim is its dataset's latest binary one about the span; with "union", the latest of its verdict."""
     if claim["task"]["kind"] == "complete":
         return True
     rivals = [c for c in claims if c["key"] == claim["key"] and c["task"]["kind"] == "binary"]

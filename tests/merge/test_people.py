@@ -1,4 +1,4 @@
-"""One person is one person across data sets: a later complete answer for a label replaces an earlier one in any."""
+"""One person is one person across datasets: a later complete answer for a label replaces an earlier one in any."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_of_the_labels_of_an_answer_only_those_asked_again_are_replaced(merging)
 @pytest.mark.parametrize(
     ("one", "other", "declared", "same"),
     [
-        ({}, {}, {}, False),  # unnamed answers are the data set's own
+        ({}, {}, {}, False),  # unnamed answers are the dataset's own
         ({"who": "ann"}, {"who": "bob"}, {}, False),
         ({"who": "1"}, {"who": "1"}, {}, False),  # each server counts from 1
         ({"session": "a-2024-03-01_10-00-00"}, {"session": "b-2024-03-02_10-00-00"}, {}, False),
@@ -39,7 +39,7 @@ def test_of_the_labels_of_an_answer_only_those_asked_again_are_replaced(merging)
     ],
 )
 def test_names_and_declarations_say_who_is_who(merging, one, other, declared, same):
-    """Without times, the data set that is declared later counts."""
+    """Without times, the dataset that is declared later counts."""
     for name, row in (("a", answer(ZOE, **one)), ("b", answer(FIRST, **other))):
         merging.add(name, ["PERSON"], [row], **declared.get(name, {}))
     ledger = merging.run()
@@ -67,7 +67,7 @@ def test_an_adjudication_outvotes_nothing_of_the_same_person(merging):
 )
 @pytest.mark.parametrize("session", ["", "a-"])
 def test_a_policy_may_name_people(merging, annotators, expected, session):
-    """A session is named without its data set."""
+    """A session is named without its dataset."""
     rows = [answer(ZOE, who=f"{session}ann"), answer(OTHER, who=f"{session}bob")]
     merging.add("a", ["PERSON"], rows)
     ledger = merging.run(policies=Policies(annotators=annotators))

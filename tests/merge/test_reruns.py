@@ -105,7 +105,7 @@ def test_what_no_merge_made_is_not_replaced(merging, name):
 
 @pytest.mark.parametrize("path", ["**/*.jsonl", "corpus", "corpus/near_duplicates.jsonl", "link/*.jsonl"])
 def test_what_a_merge_wrote_is_not_read_by_the_next_to_the_same_folder(merging, path):
-    """Data sets beside it are: so it is in project.yml, where they are in corpus/tasks."""
+    """Datasets beside it are: so it is in project.yml, where they are in corpus/tasks."""
     merging.add("a", ["A"], [{"text": "one", "spans": []}, "oops"])
     for _ in range(2):
         assert merging.run(".").rows["merged"] == 1

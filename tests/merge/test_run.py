@@ -1,4 +1,4 @@
-"""The merge of whole data sets: against a plain one in memory, in bytes, and when things go wrong."""
+"""The merge of whole datasets: against a plain one in memory, in bytes, and when things go wrong."""
 
 import json
 import random
@@ -23,7 +23,7 @@ LABELS = ["A", "B", "C"]
 
 
 def random_datasets(merging: Merging, seed: int, texts: int = 60) -> None:
-    """Three data sets, a label each, over some of the texts, with answers of all kinds and some bad rows."""
+    """Three datasets, a label each, over some of the texts, with answers of all kinds and some bad rows."""
     rng = random.Random(seed)
     words = ["big", "cat", "sat", "60degC", "mat", "the"]
     corpus = [f"{i} " + " ".join(rng.choices(words, k=8)) for i in range(texts)]

@@ -38,7 +38,7 @@ def read(path: Path, content: str | bytes | list[Any] | None = None, **how: Any)
 
 
 def make_database(path, tasks: dict[str, list]) -> None:
-    """A database as Prodigy writes it: each answer is linked to its data set and to that of its session."""
+    """A database as Prodigy writes it: each answer is linked to its dataset and to that of its session."""
     connection = sqlite3.connect(path)
     connection.executescript(
         "create table dataset (id integer primary key, name varchar unique, created integer, meta blob, session int);"

@@ -1,4 +1,4 @@
-"""What a data set can be read from."""
+"""What a dataset can be read from."""
 
 import gzip
 import json
@@ -65,7 +65,7 @@ def test_a_database_is_read_by_the_name_of_the_data_set_and_a_bad_row_costs_itse
         ),
     }
     assert texts_of(path, "b") == [(1, "one é")]
-    with pytest.raises(InputError, match=r"no data set 'c', but .*'a', 'b'.*; correct its `name`, or delete the entry"):
+    with pytest.raises(InputError, match=r"no dataset 'c', but .*'a', 'b'.*; correct its `name`, or delete the entry"):
         texts_of(path, "c")
     assert (path.read_bytes(), [*tmp_path.iterdir()]) == (before, [path]), "nothing is written"
 
@@ -176,7 +176,7 @@ def test_a_doc_that_says_nonsense_of_its_annotation_costs_only_itself(tmp_path, 
 
 
 def view(merging) -> dict:
-    """What each Doc says, but for the names of data sets."""
+    """What each Doc says, but for the names of datasets."""
     made = {}
     for file in (merging.root / "corpus").glob("*/*.spacy"):
         for doc in read_stored_docs(file):
@@ -261,22 +261,22 @@ A = "- {name: a, path: a.jsonl, labels: [A]"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("- {name: a, path: a.jsonl, labels: []}", "data set 'a': no `labels`"),
+        ("- {name: a, path: a.jsonl, labels: []}", "dataset 'a': no `labels`"),
         ("- {name: a, path: a.jsonl, label: [A]}", r"datasets\.yml: .*unknown field `label`|missing required field"),
         (A + ", split: eval}", r"datasets\.yml: Invalid enum value 'eval'"),
-        ("[]", "no data set is declared"),
+        ("[]", "no dataset is declared"),
         ("- {name: a, path: a.jsonl, labels: [B], rename: {A: ' '}}", "'a': `rename` gives 'A' an empty name; give it"),
         (A + ", rename: {A: B}}", "'A' is renamed to 'B', and listed as a label; list"),
         (A + "}\n- {name: a, path: b.jsonl, labels: [A]}", "'a' is declared twice"),
         (A + ", absent: [A]}", "'A' is both in `labels` and `absent`"),
-        (A + ", absent: [B]}", "`absent` names 'B', which no data set has; the labels are A"),
+        (A + ", absent: [B]}", "`absent` names 'B', which no dataset has; the labels are A"),
         (A + "}\n- {name: b, path: ./a.jsonl, labels: [A]}", "'a' and 'b' are the same file"),
         ("- {name: a, path: empty, labels: [A]}", r"has no \.spacy file; .* folder/\*\.jsonl"),
         (A + ", spans: sc}", r"`spans` is for \.spacy files; leave it out"),
         (A + ", text: body}", r"`text` is for \.json files; leave it out"),
         (A + ", db: p.db}", "needs either a path or a db;"),
         ("- {name: a, labels: [A]}", "needs either a path or a db;"),
-        ('- {name: a, path: "a\\0.jsonl", labels: [A]}', r"data set .a.: no path can have the character .*; correct"),
+        ('- {name: a, path: "a\\0.jsonl", labels: [A]}', r"dataset .a.: no path can have the character .*; correct"),
         ("- {name: a, path: none-*.jsonl, labels: [A]}", r"no file matches .*none-\*\.jsonl"),
         ("- {name: a, db: none.db, labels: [A]}", r"there is no file .*none\.db"),
         ("- {name: a, db: 'mysql://ann@db/prodigy', labels: [A]}", r"is on a server, .*: prodigy db-out a > a\.jsonl"),

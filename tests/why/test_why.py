@@ -34,7 +34,7 @@ def span(words: str, label: str) -> tuple[int, int, str]:
 
 @pytest.fixture(scope="module")
 def merged(tmp_path_factory) -> Merging:
-    """Answers of several people, data sets and splits, and rows that can't be used."""
+    """Answers of several people, datasets and splits, and rows that can't be used."""
     merging = Merging(tmp_path_factory.mktemp("merged"))
     org = [
         task(TEXT, span("Acme Corp", "ORG"), span("Rome", "ORG"), _timestamp=1, **ANN),
@@ -68,8 +68,8 @@ def test_a_row_was_superseded_by_another_one_of_the_same_person(merged):
     head, *lines = ask(merged, "assets/prodigy/org.jsonl:1")
     assert head.endswith(f", document news/1.txt, in train, by a hash of the text and `split_salt`: {flat(TEXT)!r}")
     assert lines == [
-        "  org.jsonl:1, data set org, ann, complete, accept: superseded",
-        "    instead: org.jsonl:2, data set org, ann",
+        "  org.jsonl:1, dataset org, ann, complete, accept: superseded",
+        "    instead: org.jsonl:2, dataset org, ann",
         "    decided by `duplicates: latest` in project.yml, unless the entry of 'org' has its own",
         "    ORG 'Acme Corp' [0, 9]: in superseded task",
         "    ORG 'Rome' [49, 53]: in superseded task",
@@ -98,10 +98,10 @@ def test_a_span_that_a_review_overruled_names_the_review_and_what_stands_instead
     ]
     merging.add("settled", ["A"], reviews, annotator="cy")
     merging.run()
-    by = "      decided by a review: settled.jsonl:1, data set settled, cy"
+    by = "      decided by a review: settled.jsonl:1, dataset settled, cy"
     assert ask(merging, "bob.jsonl:1")[2:] == [
         "    A 'big cat' [0, 7]: outvoted",
-        "      instead: A 'cat' [4, 7], settled.jsonl:1, data set settled, cy",
+        "      instead: A 'cat' [4, 7], settled.jsonl:1, dataset settled, cy",
         by,
         "    A 'owl' [9, 12]: outvoted",
         by,
@@ -120,7 +120,7 @@ def flat(text: str) -> str:
             2,
             [
                 "    ORG 'Acme Corp Ltd' [0, 13]: outvoted",
-                "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
+                "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, dataset org, bob",
                 "      decided by `annotators: half` in project.yml",
                 "    PLACE 'Rome' [49, 53]: undeclared label: PLACE",
                 "      decided by `labels` of 'org' in datasets.yml",
@@ -130,14 +130,14 @@ def flat(text: str) -> str:
             4,
             [
                 "    ORG 'Acme Corp' [0, 9]: duplicate",
-                "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
+                "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, dataset org, bob",
                 "      an equal span of another answer counts, once",
             ],
         ),
         (
             6,
             [
-                "  org.jsonl:6, data set org: bad JSON: object keys must be strings (byte 1): 'oops'",
+                "  org.jsonl:6, dataset org: bad JSON: object keys must be strings (byte 1): 'oops'",
                 "    correct the line",
             ],
         ),
@@ -159,7 +159,7 @@ def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merg
     ]
     start = lines.index("    PRODUCT 'Acme Corp' [0, 9]: same span; learnt by a head for each label")
     assert lines[start + 1 : start + 6] == [
-        "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, data set org, bob",
+        "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, dataset org, bob",
         "      decided by `overlap: longest` in project.yml",
         "    PRODUCT 'degC ovens' [22, 32]: no token boundary; inside '60degC'",
         "      decided by `alignment: drop` in project.yml, and `infixes` in configs/tokenizer.yml",
@@ -170,11 +170,11 @@ def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merg
 def test_words_have_the_spans_that_touch_them_and_the_answers_that_have_none(merged):
     lines = ask(merged, "Bob", "Smith")
     assert lines[-6:] == [
-        "  person.jsonl:1, data set person, ann, binary, reject: merged",
+        "  person.jsonl:1, dataset person, ann, binary, reject: merged",
         "    reject PERSON 'Bob\\nSmith' [36, 45]: accept/reject",
-        "      instead: PERSON 'Bob\\nSmith' [36, 45], more.jsonl:1, data set more, ann",
+        "      instead: PERSON 'Bob\\nSmith' [36, 45], more.jsonl:1, dataset more, ann",
         "      decided by `conflicts: accept-wins` in project.yml, unless somebody decided about the span",
-        "  more.jsonl:1, data set more, ann, binary, accept: merged",
+        "  more.jsonl:1, dataset more, ann, binary, accept: merged",
         "    PERSON 'Bob\\nSmith' [36, 45]: entity",
     ]
     assert lines.count("    no span here") == 4
@@ -184,7 +184,7 @@ def test_words_have_the_spans_that_touch_them_and_the_answers_that_have_none(mer
 def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(merged):
     head, *lines = ask(merged, "Nobody knows")
     assert head.endswith(", not in the corpus: no usable answer: 'Nobody knows Ada'")
-    row = "  org.jsonl:5, data set org, complete, ignore: ignored"
+    row = "  org.jsonl:5, dataset org, complete, ignore: ignored"
     assert lines == [row, "    the annotator ignored it"]
     assert ask(merged, "knows Ada")[-1] == "    ORG [13, 16]: in ignored task", "the merge keeps no words of it"
     told = [line for line in ask(merged, "Ada") if "org.jsonl:" in line]
@@ -202,7 +202,7 @@ def test_words_are_found_however_their_characters_are_composed(merging, form):
     merging.add("unread", ["PLACE"], [task("\u0110\u00e0 L\u1ea1t", answer="ignore")])
     merging.run()
     lines = ask(merging, unicodedata.normalize(form, "Hu\u1ebf"))
-    assert sorted(line.partition(",")[0] for line in lines if "data set" in line) == [
+    assert sorted(line.partition(",")[0] for line in lines if "dataset" in line) == [
         f"  place.jsonl:{n}" for n in (1, 2, 3)
     ]
     assert "ignored" in "".join(ask(merging, unicodedata.normalize(form, "\u0110\u00e0 L\u1ea1t")))
@@ -211,7 +211,7 @@ def test_words_are_found_however_their_characters_are_composed(merging, form):
 def test_the_split_is_that_of_the_data_set_which_declares_it(merged):
     lines = ask(merged, "An exam")
     assert lines[-3:] == [
-        "    instead: exam.jsonl:1, data set exam",
+        "    instead: exam.jsonl:1, dataset exam",
         "    decided by `split` of the entries in datasets.yml: test before dev before train",
         "    ORG 'exam' [3, 7]: in other split task",
     ]
@@ -228,7 +228,7 @@ def test_what_brat_has_and_was_not_converted_is_told_with_its_line(tmp_path):
         r"    b/a.ann:1, a span: discontinuous: 'T1\tA 0 3;8 11\tAnn Bob'",
         "      decided by `discontinuous` in the section brat of project.yml",
     ]
-    own = ["  auto.jsonl:2, data set brat, complete, accept: merged", "    b/a.ann:2, A 'Ann' [0, 3]: entity"]
+    own = ["  auto.jsonl:2, dataset brat, complete, accept: merged", "    b/a.ann:2, A 'Ann' [0, 3]: entity"]
     assert ask(merging, "b/a.ann:2")[1:] == own
     assert "at line 2; only lines that begin with T are spans" in flat(" ".join(ask(merging, "b/a.ann:3", status=1)))
     assert ask(merging, "b/a.txt")[1:] == own

@@ -1,4 +1,4 @@
-"""Answers, which are tasks with their data set and file: order them, and decide whether they count."""
+"""Answers, which are tasks with their dataset and file: order them, and decide whether they count."""
 
 import re
 from collections import Counter
@@ -27,9 +27,9 @@ LEFT_OUT: Mapping[str, Reason] = {
 class Answer(NamedTuple):
     """A task with its place among the sources.
 
-    number (int): its number among the answers about the text, in the order of data sets, files and lines.
-    source (int): the number of its file among those of all data sets.
-    kind (str): that of the data set, if declared, or else that of the task.
+    number (int): its number among the answers about the text, in the order of datasets, files and lines.
+    source (int): the number of its file among those of all datasets.
+    kind (str): that of the dataset, if declared, or else that of the task.
     who (tuple[str, str]): the annotator; see `annotator`.
     """
 
@@ -57,19 +57,19 @@ class Answer(NamedTuple):
 
 
 def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, source: int = 0) -> Answer:
-    """Convert a task to an answer, whose kind and annotator are as its data set declares."""
+    """Convert a task to an answer, whose kind and annotator are as its dataset declares."""
     kind = task.kind if dataset.kind == "auto" else dataset.kind
     return Answer(number, task, dataset, file, source, kind, annotator(task.who, dataset))
 
 
 def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
-    """Identify an annotator: a person in all data sets, or a name with the data set in which it is known.
+    """Identify an annotator: a person in all datasets, or a name with the dataset in which it is known.
 
     name (str): that of the annotator or of the session in an answer; empty without.
 
-    Prodigy's session `ann` of the data set `person` is `person-ann`: the person is ann. Numbers, which Label Studio and
-    doccano use, are known in their data set, as each server counts from 1. Answers without a name are one annotator's
-    in each data set. A declaration can name the person in both cases.
+    Prodigy's session `ann` of the dataset `person` is `person-ann`: the person is ann. Numbers, which Label Studio and
+    doccano use, are known in their dataset, as each server counts from 1. Answers without a name are one annotator's
+    in each dataset. A declaration can name the person in both cases.
     """
     name = name.removeprefix(f"{dataset.database or dataset.name}-")
     name = "" if UNNAMED.search(name) else name
@@ -105,7 +105,7 @@ def by_time(answers: Iterable[Answer]) -> list[Answer]:
 
 
 def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number], set[Number]]:
-    """Find the answers that a later one, in another file of their data set, supersedes.
+    """Find the answers that a later one, in another file of their dataset, supersedes.
 
     An annotator's last answer to a question counts, even an `ignore`, wherever it is. A complete task asks about the
     text, a binary one about its spans.
@@ -130,10 +130,10 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
 
 
 def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
-    """Find the answers that repeat another one, as in a copy of a data set, each with the one that counts.
+    """Find the answers that repeat another one, as in a copy of a dataset, each with the one that counts.
 
     They have the same time, spans, and annotator or session; and the one that counts covers all of their labels, since
-    an empty answer could be to another question. It is that of the data set with the latest answer about the text, as
+    an empty answer could be to another question. It is that of the dataset with the latest answer about the text, as
     the others are earlier copies; or else of the first.
     """
     known: dict[tuple[object, ...], list[Answer]] = {}
@@ -162,7 +162,7 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
 
 
 def asked_labels(answer: Answer) -> Sequence[str]:
-    """List the labels of its data set that a complete answer is about."""
+    """List the labels of its dataset that a complete answer is about."""
     labels, uncovered = answer.dataset.labels, answer.task.uncovered
     return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 

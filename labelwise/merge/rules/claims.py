@@ -103,7 +103,7 @@ def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
 
 
 def names_of(claims: Claims) -> list[str]:
-    """Name the data sets that assert a span."""
+    """Name the datasets that assert a span."""
     if len(claims) == 1:  # as nearly all are
         return [claims[0].answer.dataset.name]
     return sorted({claim.answer.dataset.name for claim in claims})

@@ -1,10 +1,10 @@
 """Apply decisions, in which somebody said whether gold is wrong at a span. They override all answers.
 
-1. A decision is based on a data set's answer about a text, for one label: if no answer of the data set that counts has
+1. A decision is based on a dataset's answer about a text, for one label: if no answer of the dataset that counts has
    the same spans any more, the decision is superseded.
 2. A decision is about the span that it removes, or else about the one that it adds. Of several about the same span of
    the same answer, the last counts.
-3. If gold is wrong, the decisions of all data sets are followed in order: a removed span isn't gold, whoever marked it,
+3. If gold is wrong, the decisions of all datasets are followed in order: a removed span isn't gold, whoever marked it,
    an added one is, and all others stay.
 """
 

@@ -1,16 +1,16 @@
 """Merge the answers about one text into one annotation, by pure functions.
 
 1. A row is dropped, and only counted, if its answer is `ignore` or unknown; if it comes from an interface that isn't
-   for spans, or from a data set that declares another split than the text's; if another file of its data set has a
+   for spans, or from a dataset that declares another split than the text's; if another file of its dataset has a
    later answer of the annotator's (with `duplicates: latest`); or if another row has the same answer.
-2. Complete tasks: if one person answered for a label more than once, in any data sets, the `duplicates` policy decides.
+2. Complete tasks: if one person answered for a label more than once, in any datasets, the `duplicates` policy decides.
    If the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, its spans are
-   accepted, and the text is complete for the labels of the data set, and for those that it declares `absent`.
+   accepted, and the text is complete for the labels of the dataset, and for those that it declares `absent`.
    If several annotators answered for a label, the `annotators` policy decides which of their spans stand.
-3. Binary tasks judge single spans; if a data set judged the same span twice, the `duplicates` policy decides.
+3. Binary tasks judge single spans; if a dataset judged the same span twice, the `duplicates` policy decides.
    A text with judged spans of a label is `partial` for it, unless it is complete.
-4. The `duplicates` policy also decides between a data set's own accept and reject of a span; the `conflicts` policy
-   decides if one data set accepts it, and another rejects it.
+4. The `duplicates` policy also decides between a dataset's own accept and reject of a span; the `conflicts` policy
+   decides if one dataset accepts it, and another rejects it.
 5. Decisions change single spans of the result: see `decisions`.
 6. Every row and span gets one outcome here, or, if it is among the accepted and the rejected spans, in `to_doc`.
 
@@ -89,9 +89,9 @@ def merge_text(
     split: Split | None = None,
     decisions: Sequence[DecisionRow] = (),
 ) -> Merged:
-    """Merge all answers about one text, in the order of the data sets.
+    """Merge all answers about one text, in the order of the datasets.
 
-    split (str | None): the declared split of the text; answers of data sets that declare another one don't count.
+    split (str | None): the declared split of the text; answers of datasets that declare another one don't count.
     decisions (Sequence[DecisionRow]): those about the text, in order.
     """
     apart = not decisions and are_apart(answers, split)
@@ -218,7 +218,7 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
 def _choose_judgements(
     group: Sequence[Answer], claims: Iterable[tuple[SpanKey, Claim]], policies: Policies
 ) -> tuple[list[tuple[SpanKey, Claim]], Outcomes]:
-    """Choose among a data set's verdicts on each span; with `union`, an accept and a reject can both stand."""
+    """Choose among a dataset's verdicts on each span; with `union`, an accept and a reject can both stand."""
     numbers = {answer.number for answer in group}
     by_span: dict[SpanKey, list[Claim]] = {}
     for key, claim in claims:

@@ -27,13 +27,13 @@ Unmarked = Literal["missing", "outside"]
 class Policies(msgspec.Struct, frozen=True):
     """What to do where annotations disagree; the first value of each is the default.
 
-    duplicates (str): a person answered a text for a label more than once, in any data sets (without a name, in one data
-        set), or a data set judged a span more than once: the "latest" answer by time, if all have one, or else by data
-        set, file and line; or the "union" of the accepted ones.
+    duplicates (str): a person answered a text for a label more than once, in any datasets (without a name, in one
+        dataset), or a dataset judged a span more than once: the "latest" answer by time, if all have one, or else by
+        dataset, file and line; or the "union" of the accepted ones.
     annotators (str): several annotators answered for a label on a text: a span stands if "half" of them marked it, or
         "all"; the "union" of their spans; or names, separated by commas: the first of these who answered decides. See
         `votes`.
-    conflicts (str): a span accepted by one data set and rejected by another.
+    conflicts (str): a span accepted by one dataset and rejected by another.
     overlap (str): accepted spans that overlap, of which one can be an entity: the "longest" in characters, then the
         label declared first, then the earlier start; or the one whose label was declared "first", then the earlier
         start, then the longer.
@@ -69,9 +69,9 @@ DUPLICATES = {"latest": latest, "union": union}
 
 
 def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
-    """Choose among a person's answers: first by the own policies of data sets, then among the rest.
+    """Choose among a person's answers: first by the own policies of datasets, then among the rest.
 
-    policy (str): the policy among the rest. If it keeps an answer of a data set with a policy of its own, all answers
+    policy (str): the policy among the rest. If it keeps an answer of a dataset with a policy of its own, all answers
         that this has chosen count.
     """
     own: dict[str, list[Answer]] = {}
@@ -112,7 +112,7 @@ def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
     return unknown
 
 
-# Whether the accept of a span stands where another data set rejects it.
+# Whether the accept of a span stands where another dataset rejects it.
 CONFLICTS = {"accept-wins": True, "reject-wins": False}
 
 

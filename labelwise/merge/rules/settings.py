@@ -19,7 +19,7 @@ MAX_WORDS = 1_000_000  # that a tokenizer sees, in about 20 seconds; making a ne
 class Settings(Policies, frozen=True):
     """The section `merge` of project.yml, and `tokenizer` of configs/tokenizer.yml.
 
-    dev_ratio, test_ratio (float): share of the texts, by hash, of the data sets whose split is `auto`.
+    dev_ratio, test_ratio (float): share of the texts, by hash, of the datasets whose split is `auto`.
     split_salt (str): another salt gives another split.
     split_by (str): a key of the tasks' `meta`: texts with the same value go into the same split.
     by (list[str]): keys of the tasks' `meta`, or "dataset": evaluations score the texts of each value.

@@ -61,7 +61,7 @@ def decide(
 def settle(
     accepted: Spans, rejected: Spans, policies: Policies, decided: Mapping[SpanKey, Change]
 ) -> tuple[Spans, Spans, Outcomes]:
-    """Decide between spans that are both accepted and rejected: first within each data set, then between them."""
+    """Decide between spans that are both accepted and rejected: first within each dataset, then between them."""
     accepted, rejected = dict(accepted), dict(rejected)
     lost: Outcomes = {}
     for key in sorted(accepted.keys() & rejected.keys()):
@@ -82,7 +82,7 @@ def settle(
 
 
 def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims, Claims, Outcomes]:
-    """Remove the verdicts on a span that a later, opposite one of the same data set supersedes."""
+    """Remove the verdicts on a span that a later, opposite one of the same dataset supersedes."""
     lost: Outcomes = {}
     for name in sorted({*names_of(yes)} & {*names_of(no)}):
         given = [claim for claim in (*yes, *no) if claim.answer.dataset.name == name]

@@ -1,4 +1,4 @@
-"""Choose the split of a text: the one that its data sets declare, or else one by a hash."""
+"""Choose the split of a text: the one that its datasets declare, or else one by a hash."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -26,13 +26,13 @@ class SplitGroup(NamedTuple):
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
-    """Return the split that a text's data sets declare, test before dev before train; some answers don't count."""
+    """Return the split that a text's datasets declare, test before dev before train; some answers don't count."""
     declared = {one.dataset.split for one in answers if one.dataset.split not in HASHED and not left_out(one)}
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
 def excluded_splits(answers: Sequence[Answer]) -> set[Split]:
-    """Return the splits that a hash doesn't choose for a text, as its data sets declare; some answers don't count."""
+    """Return the splits that a hash doesn't choose for a text, as its datasets declare; some answers don't count."""
     return {split for one in answers for split in HASHED.get(one.dataset.split, ()) if not left_out(one)}
 
 
@@ -45,7 +45,7 @@ def min_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:
 def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Settings) -> str:
     """Digest what a text shares with others: its value of `split_by`, or its document; empty if it has neither.
 
-    Data set and file tell documents apart, as CoNLL's are numbered; the least of several counts.
+    Dataset and file tell documents apart, as CoNLL's are numbered; the least of several counts.
     """
     documents = ([one.dataset.name, one.file.name, one.task.doc] for one in answers if one.task.doc)
     shared = values.get(settings.split_by) or min(documents, default=None)

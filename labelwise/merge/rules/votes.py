@@ -1,7 +1,7 @@
 """Choose which spans stand if several annotators answered for a label on a text.
 
-1. Each annotator who accepted a complete task that covers the label has a vote, in any data set. Answers without a name
-   are one annotator's in each data set. Rejects and binary answers aren't votes.
+1. Each annotator who accepted a complete task that covers the label has a vote, in any dataset. Answers without a name
+   are one annotator's in each dataset. Rejects and binary answers aren't votes.
 2. If there are adjudications (Prodigy's `review`, Label Studio's ground truth), the latest one decides alone.
 3. Spans that overlap, directly or through others, are one *candidate*: annotators who marked an entity with other
    boundaries agree that it exists. It stands if as many of them as the policy asks for marked any of its spans.

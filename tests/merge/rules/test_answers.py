@@ -1,4 +1,4 @@
-"""Several answers to one question: in several files of a data set, in copies of it, and of opposite verdicts."""
+"""Several answers to one question: in several files of a dataset, in copies of it, and of opposite verdicts."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ def exported(*spans: tuple[int, int], **more) -> dict:
 
 
 def merged(merging: Merging, *files: list[dict], one: bool = True, **settings) -> tuple[Counter, Counter, Ledger]:
-    """Merge files, all of them one data set or each its own: the outcomes of spans, of rows, and the ledger."""
+    """Merge files, all of them one dataset or each its own: the outcomes of spans, of rows, and the ledger."""
     tasks = merging.root / "tasks"
     names = [f"{number}.json" if "annotations" in rows[0] else f"{number}.jsonl" for number, rows in enumerate(files)]
     for name, rows in zip(names, files, strict=True):
@@ -97,7 +97,7 @@ def test_times_that_contradict_the_order_of_the_files_are_said(merging):
 )
 @pytest.mark.parametrize(("duplicates", "one"), [("latest", True), ("union", True), ("latest", False)])
 def test_of_opposite_verdicts_on_a_span_the_later_of_a_data_set_counts(merging, first, second, kept, duplicates, one):
-    """Between data sets, or if the union is asked for, it is for the policy `conflicts`."""
+    """Between datasets, or if the union is asked for, it is for the policy `conflicts`."""
     for name, rows in {"a": [first, second]}.items() if one else {"a": [first], "b": [second]}.items():
         merging.add(name, ["A"], rows)
     opposite = not (first["_view_id"] == "ner" and second == answer(_timestamp=300))
@@ -125,7 +125,7 @@ def test_a_copy_of_a_data_set_is_no_second_vote(merging):
 
 @pytest.mark.parametrize("name", ["a-may", "z-may"])
 def test_an_earlier_copy_of_a_data_set_brings_nothing_back(merging, name):
-    """Whatever its name: the answers of the data set that has the latest about a text are kept."""
+    """Whatever its name: the answers of the dataset that has the latest about a text are kept."""
     rows = {name: [answer(ZOE, LABS, _timestamp=1)], "org": [answer(ZOE, LABS, _timestamp=1), answer(_timestamp=3)]}
     for own in sorted(rows):
         merging.add(own, ["A"], rows[own])

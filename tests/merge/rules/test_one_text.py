@@ -48,7 +48,7 @@ def test_tokens_that_a_span_without_boundaries_touches_are_not_known_to_be_outsi
     ("overlap", "kept"), [("longest", ["mL of Jordan", "water"]), ("first", ["Add 5 mL", "Jordan", "water"])]
 )
 def test_which_of_overlapping_spans_are_entities(overlap, kept, merging):
-    """Of two data sets, the one declared first and the other."""
+    """Of two datasets, the one declared first and the other."""
     merging.add("a", ["A"], [task(TEXT, (0, 8), (12, 18), (19, 24), meta={"doc": "a.txt"})])
     merging.add("b", ["B"], [task(TEXT, (6, 18, "B"))])
     merging.run(policies=Policies(overlap=overlap))
