@@ -83,8 +83,9 @@ def test_a_laptop_and_a_box_share_what_each_can_train(tmp_path, tiny_bert):
     laptop = box.clone(tmp_path / "laptop")
     laptop.environment = laptop.environment | {"PATH": laptop.environment["PATH"].replace(str(DEV), str(PLAIN))}
     assert "files fetched" in laptop.run("dvc", "pull")
+    kept = "model-best.checkpoint/"  # of an ended training, for another goal; no output
     for name, content in box.results().items():
-        assert (laptop.root / name).read_bytes() == content
+        assert kept in name or (laptop.root / name).read_bytes() == content
     pipeline = laptop.root / "training/gpu/model-best/config.cfg"
     assert pipeline.is_file()
     assert laptop.run("dvc", "status").split() == [
@@ -115,7 +116,7 @@ def test_a_laptop_and_a_box_share_what_each_can_train(tmp_path, tiny_bert):
     assert "failed" not in laptop.run("dvc", "plots", "diff", "HEAD~1", "-o", "dvc_plots")
     # Seeds are experiments, which have the data that DVC tracks.
     laptop.run("dvc", "exp", "run", "--queue", "-S", "project.yml:vars.seed=choice(3,4)", "report@cpu")
-    assert laptop.run("dvc", "exp", "run", "--run-all").count("Texts per epoch") == 2
+    assert laptop.run("dvc", "exp", "run", "--run-all").count("Best pipeline: ") == 2
     laptop.run("dvc", "exp", "run", "--temp", "-S", "project.yml:vars.seed=5", "report@cpu")
     keep = ("--drop", ".*", "--keep", "Experiment|vars.seed|all_gold.f$")
     shown = laptop.run("dvc", "exp", "show", "--no-pager", "--md", *keep)
