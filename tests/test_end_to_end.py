@@ -206,9 +206,11 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
 # The merge's manifest has the digests of all partitions, and the labels and rules of the rest.
 BY_MANIFEST = ("corpus/train", "corpus/dev", "corpus/test", "corpus/labels", "corpus/tokenizer.json")
 EXPLAINED = {
-    "convert-brat": ("assets", "dvc.lock"),  # it checks that the data are the ones that were meant
-    # of it, a training takes what corpus/train determines, so that a change of test alone trains nothing anew
-    "train-cpu": ("corpus/manifest.json",),
+    # it checks that the data are the ones that were meant, and the lists of pipelines that DVC trains
+    "convert-brat": ("assets", "dvc.lock", "configs/cpu.cfg"),
+    # of the manifest, a training takes what corpus/train determines, so that a change of test alone trains nothing
+    # anew; the folder keeps an ended training for another goal
+    "train-cpu": ("corpus/manifest.json", "training/cpu/model-best.checkpoint"),
 }
 # As the demo corpus is used, about which nobody has decided anything; a report reads tables for decisions alone.
 EMPTY = {"assets/decisions", *(f"corpus/{name}" for name in TABLES)}
