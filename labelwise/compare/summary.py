@@ -22,8 +22,9 @@ def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
     wide = len(others) > 1
     names = ["Label", "Revision", head] if wide else [head, base, *others]
     lines = [[*names, "Difference", "95%", "Support", *["Test"] * extra]]
+    unchanged = {*list_unchanged(split)}
     for name, row in split.rows().items():
-        if name in list_unchanged(split):
+        if name in unchanged:
             continue
         support = "" if row.support is None else f"{row.support:,}"
         if wide:
@@ -86,18 +87,17 @@ def notes(comparison: Comparison) -> list[str]:
 def describe_verdict(comparison: Comparison, name: str) -> str:
     """Say in a sentence whether a revision is better than the base, and on which labels."""
     split, base = comparison.dev or comparison, comparison.revisions[0]
-    changes = {label: row.changes[name] for label, row in split.rows().items()}
-    every, on = changes["all (micro)"], "dev" if comparison.dev else "test"
-    better, worse = ([label for label in split.labels if is_star(changes[label], sign)] for sign in (1, -1))
+    every, on = split.micro.changes[name], "dev" if comparison.dev else "test"
     verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"
     if name in comparison.unsure:
         verdict = "not decided"
     f = " to ".join(figure(split.micro.f[one]) for one in (base, name))
-    sentence = f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"
-    parts = [f"{word} on {name_labels(labels)}" for word, labels in (("better", better), ("worse", worse)) if labels]
-    return f"{sentence}; {', '.join([*filter(None, [every.on_test and f'test: {every.on_test}']), *parts])}".rstrip(
-        "; "
-    )
+    parts = [f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"]
+    parts += [f"test: {every.on_test}"] if every.on_test else []
+    for word, sign in (("better", 1), ("worse", -1)):
+        if labels := [label for label, row in split.labels.items() if is_star(row.changes[name], sign)]:
+            parts.append(f"{word} on {name_labels(labels)}")
+    return "; ".join(parts)
 
 
 def is_star(change: Change, sign: int) -> bool:
