@@ -44,9 +44,8 @@ from spacy_per_label.transformer import window_finder
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
-FLOOR = (
-    1e-4  # least marginal of a span that is found for recall: there are dozens of less probable ones for each entity
-)
+# Least marginal of a span that is found for recall: there are dozens of less probable ones for each entity.
+FLOOR = 1e-4
 
 
 class PerLabelRecognizer(TrainablePipe):

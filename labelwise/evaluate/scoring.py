@@ -88,9 +88,8 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
         if isnan(between[0]) and docs >= FEWEST and row[at]:  # all are right, or none
             ends = [*wilson_share(row[0], row[at])]
         own = (None if isnan(one) else one for one in (value, *ends))
-        goal, bound = (
-            round(points[label][name], 6) for name in ("goal", "bound")
-        )  # spaCy's JSON has 0.7000000000000001
+        # spaCy's JSON has 0.7000000000000001.
+        goal, bound = (round(points[label][name], 6) for name in ("goal", "bound"))
         found[label] = Aimed(points[label]["figure"], goal, bound, *own)
     return found
 
