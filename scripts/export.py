@@ -69,7 +69,7 @@ def export_cli(
             brat = originals or (project.parent / data_of(project) / "brat" if project else None)
             documents = Originals(brat, read_section(project, "brat", BratOptions), accept_changed=accept_changed)
         done = export(source, out, format, splits.split(","), settings=settings, originals=documents)
-    rows = counted(done.rows, "row" if format == "prodigy-by-label" else "text")
+    rows = counted(done.rows, "row" if format in ("prodigy-by-label", "prodigy-binary") else "text")
     verdicts = f", and {counted(done.verdicts, 'verdict')} on single spans, {done.rejects:,} of them rejected"
     msg.good(f"{rows} with {counted(done.spans, 'span')}{verdicts if done.verdicts else ''}: {out}")
     for warning in done.warnings:

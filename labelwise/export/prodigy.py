@@ -1,15 +1,17 @@
 """Write texts with spans as tasks for Prodigy: https://prodi.gy/docs/api-interfaces"""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from spacy.tokens import Doc
 
 from labelwise.annotations import DOCUMENT, PREDICTED, UNCOVERED
+from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS
 from labelwise.base.text import SpanKey
 from labelwise.corpus.tasks import VERDICTS, file_names, make_task, place_in_tokens, task_tokens
@@ -17,6 +19,7 @@ from labelwise.datasets.entries import Entry, write_entries
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 
 Verdicts = list[tuple[SpanKey, str]]  # spans, each with its answer
+FOUND = np.dtype([("margin", "f4"), ("doc", "i8"), ("span", "i4")])  # a predicted span: |p - 0.5|, and its place
 
 
 def write_together(source: ExportSource, folder: Path) -> Exported:
@@ -84,6 +87,51 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
     return Exported(rows.total(), spans, verdicts.total(), source.rejected, warnings)
 
 
+def write_binary(source: ExportSource, folder: Path) -> Exported:
+    """Write LABEL.jsonl for each label: a row for each predicted span, as `ner.teach` does, the least certain first.
+
+    Leaves out texts that are complete for the label, repeated texts, and spans that annotators answered. The order is
+    that of uncertainty sampling: Lewis and Gale 1994, https://doi.org/10.1007/978-1-4471-2099-5_1
+
+    RAISES (InputError): if the source has no spans with probabilities.
+    """
+    if not (source.predicted and source.certain):
+        raise InputError(
+            "--format prodigy-binary: no predicted span has a probability; give a file that "
+            "`python -m scripts.predict` wrote with a per-label pipeline, such as cpu"
+        )
+    keys = np.fromiter((int(doc.key[:16], 16) for doc in source.read_stored()), "u8")
+    first = np.zeros(len(keys), bool)
+    first[np.unique(keys, return_index=True)[1]] = True  # of equal texts
+    rows = Counter(dict.fromkeys(source.labels, 0))
+    names = file_names(source.labels)
+    for label in source.labels:
+        found = np.fromiter(_unanswered(source, label, first), FOUND)
+        found = found[np.argsort(found["margin"], kind="stable")]
+        with (folder / names[label]).open("wb") as file:
+            for number, doc in zip(found["span"].tolist(), source.read_at(found["doc"]), strict=True):
+                binary = {"_is_binary": True, "_view_id": "ner"}
+                meta = {"score": doc.scores[number]}
+                file.write(encode_task(doc, [doc.spans[number]], source.tokenize, meta, **binary))
+        rows[label] = len(found)
+    empty = ", ".join(label for label in rows if not rows[label])
+    warnings = [(f"No row for {empty}", "The pipeline finds no span of it that lacks an answer")] if empty else []
+    return Exported(rows.total(), rows.total(), warnings=warnings)
+
+
+def _unanswered(source: ExportSource, label: str, first: np.ndarray) -> Iterator[tuple[float, int, int]]:
+    """Yield the predicted spans of a label that lack an answer; see FOUND.
+
+    first (np.ndarray): shape (texts,); False for repeated texts.
+    """
+    for number, doc in enumerate(source.read_stored()):
+        if first[number] and label in doc.unknown:
+            answered = {*doc.answered}
+            for place, (span, score) in enumerate(zip(doc.spans, doc.scores, strict=True)):
+                if span[2] == label and span not in answered:
+                    yield abs(score - 0.5), number, place
+
+
 def overlap(spans: Sequence[SpanKey]) -> bool:
     """Return whether some of the spans overlap.
 
@@ -116,9 +164,16 @@ def write_verdicts(source: ExportSource, folder: Path, judge: Callable[[ExportDo
     return rows
 
 
-def encode_task(doc: ExportDoc, marked: Sequence[SpanKey], tokenize: Callable[[str], Doc], **more: Any) -> bytes:
+def encode_task(
+    doc: ExportDoc,
+    marked: Sequence[SpanKey],
+    tokenize: Callable[[str], Doc],
+    meta: Mapping[str, Any] = {},
+    **more: Any,
+) -> bytes:
     """Encode a text with its tokens and some of its spans as a line of JSON.
 
+    meta (Mapping): further values that Prodigy shows below the text.
     more (Any): further keys, or other values.
     """
     scores = dict(zip(doc.spans, doc.scores, strict=False))
@@ -127,8 +182,8 @@ def encode_task(doc: ExportDoc, marked: Sequence[SpanKey], tokenize: Callable[[s
     spans = place_in_tokens(plain, tokens)
     if scores:
         spans = [{**span, "score": scores[key]} for span, key in zip(spans, marked, strict=True)]
-    meta = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}
-    meta = {name: value for name, value in meta.items() if value}
+    named = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}
+    meta = {**meta, **{name: value for name, value in named.items() if value}}
     keys: dict[str, Any] = {"tokens": tokens, "_view_id": "ner_manual", "spans": spans}
     # What nobody has looked at has no answer, and a mark, which the merge knows: see `annotations.Task`.
     if not doc.predicted:

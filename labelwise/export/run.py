@@ -14,12 +14,12 @@ from labelwise.export.brat import write_brat
 from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.originals import Originals
-from labelwise.export.prodigy import write_by_label, write_texts, write_together
+from labelwise.export.prodigy import write_binary, write_by_label, write_texts, write_together
 from labelwise.export.review import DISAGREEMENTS, LOST, Reviewed, write_review
 from labelwise.export.source import Exported, ExportSource, open_source
 from labelwise.merge.rules.settings import Settings
 
-ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "label-studio", "doccano", "texts"]
+ExportFormat = Literal["brat", "prodigy", "prodigy-by-label", "prodigy-binary", "label-studio", "doccano", "texts"]
 MARK = "export.json"
 
 
@@ -27,6 +27,7 @@ MARK = "export.json"
 FORMATS: Mapping[ExportFormat, Callable[[ExportSource, Path], Exported]] = {
     "prodigy": write_together,
     "prodigy-by-label": write_by_label,
+    "prodigy-binary": write_binary,
     "label-studio": write_label_studio,
     "doccano": write_doccano,
     "texts": write_texts,
@@ -61,6 +62,8 @@ def export(
             else FORMATS[format](opened, folder)
         )
     order = f"the most {'expected mistakes' if opened.certain else 'spans'} per word first"
+    if format == "prodigy-binary":
+        order = "the least certain spans of each label first"
     return done._replace(ordered_by=order if opened.predicted else "")
 
 

@@ -55,6 +55,7 @@ class ExportDoc(msgspec.Struct):
     scores (list[float]): the probability of each span; empty if there are none.
     unknown (Mapping[str, str]): the labels that the text isn't complete for.
     rejected (list[SpanKey]): the spans that annotators rejected, sorted.
+    answered (Sequence[SpanKey]): the predicted text's spans that annotators accepted or rejected.
     predicted (bool): a pipeline found the spans, and nobody has looked at them.
     split (str): the one that a declaration gives the text; empty if none does.
     places (dict[Place, PlacedSpan]): the spans that were read from brat, even those that lost, by their lines.
@@ -66,6 +67,7 @@ class ExportDoc(msgspec.Struct):
     scores: list[float] = []
     unknown: Mapping[str, str] = {}
     rejected: list[SpanKey] = []
+    answered: Sequence[SpanKey] = ()
     predicted: bool = False
     split: Literal["", "train", "dev", "test"] = ""
     places: dict[Place, PlacedSpan] = {}
@@ -114,6 +116,7 @@ class ExportSource:
     incomplete (int): the texts that aren't complete for all labels.
     splits (list[str]): those that declarations give the texts; "" where one has none.
     certain (bool): the predictions have probabilities.
+    read_stored (Callable): yields the texts in their stored order.
     """
 
     def __init__(
@@ -128,7 +131,7 @@ class ExportSource:
         self.labels, self.texts, self.spans, self.certain = [*labels], 0, 0, False
         self.rejected, self.incomplete = 0, 0
         self.splits: list[Literal["", "train", "dev", "test"]] = []
-        self._files, self._read, self._settings = list_predictions(path), read, settings
+        self._files, self.read_stored, self._settings = list_predictions(path), read, settings
         used: set[str] = set()
         for doc in read():
             self.texts, self.spans = self.texts + 1, self.spans + len(doc.spans)
@@ -160,9 +163,16 @@ class ExportSource:
         Other texts keep their order.
         """
         if not self.predicted:
-            yield from self._read()
+            yield from self.read_stored()
             return
-        order = np.argsort([-doc.mistakes_per_word(label) for doc in self._read()], kind="stable")
+        order = np.argsort([-doc.mistakes_per_word(label) for doc in self.read_stored()], kind="stable")
+        yield from self.read_at(order)
+
+    def read_at(self, numbers: np.ndarray) -> Iterator[ExportDoc]:
+        """Yield predictions by their numbers in the files, from 0.
+
+        numbers (np.ndarray): shape (any,); numbers may repeat.
+        """
         owners, starts = array("q"), array("q")
         for number, path in enumerate(self._files):
             with path.open("rb") as file:
@@ -170,7 +180,7 @@ class ExportSource:
             owners.extend([number] * (len(starts) - len(owners)))
         with ExitStack() as stack:
             opened = [stack.enter_context(path.open("rb")) for path in self._files]
-            for number in order.tolist():
+            for number in numbers.tolist():
                 file = opened[owners[number]]
                 file.seek(starts[number])
                 yield from_prediction(decode_prediction(file.readline()))
@@ -242,7 +252,8 @@ def from_prediction(doc: PredictedDoc) -> ExportDoc:
     found = {(start, end, label): score for start, end, label, score in doc.found}
     spans = sorted(found or doc.predicted)
     scores = [found[span] for span in spans] if found else []
-    return ExportDoc(doc.text, doc.doc, spans, scores, doc.uncovered, predicted=True)
+    answered = (*doc.gold, *doc.rejected)
+    return ExportDoc(doc.text, doc.doc, spans, scores, doc.uncovered, answered=answered, predicted=True)
 
 
 def read_tasks(folder: Path) -> Iterator[ExportDoc]:

@@ -157,6 +157,48 @@ def test_verdicts_on_single_spans_come_back(format, judged, tmp_path):
     assert not done.warnings or "Vessel & lid" in str(done.warnings)
 
 
+def test_answers_to_predicted_spans_come_back_one_by_one(merging, tmp_path):
+    """Prodigy isn't run: `mark` adds an answer, a time and a session to a row, and keeps its other keys.
+
+    The least certain span comes first; an answered span, a repeated text and a complete text aren't shown.
+    """
+    raw = tmp_path / "raw.jsonl"
+    ann, bob, done = "Ann saw Rome.", "Bob saw it in Oslo.", "Eve saw Bonn."
+    found = {
+        ann: [(0, 3, "PER", 0.5), (8, 12, "PLACE", 0.55)],
+        bob: [(0, 3, "PER", 0.4), (8, 10, "PLACE", 0.2), (14, 18, "PLACE", 0.9)],
+        done: [(0, 3, "PER", 0.6)],
+    }
+    first, second, last = read_jsonl(write_predicted(raw, found, ["PER", "PLACE"]))
+    first |= {"gold": [[0, 3, "PER"]], "uncovered": {"PER": "partial", "PLACE": "none"}}
+    write_jsonl(raw, [second, first, {**second, "doc": "again"}, {**last, "uncovered": {}}])
+    printed = call(export_cli, raw, tmp_path / "out", "--format", "prodigy-binary")
+    assert "4 rows with 4 spans" in printed
+    shown = [row for label in ("PER", "PLACE") for row in read_jsonl(tmp_path / "out" / f"{label}.jsonl")]
+    assert [(row["text"], row["spans"][0]["start"], row["meta"]["score"], len(row["spans"])) for row in shown] == [
+        (bob, 0, 0.4, 1),
+        (ann, 8, 0.55, 1),
+        (bob, 8, 0.2, 1),
+        (bob, 14, 0.9, 1),
+    ]
+    assert len({row["_task_hash"] for row in shown}) == 4, "Prodigy asks once for equal hashes"
+    saved = {"_timestamp": 1_790_000_000, "_annotator_id": "x-ann", "_session_id": "x-ann"}
+    rows = [
+        {**row, "answer": answer, **saved}
+        for row, answer in zip(shown, ("accept", "accept", "reject", "ignore"), strict=True)
+    ]
+    merging.add("answers", ["PER", "PLACE"], [*rows, shown[-1]])
+    assert merging.run().rows == {"merged": 3, "ignored": 1, "prediction": 1}
+    assert texts_of(merging.root / "corpus") == {
+        ann: (f"d/{ann}.txt", [(8, 12, "PLACE")], {"PER": "none", "PLACE": "partial"}, []),
+        bob: (f"d/{bob}.txt", [(0, 3, "PER")], {"PER": "partial", "PLACE": "partial"}, [(8, 10, "PLACE")]),
+    }
+    write_jsonl(raw, [{**second, "found": []}])
+    assert "no predicted span has a probability" in call(
+        export_cli, raw, tmp_path / "out", "--format", "prodigy-binary", status=1
+    )
+
+
 def test_an_export_says_how_many_rows_it_wrote_and_which_label_has_none(judged, tmp_path):
     printed = call(export_cli, judged, tmp_path / "out", "--format", "prodigy-by-label")
     assert "2 rows with 1 span, and 6 verdicts on single spans, 3 of them rejected" in printed
