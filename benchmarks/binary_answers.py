@@ -1,0 +1,169 @@
+"""Answers to single predicted spans against fully annotated texts, in equal seconds of annotation: which teaches more?
+
+    python -m benchmarks.binary_answers --corpus assets/prodigy_jsonl/food_data.jsonl
+
+Both begin with the same fully annotated texts. In each round, one annotator goes on with random texts; the other answers
+the rows of `export --format prodigy-binary` for all other texts, for each label as many. Gold answers. Each round trains
+`cpu` from the beginning; dev and test are the same, and fully annotated.
+"""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import typer
+import yaml
+
+from benchmarks.measure import Cell, write_result
+from benchmarks.public import Task, chance, read_tasks
+from labelwise.corpus.tasks import file_names
+from labelwise.evaluate.predict import predict_texts
+from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.export.run import export
+from labelwise.merge.rules.settings import read_settings
+from labelwise.merge.run import merge_data
+from labelwise.train.run import train_pipeline
+from labelwise.train.training_config import TrainingConfig, default_config
+
+# Nine annotators of clinical texts and three labels, random sentences: the median of Table 4 in Wei et al. 2019,
+# https://doi.org/10.1093/jamia/ocz102
+WORDS_PER_MINUTE = 71.44
+# The middle of the 10 to 30 that Montani gives: "Rapid NLP annotation through binary decisions, pattern bootstrapping
+# and active learning", https://speakerdeck.com/inesmontani
+ANSWERS_PER_MINUTE = 20
+DEV = 0.1  # of the texts that aren't test
+ROUNDS = 3
+COLUMNS = {"corpus": "", "annotated": "", "minutes": ",", "texts": ",", "answers": ",", "accepted": ".0%"}
+COLUMNS |= {"seeds": ",", "F1": ".3f", "macro F1": ".3f"}
+
+
+class Scores(NamedTuple):
+    """The annotation so far, and F1 and macro F1 on test of a pipeline trained on it."""
+
+    texts: int
+    answers: int
+    accepted: int
+    f1: float
+    macro_f1: float
+
+
+class Data(NamedTuple):
+    """A corpus for one seed: fully annotated tasks of each split, in random order, and its labels."""
+
+    train: list[Task]
+    dev: list[Task]
+    test: list[Task]
+    labels: list[str]
+
+
+def read_data(corpus: Path, folder: Path, seed: int) -> Data:
+    """Read a corpus; the order of train is another for each seed."""
+    rest, test = read_tasks(corpus, folder)
+    rest = [*{task["text"]: task for task in rest}.values()]
+    dev = [task for task in rest if chance("dev", task["text"]) < DEV]
+    train = [task for task in rest if chance("dev", task["text"]) >= DEV]
+    random.Random(seed).shuffle(train)
+    return Data(train, dev, test, sorted({span["label"] for task in (*rest, *test) for span in task["spans"]}))
+
+
+def write_rows(path: Path, rows: Sequence[Task]) -> None:
+    """Write rows as JSONL."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+
+
+def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: int) -> Scores:
+    """Merge the first texts of train and the answers, train on them, and score test.
+
+    folder (Path): folder for the corpus and the pipeline.
+    """
+    folder.mkdir(parents=True)
+    splits = {"train": data.train[:texts], "dev": data.dev, "test": data.test, "answers": answers}
+    entries: list[dict[str, Any]] = []
+    for name, rows in splits.items():
+        if rows:
+            write_rows(folder / f"{name}.jsonl", rows)
+            kind, split = ("binary", "train") if name == "answers" else ("complete", name)
+            entry = {"name": name, "path": f"{name}.jsonl", "labels": data.labels, "kind": kind, "split": split}
+            entries.append(entry)
+    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
+    settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", coverage="by-label")
+    corpus, model = folder / "corpus", folder / "model"
+    merge_data([folder / "datasets.yml"], corpus, settings)
+    train_pipeline(TrainingConfig(default_config("cpu"), corpus, seed=seed), model, folder / "curve.tsv")
+    found = evaluate_pipeline(model, corpus / "test").metrics.all_gold
+    accepted = sum(row["answer"] == "accept" for row in answers)
+    return Scores(texts, len(answers), accepted, found.f or 0, found.macro.f or 0)
+
+
+def answer(data: Data, texts: int, before: Sequence[Task], model: Path, folder: Path, count: int) -> list[Task]:
+    """Answer the least certain spans that a pipeline finds in the other texts of train, without those of `before`.
+
+    count (int): answers to all labels, shared out equally.
+    """
+    folder.mkdir()
+    raw = data.train[texts:]
+    write_rows(folder / "raw.jsonl", [{"text": task["text"]} for task in raw])
+    for _ in predict_texts(model, [folder / "raw.jsonl"], folder / "predicted.jsonl"):
+        pass
+    export(folder / "predicted.jsonl", folder / "asked", "prodigy-binary")
+    gold = {(task["text"], span["start"], span["end"], span["label"]) for task in raw for span in task["spans"]}
+    asked, answers = {row["_task_hash"] for row in before}, list[Task]()
+    for number, name in enumerate(file_names(data.labels)[label] for label in data.labels):
+        path = folder / "asked" / name
+        rows = map(json.loads, path.read_text(encoding="utf8").splitlines() if path.exists() else ())
+        new = [row for row in rows if row["_task_hash"] not in asked]
+        for row in new[: count * (number + 1) // len(data.labels) - count * number // len(data.labels)]:
+            (span,) = row["spans"]
+            right = (row["text"], span["start"], span["end"], span["label"]) in gold
+            answers.append({**row, "answer": "accept" if right else "reject", "_timestamp": 1})
+    return answers
+
+
+def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) -> dict[tuple[int, str], Scores]:
+    """Annotate and train in rounds, by both ways.
+
+    RETURNS (dict): by minutes of annotation since the start, and way.
+    """
+    folder.mkdir(parents=True)
+    data = read_data(corpus, folder, seed)
+    scores = {(0, "start"): train(data, start, [], folder / "start", seed)}
+    words = [len(task["text"].split()) for task in data.train]
+    answers: list[Task] = []
+    model = folder / "start/model"
+    for passed in range(minutes, ROUNDS * minutes + 1, minutes):
+        texts = start
+        while texts < len(words) and sum(words[start : texts + 1]) <= passed * WORDS_PER_MINUTE:
+            texts += 1
+        scores[passed, "texts"] = train(data, texts, [], folder / f"texts-{passed}", seed)
+        answers += answer(data, start, answers, model, folder / f"asked-{passed}", minutes * ANSWERS_PER_MINUTE)
+        scores[passed, "answers"] = train(data, start, answers, folder / f"answers-{passed}", seed)
+        model = folder / f"answers-{passed}/model"
+    return scores
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    folder: Annotated[Path, typer.Option(help="Folder for corpora and pipelines")] = Path("benchmarks/out/answers"),
+    start: Annotated[int, typer.Option(help="Fully annotated texts at the start")] = 50,
+    minutes: Annotated[int, typer.Option(help="Annotation of a round")] = 10,
+    seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
+) -> None:
+    """Simulate all rounds, and write the table."""
+    rows: list[list[Cell]] = []
+    for place in corpus:
+        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
+        for key in sorted(found[0], key=lambda key: (key[1] != "start", key[1], key[0])):
+            texts, answers, accepted, *f1 = zip(*(one[key] for one in found), strict=True)
+            share = sum(accepted) / sum(answers) if sum(answers) else None
+            cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+            passed, way = key
+            rows.append([place.stem, way, passed, median(texts), median(answers), share, seeds, *cells])
+        write_result("binary_answers", COLUMNS, rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
