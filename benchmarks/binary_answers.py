@@ -2,9 +2,9 @@
 
     python -m benchmarks.binary_answers --corpus assets/prodigy_jsonl/food_data.jsonl
 
-Both begin with the same fully annotated texts. In each round, one annotator goes on with random texts; the other answers
-the rows of `export --format prodigy-binary` for all other texts, for each label as many. Gold answers. Each round trains
-`cpu` from the beginning; dev and test are the same, and fully annotated.
+Both begin with the same fully annotated texts. In each round, one annotator continues with random texts; the other
+answers the first rows of `export --format prodigy-binary` for the remaining texts, equally many per label. Answers are
+gold. Each round trains `cpu` from the beginning; dev and test are the same, and fully annotated.
 """
 
 import json
@@ -126,8 +126,11 @@ def answer(data: Data, texts: int, before: Sequence[Task], model: Path, folder: 
 def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) -> dict[tuple[int, str], Scores]:
     """Annotate and train in rounds, by both ways.
 
-    RETURNS (dict): by minutes of annotation since the start, and way.
+    RETURNS (dict): by minutes of annotation since the start, and way; as kept, if an earlier call has ended.
     """
+    kept = folder / "scores.json"
+    if kept.exists():
+        return {(passed, way): Scores(*one) for passed, way, *one in json.loads(kept.read_bytes())}
     folder.mkdir(parents=True)
     data = read_data(corpus, folder, seed)
     scores = {(0, "start"): train(data, start, [], folder / "start", seed)}
@@ -142,6 +145,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
         answers += answer(data, start, answers, model, folder / f"asked-{passed}", minutes * ANSWERS_PER_MINUTE)
         scores[passed, "answers"] = train(data, start, answers, folder / f"answers-{passed}", seed)
         model = folder / f"answers-{passed}/model"
+    kept.write_text(json.dumps([[*key, *one] for key, one in scores.items()]), encoding="utf8")
     return scores
 
 

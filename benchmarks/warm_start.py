@@ -1,0 +1,176 @@
+"""Training from an earlier pipeline's weights, in half of the steps: is F1 as high as from random weights in all steps?
+
+    python -m benchmarks.warm_start --corpus assets/materials_syntheses
+
+The earlier pipeline `cpu` learned from ten elevenths of the texts, or from all texts without one label. The weights of
+all layers are copied, and those of the heads by label; a new label's head keeps its random weights. No command of
+labelwise does this.
+"""
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, NamedTuple
+from unittest.mock import patch
+
+import msgspec
+import spacy
+import typer
+import yaml
+from spacy.language import Language
+
+from benchmarks.binary_answers import write_rows
+from benchmarks.measure import Cell, write_result
+from benchmarks.public import Task, chance, read_tasks
+from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.merge.rules.settings import read_settings
+from labelwise.merge.run import merge_data
+from labelwise.train import run
+from labelwise.train.config import make_pipeline
+from labelwise.train.training_config import TrainingConfig, default_config
+from spacy_per_label.targets import TAGS
+
+STEPS = 400  # 14 epochs, as in configs/cpu.cfg
+WORDS = 14_000  # of train
+MORE = 1.1  # texts of train, beside those of the earlier pipeline
+DROPPED = 2  # the place, by frequency, of the label that the earlier pipeline lacks
+COLUMNS = {"corpus": "", "new": "", "weights": "", "steps": ",", "seeds": ","}
+COLUMNS |= {
+    "F1 on dev": ".3f",
+    "F1": ".3f",
+    "macro F1": ".3f",
+    "gain on dev": "",
+    "gain, F1": "",
+    "CPU seconds": ",.0f",
+}
+
+
+class Scores(NamedTuple):
+    """F1 on dev, F1 and macro F1 on test, and the CPU seconds of the training."""
+
+    dev: float
+    f1: float
+    macro_f1: float
+    seconds: float
+
+
+def merge(splits: dict[str, Sequence[Task]], labels: Sequence[str], folder: Path) -> Path:
+    """Merge fully annotated tasks of each split, with some of their labels."""
+    folder.mkdir(parents=True)
+    entries: list[dict[str, Any]] = []
+    for split, tasks in splits.items():
+        rows = [{**task, "spans": [span for span in task["spans"] if span["label"] in labels]} for task in tasks]
+        write_rows(folder / f"{split}.jsonl", rows)
+        entry = {"name": split, "path": f"{split}.jsonl", "labels": [*labels], "kind": "complete", "split": split}
+        entries.append(entry)
+    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
+    settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off")
+    merge_data([folder / "datasets.yml"], folder / "corpus", settings)
+    return folder / "corpus"
+
+
+def copy_weights(earlier: Language, nlp: Language) -> None:
+    """Copy the weights of a pipeline to one of the same config; those of its heads by label."""
+    for name in ("tok2vec", "ner"):
+        old, new = earlier.get_pipe(name), nlp.get_pipe(name)
+        heads = new.model.get_ref("output") if name == "ner" else None  # type: ignore[attr-defined]
+        for one, other in zip(old.model.walk(), new.model.walk(), strict=True):  # type: ignore[attr-defined]
+            for key in other.param_names:
+                if one.has_param(key) is not True:
+                    continue
+                values = one.get_param(key)
+                if other is heads:  # (5 labels, width), or (5 labels)
+                    own = other.get_param(key).copy()
+                    for label in set(old.labels) & set(new.labels):  # type: ignore[attr-defined]
+                        from_, to = (TAGS * pipe.labels.index(label) for pipe in (old, new))  # type: ignore[attr-defined]
+                        own[to : to + TAGS] = values[from_ : from_ + TAGS]
+                    values = own
+                other.set_param(key, values.copy())
+
+
+def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None = None) -> Scores:
+    """Train `cpu`, from an earlier pipeline's weights or from random ones; score dev and test."""
+
+    def make(wanted: TrainingConfig, settings: Any) -> Language:
+        """Make a pipeline with the earlier weights."""
+        nlp = make_pipeline(wanted, settings)
+        if earlier:
+            copy_weights(spacy.load(earlier), nlp)
+        return nlp
+
+    began = time.process_time()
+    with patch.object(run, "make_pipeline", make):
+        wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=steps)
+        run.train_pipeline(wanted, out, out.with_suffix(".tsv"))
+    seconds = time.process_time() - began
+    found = evaluate_pipeline(out, corpus / "test", dev=corpus / "dev").metrics
+    assert found.dev
+    return Scores(found.dev.all_gold.f or 0, found.all_gold.f or 0, found.all_gold.macro.f or 0, seconds)
+
+
+def run_seed(corpus: Path, folder: Path, seed: int) -> dict[tuple[str, str, int], Scores]:
+    """Train the earlier pipelines, and the new one from each, and from random weights.
+
+    RETURNS (dict): by what is new, the weights at the start, and steps; as kept, if an earlier call has ended.
+    """
+    kept = folder / "scores.json"
+    if kept.exists():
+        return {(new, weights, steps): Scores(*one) for new, weights, steps, *one in json.loads(kept.read_bytes())}
+    folder.mkdir(parents=True)
+    rest, test = read_tasks(corpus, folder)
+    dev = [task for task in rest if chance("dev", task["text"]) < 1 / 10]
+    train_all = [task for task in rest if chance("dev", task["text"]) >= 1 / 10]
+    random.Random(seed).shuffle(train_all)
+    taken, words = list[Task](), 0
+    for task in train_all:
+        if words < WORDS:
+            taken.append(task)
+            words += len(task["text"].split())
+    frequency = Counter(span["label"] for task in taken for span in task["spans"])
+    labels = [label for label, _ in frequency.most_common()]
+    fewer = [label for label in labels if label != labels[DROPPED]]
+    same = {"dev": dev, "test": test}
+    whole = merge({"train": taken, **same}, labels, folder / "whole")
+    scores = {("", "random", STEPS): train(whole, folder / "random", seed, STEPS)}
+    scores["", "random", STEPS // 2] = train(whole, folder / "half", seed, STEPS // 2)
+    for new, part in (
+        ("a tenth of the texts", merge({"train": taken[: round(len(taken) / MORE)], **same}, labels, folder / "part")),
+        ("a label", merge({"train": taken, **same}, fewer, folder / "fewer")),
+    ):
+        train(part, folder / f"earlier, {new}", seed, STEPS)
+        earlier = folder / f"earlier, {new}"
+        scores[new, "earlier", STEPS // 2] = train(whole, folder / f"warm, {new}", seed, STEPS // 2, earlier)
+    kept.write_text(json.dumps([[*key, *one] for key, one in scores.items()]), encoding="utf8")
+    return scores
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    folder: Annotated[Path, typer.Option(help="Folder for corpora and pipelines")] = Path("benchmarks/out/warm"),
+    seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
+) -> None:
+    """Train all, and write the table."""
+    rows: list[list[Cell]] = []
+    for place in corpus:
+        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed) for seed in range(seeds)]
+        for (new, weights, steps), _ in found[0].items():
+            scores = [one[new, weights, steps] for one in found]
+            full = [one["", "random", STEPS] for one in found]
+            *f1, seconds = zip(*scores, strict=True)
+            gains = [
+                " ".join(
+                    f"{getattr(own, name) - getattr(other, name):+.3f}" for own, other in zip(scores, full, strict=True)
+                )
+                for name in ("dev", "f1")
+            ]
+            cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+            rows.append([place.stem, new, weights, steps, seeds, *cells, *gains, median(seconds)])
+        write_result("warm_start", COLUMNS, rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
