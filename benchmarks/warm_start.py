@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 from unittest.mock import patch
 
 import msgspec
@@ -76,20 +76,17 @@ def merge(splits: dict[str, Sequence[Task]], labels: Sequence[str], folder: Path
 def copy_weights(earlier: Language, nlp: Language) -> None:
     """Copy the weights of a pipeline to one of the same config; those of its heads by label."""
     for name in ("tok2vec", "ner"):
-        old, new = earlier.get_pipe(name), nlp.get_pipe(name)
-        heads = new.model.get_ref("output") if name == "ner" else None  # type: ignore[attr-defined]
-        for one, other in zip(old.model.walk(), new.model.walk(), strict=True):  # type: ignore[attr-defined]
-            for key in other.param_names:
-                if one.has_param(key) is not True:
-                    continue
-                values = one.get_param(key)
+        old, new = (cast(Any, pipeline.get_pipe(name)) for pipeline in (earlier, nlp))
+        heads = new.model.get_ref("output") if name == "ner" else None
+        for one, other in zip(old.model.walk(), new.model.walk(), strict=True):
+            for key in filter(one.has_param, other.param_names):
+                values = one.get_param(key).copy()
                 if other is heads:  # (5 labels, width), or (5 labels)
-                    own = other.get_param(key).copy()
-                    for label in set(old.labels) & set(new.labels):  # type: ignore[attr-defined]
-                        from_, to = (TAGS * pipe.labels.index(label) for pipe in (old, new))  # type: ignore[attr-defined]
-                        own[to : to + TAGS] = values[from_ : from_ + TAGS]
-                    values = own
-                other.set_param(key, values.copy())
+                    values, heads_before = other.get_param(key).copy(), values
+                    for label in {*old.labels} & {*new.labels}:
+                        to, place = (TAGS * pipe.labels.index(label) for pipe in (new, old))
+                        values[to : to + TAGS] = heads_before[place : place + TAGS]
+                other.set_param(key, values)
 
 
 def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None = None) -> Scores:

@@ -110,9 +110,8 @@ def write_binary(source: ExportSource, folder: Path) -> Exported:
         found = found[np.argsort(found["margin"], kind="stable")]
         with (folder / names[label]).open("wb") as file:
             for number, doc in zip(found["span"].tolist(), source.read_at(found["doc"]), strict=True):
-                binary = {"_is_binary": True, "_view_id": "ner"}
-                meta = {"score": doc.scores[number]}
-                file.write(encode_task(doc, [doc.spans[number]], source.tokenize, meta, **binary))
+                meta, shown = {"score": doc.scores[number]}, [doc.spans[number]]
+                file.write(encode_task(doc, shown, source.tokenize, meta, _is_binary=True, _view_id="ner"))
         rows[label] = len(found)
     empty = ", ".join(label for label in rows if not rows[label])
     warnings = [(f"No row for {empty}", "The pipeline finds no span of it that lacks an answer")] if empty else []
