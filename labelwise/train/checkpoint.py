@@ -35,7 +35,7 @@ STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by paramet
 
 
 def digest_training(wanted: TrainingConfig, settings: Config) -> str:
-    """Digest what is the same for trainings that take the same steps: config, corpus, device, packages, code."""
+    """Digest what decides the steps of a training: config, pretrained weights, corpus, device, packages, code."""
     facts = [
         without_goals(settings).to_str(interpolate=False),
         digest_corpus(wanted.corpus),
@@ -43,6 +43,8 @@ def digest_training(wanted: TrainingConfig, settings: Config) -> str:
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
         digest_code(CODE, (f"{name} {version(name)}" for name in PACKAGES if find_spec(name))),
     ]
+    if weights := settings.interpolate().get("initialize", {}).get("init_tok2vec"):
+        facts.append(hashlib.sha256(Path(weights).read_bytes()).hexdigest())
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 

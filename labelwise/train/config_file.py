@@ -301,6 +301,9 @@ def check_unused(file: ConfigFile, settings: Config) -> None:
     if weights and not pretraining:
         told = "the weights are for the layer that [pretraining] names; write that block, or init_tok2vec = null"
         raise file.error("initialize.init_tok2vec", told)
+    if weights and not Path(weights).is_file():
+        told = "there is no such file; `python -m spacy pretrain` writes it; or write init_tok2vec = null"
+        raise file.error("initialize.init_tok2vec", told)
     if pretraining and not weights:
         raise file.error(
             "pretraining", "training reads it for [initialize] init_tok2vec; set that, or delete the block"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import spacy
+from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.util import load_config
 from thinc.api import Config
@@ -20,6 +21,7 @@ from labelwise.base.settings import read_section
 from labelwise.check.folds import Folds, fold_recipes
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.record import RECORD
+from labelwise.train.checkpoint import digest_training
 from labelwise.train.config import changed_keys, make_pipeline, read_settings, share_of
 from labelwise.train.config_file import FITTED, flatten, read_config_file
 from labelwise.train.training_config import TrainingConfig
@@ -392,6 +394,26 @@ REFUSED, CALLED, DIFFERS = "refused", "called", "differs"
 
 def calls(kind: str) -> dict[str, str]:
     return {f"@{kind}": "tests.call_me.v1"}
+
+
+def test_weights_of_spacy_pretrain_are_loaded_and_another_file_is_another_training(demo_corpus, tmp_path):
+    """A checkpoint that began with other weights isn't resumed, and a missing file is named."""
+    block = load_config(DEFAULT_CONFIG_PRETRAIN_PATH)["pretraining"] | {"corpus": "corpora.dev"}
+    file = tmp_path / "weights.bin"
+    (tmp_path / "plain").mkdir()
+    config = own(tmp_path, **FEW, pretraining=block, initialize__init_tok2vec=str(file))
+    wanted = TrainingConfig(config, demo_corpus)
+    with pytest.raises(InputError, match=r"init_tok2vec = .*: there is no such file; `python -m spacy pretrain`"):
+        read_settings(wanted)
+    plain = TrainingConfig(own(tmp_path / "plain", **FEW), demo_corpus, seed=7)
+    weights = make_pipeline(plain, read_settings(plain)).get_pipe("tok2vec").model.to_bytes()
+    file.write_bytes(weights)
+    settings = read_settings(wanted)
+    assert make_pipeline(wanted, settings).get_pipe("tok2vec").model.to_bytes() == weights
+    digest = digest_training(wanted, settings)
+    assert digest_training(wanted, read_settings(wanted)) == digest
+    file.write_bytes(weights[:-1])
+    assert digest_training(wanted, settings) != digest
 
 
 # Each key of spaCy's schemas, another value, and what becomes of it.
