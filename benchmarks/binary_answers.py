@@ -36,6 +36,7 @@ WORDS_PER_MINUTE = 71.44
 # and active learning", https://speakerdeck.com/inesmontani
 ANSWERS_PER_MINUTE = 20
 DEV = 0.1  # of the texts that aren't test
+STEPS = 300  # of each training
 ROUNDS = 3
 COLUMNS = {"corpus": "", "annotated": "", "minutes": ",", "texts": ",", "answers": ",", "accepted": ".0%"}
 COLUMNS |= {"seeds": ",", "F1": ".3f", "macro F1": ".3f"}
@@ -93,7 +94,8 @@ def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: i
     settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", coverage="by-label")
     corpus, model = folder / "corpus", folder / "model"
     merge_data([folder / "datasets.yml"], corpus, settings)
-    train_pipeline(TrainingConfig(default_config("cpu"), corpus, seed=seed), model, folder / "curve.tsv")
+    wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS)
+    train_pipeline(wanted, model, folder / "curve.tsv")
     found = evaluate_pipeline(model, corpus / "test").metrics.all_gold
     accepted = sum(row["answer"] == "accept" for row in answers)
     return Scores(texts, len(answers), accepted, found.f or 0, found.macro.f or 0)
