@@ -34,7 +34,7 @@ from labelwise.train.config import make_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 from spacy_per_label.targets import TAGS
 
-STEPS = 300  # 15 epochs
+STEPS = 600  # least_steps of configs/cpu.cfg, which hold for so few words
 WORDS = 10_000  # of train
 MORE = 1.1  # texts of train, beside those of the earlier pipeline
 DROPPED = 2  # the place, by frequency, of the label that the earlier pipeline lacks
