@@ -159,6 +159,7 @@ def main(
     seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
 ) -> None:
     """Simulate all rounds, and write the table."""
+    seeds = max(seeds, 3)
     rows: list[list[Cell]] = []
     for place in corpus:
         found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]

@@ -64,6 +64,7 @@ NOT_RUN = {
     ("docs/annotate_more.md", "python -m scripts.export corpus exported"): "export/test_round_trip.py does it and back",
     ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
     ("docs/data.md", "prodigy db-out"): "needs Prodigy",
+    ("docs/annotate_more.md", "weasel run predict"): "needs Prodigy; export/test_round_trip.py brings answers back",
     ("docs/annotate_more.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
     (
