@@ -35,14 +35,14 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
     "brat": (
         BratOptions,
         {
-            "split": "folders named train, dev and test are those splits, or a hash splits all texts: folder | auto",
+            "split": "by folders named train, dev and test, or by a hash of the text: folder | auto",
             "missing_ann": "a text without an annotation file: skip | empty",
             "empty_ann": "a text with an empty annotation file: empty | skip",
             "discontinuous": "a span in several pieces: drop | first | cover",
             "shifted": "a mention that isn't at its offsets: drop | nearest",
-            "encoding": "the encoding of texts and annotations",
-            "duplicates": "for brat's texts, if not as in the section merge: latest | union",
-            "expect_losses": "true goes on, though the corpus seems to be misread",
+            "encoding": "encoding of texts and annotations",
+            "duplicates": "for brat's texts; empty: as in the section merge",
+            "expect_losses": "true: continue even if the corpus looks misread",
         },
     ),
     "merge": (
@@ -51,27 +51,27 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
             "duplicates": "one person answered a text twice: latest | union",
             "overlap": "spans overlap: longest | first",
             "by": "keys of the tasks' meta, or dataset: F1 for the texts of each value",
-            "split_salt": "another word gives another random split",
+            "split_salt": "change it for another random split",
             "near_duplicates": "nearly equal texts in two splits are listed, or kept in one: report | group | off",
-            "near_similarity": "the similarity of nearly equal texts, 0.5 to 1: the share of word triples in common",
-            "docs_per_partition": "texts in a .spacy file, on average, at most",
+            "near_similarity": "minimum share of common word triples in nearly equal texts, 0.5 to 1",
+            "docs_per_partition": "maximum average number of texts in a .spacy file",
         },
     ),
     "check": (
         CheckSection,
         {
-            "folds": "the number of pipelines that check-folds trains, each without a different part of train",
-            "steps": "training steps of each; 0 takes the number in the config",
+            "folds": "number of pipelines, each trained without a different part of the training set",
+            "steps": "training steps of each; 0: from the config",
         },
     ),
     "report": (
         ReportSection,
         {
-            "base": "the git revision to compare with, such as main; empty for the last commit with other scores",
-            "annotators": "true names the annotators on the page, how far each agrees, and who gave an answer",
+            "base": "git revision to compare with, such as main; empty: the last commit with other scores",
+            "annotators": "true: name the annotators, with their agreement and their answers",
         },
     ),
-    "package": (PackageName, {"description": "what the pipeline is for, on the model card"}),
+    "package": (PackageName, {"description": "purpose of the pipeline, for the model card"}),
 }
 ELSEWHERE = {"tokenizer"}  # fields that aren't keys of the section
 PLOT = re.compile(r"!\[[^\]]*\]\((?:docs/)?(\w+)\.svg\)")
