@@ -67,7 +67,7 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
     "report": (
         ReportSection,
         {
-            "base": "the git revision to compare with, such as main; empty for the last commit with other scores",
+            "baseline": "the git revision to compare with, such as main; empty for the last commit with other scores",
             "annotators": "true names the annotators on the page, how far each agrees, and who gave an answer",
         },
     ),

@@ -78,7 +78,7 @@ class PerLabelRecognizer(TrainablePipe):
         return tuple(self.cfg["labels"])
 
     @property
-    def untaught(self) -> tuple[str, ...]:
+    def excluded_labels(self) -> tuple[str, ...]:
         """The labels that no text was complete for: their spans stay out of entities, or they have no head.
 
         `cfg["taught"]` and `cfg["left_out"]` say so; updates add to the first, and whoever trains may set both.
@@ -127,7 +127,7 @@ class PerLabelRecognizer(TrainablePipe):
             if labels is None:
                 found.update(span.label_ for span in get_known(eg.reference).gold)
         before, self.cfg = self.labels, {"labels": [], "taught": [], "left_out": []}
-        set_labels(self.model, 0)  # what was learnt is forgotten
+        set_labels(self.model, 0)  # what was learned is forgotten
         for label in chain(before, sorted(found) if labels is None else labels):
             self.add_label(label)
         if not self.labels:
@@ -182,7 +182,7 @@ class PerLabelRecognizer(TrainablePipe):
 
         Entities and blocked tokens that a Doc already has stay as they are.
         """
-        labels, untaught = self.labels, set(self.untaught)
+        labels, untaught = self.labels, set(self.excluded_labels)
         taught = np.array([label not in untaught for label in labels], bool)
         least = np.array([self.cfg.get("points", {}).get(label, {}).get("least", 0.0) for label in labels])
         for doc, spans in zip(docs, found, strict=True):

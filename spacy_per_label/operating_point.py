@@ -56,7 +56,7 @@ class OperatingPoints:
 
         longest (Mapping[str, int]): by label, the most tokens of a span for recall, such as of the longest in train.
         """
-        self.names = [label for label in ner.labels if label not in ner.untaught]
+        self.names = [label for label in ner.labels if label not in ner.excluded_labels]
         self.goals = {label: goals[label] for label in self.names if label in goals}
         self.longest, self.spans_key = longest, ner.spans_key
         self.candidates = {label: self._point(label, goal, 0.0, 0.0) for label, goal in self.goals.items()}

@@ -190,14 +190,17 @@ def test_queries_of_the_tables_say_what_the_merge_says(fewer, merging, monkeypat
     pair = ledger.pairs["ann", "leo"]
     assert agree == [(pytest.approx(pairwise_f(pair["both"], pair["spans"])),)]
     assert (pair["both"], pair["spans"]) == (2 - fewer, 5 - fewer)
-    assert others == [("place", "place.jsonl", ledger.rows["other interface"])]
+    assert others == [("place", "place.jsonl", ledger.rows["unsupported interface"])]
     assert ("first.jsonl", 1, "PERSON", "nested", "PLACE", "May Day", "place.jsonl", 1) in gone
     assert len(gone) == 2 - fewer
     counts = {
-        (label, reason): n for reason, of in ledger.lost_spans.items() for label, by in of.items() for n in by.values()
+        (label, reason): n
+        for reason, of in ledger.dropped_spans.items()
+        for label, by in of.items()
+        for n in by.values()
     }
     assert {(label, reason): n for label, reason, n in lost} == counts
-    assert counts["PERSON", "no token boundary"] == 1
+    assert counts["PERSON", "misaligned"] == 1
     found = {name: sum(n for dataset, _, n in entities if dataset == name) for name in ledger.datasets}
     assert (
         found == {name: of["entities"] for name, of in ledger.datasets.items()} == {"first": 1, "other": 1, "place": 1}
@@ -327,7 +330,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     clone.paste(block("docs/annotate_more.md", "python -m scripts.export corpus to-annotate"))
     assert {path.name for path in (tmp_path / "to-annotate").glob("*.jsonl")} == {
         "disagreements.jsonl",
-        "lost_spans.jsonl",
+        "dropped_spans.jsonl",
     }
 
     clone.paste(block("docs/annotate_more.md", "python -m scripts.export corpus texts"))
@@ -653,7 +656,7 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     before = count_wrong()
     clone.environment["HOME"] = str(tmp_path)
     write_jsonl(tmp_path / "Downloads/decisions.jsonl", [row for one in cases for row in decisions(one)])
-    clone.paste(block("docs/tutorial.md", "python -m scripts.decide ~/Downloads/decisions.jsonl"))
+    clone.paste(block("docs/tutorial.md", "python -m scripts.import_decisions ~/Downloads/decisions.jsonl"))
     clone.paste(block("docs/tutorial.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")

@@ -35,9 +35,9 @@ def load_pipeline(model: Path) -> Language:
     return nlp
 
 
-def untaught_labels(nlp: Language) -> list[str]:
+def excluded_labels_of(nlp: Language) -> list[str]:
     """List the labels that a pipeline hasn't learned, because no text in train is complete for them."""
-    return [label for _, component in nlp.pipeline for label in getattr(component, "untaught", ())]
+    return [label for _, component in nlp.pipeline for label in getattr(component, "excluded_labels", ())]
 
 
 def points_of(nlp: Language) -> Points:

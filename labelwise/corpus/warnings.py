@@ -13,11 +13,11 @@ class ScoreWarning(NamedTuple):
     remedy: str
 
 
-def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
+def warnings_about_excluded_labels(excluded_labels: Sequence[str]) -> Iterator[ScoreWarning]:
     """Warn if a pipeline lacks labels of its corpus."""
-    if untaught:
-        them = "it" if len(untaught) == 1 else "them"
-        labels = name_labels(untaught)
+    if excluded_labels:
+        them = "it" if len(excluded_labels) == 1 else "them"
+        labels = name_labels(excluded_labels)
         yield ScoreWarning(
             f"{labels[0].upper()}{labels[1:]} excluded from the pipeline and from F1: no training text is fully "
             f"annotated for {them}.",

@@ -157,7 +157,7 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
     counts = Counter({"can't be used": len(problems)})
     new: dict[tuple[object, ...], Decision] = {}
     for decision in (row.decision for row in rows if row.decision):
-        counts["decided again"] += new.pop(decision.about, None) is not None
+        counts["replaced decision"] += new.pop(decision.about, None) is not None
         new[decision.about] = decision
     if not new:
         first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""

@@ -25,10 +25,12 @@ from labelwise.sources.tags import NO_LABEL
 
 # Why tasks of some kinds have no labels.
 UNREAD = {
-    "relations": f"{Reason.OTHER_INTERFACE}: it asks about relations; if its spans are complete, add `kind: complete`",
-    "other": f"{Reason.OTHER_INTERFACE}: it asks about something other than spans, such as categories",
+    "relations": (
+        f"{Reason.UNSUPPORTED_INTERFACE}: it asks about relations; if its spans are complete, add `kind: complete`"
+    ),
+    "other": f"{Reason.UNSUPPORTED_INTERFACE}: it asks about something other than spans, such as categories",
     "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
-    "tags in text": f"{Reason.OTHER_FORMAT}: its text has tags: write it without them, with `spans`",
+    "tags in text": f"{Reason.UNSUPPORTED_FORMAT}: its text has tags: write it without them, with `spans`",
 }
 FEW_FOLDERS = 5  # in a folder, that patterns name
 FEW = 50  # files of a folder, and rows of each, in which labels are looked for

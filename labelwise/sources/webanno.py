@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import DOCUMENT, Found, Problem, Reason, miscounted
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.clean import RawSpan, clean
@@ -112,7 +112,7 @@ def read_webanno(path: Path) -> Iterator[Found]:
         yield clean(1, joined.text, spans, who=who, review=review, meta={DOCUMENT: name})
         yield from problems
         if len(sentences) < len(written):
-            yield miscounted(0, len(written), "sentences", len(sentences))
+            yield incomplete_read(0, len(written), "sentences", len(sentences))
 
 
 class _Document(msgspec.Struct):

@@ -39,7 +39,7 @@ from labelwise.corpus.manifest import (
     unchanged,
     write_manifest,
 )
-from labelwise.corpus.pipeline import bounded_vocab, untaught_labels
+from labelwise.corpus.pipeline import bounded_vocab, excluded_labels_of
 from labelwise.corpus.seen_texts import digest, has_seen
 from labelwise.datasets.declarations import DataSet
 from labelwise.evaluate.predict import PART, Done, entity_labels, hold_pipeline
@@ -87,7 +87,7 @@ def make_student_corpus(
     manifest, made = read_manifest(corpus), digest_folder(teacher)
     use_gpu(gpu_id)
     nlp, settings = hold_pipeline(teacher.absolute(), made), msgspec.convert(manifest.settings, Settings)
-    known = entity_labels(nlp) - {*untaught_labels(nlp)}
+    known = entity_labels(nlp) - {*excluded_labels_of(nlp)}
     labels = [label for label in manifest.labels if label in known]
     if not labels or (settings.coverage != "by-label" and labels != manifest.labels):
         unknown = ", ".join(sorted({*manifest.labels} - known))

@@ -1,7 +1,7 @@
 """Batches that another process prepares while a GPU computes, which would have to wait otherwise.
 
 The process reads the texts of the next steps, tokenizes them, and makes arrays of them (`PreparedText`), which training
-only joins and multiplies. What is learnt is the same, to the bit.
+only joins and multiplies. What is learned is the same, to the bit.
 """
 
 from collections import Counter, deque

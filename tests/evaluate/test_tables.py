@@ -44,15 +44,15 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         ("label", "sat", "A", "B"),
         ("missed", "on", "A", None),
         ("spurious", "60", None, "B"),
-        ("unjudged", "eg", None, "C"),
-        ("unjudged", "big", None, "A"),
+        ("unscored", "eg", None, "C"),
+        ("unscored", "big", None, "A"),
     ]
-    assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_form"]) == ("big ", " sat on 60degC mat", "ca")
+    assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_text"]) == ("big ", " sat on 60degC mat", "ca")
     metrics = measure(tables, ["A", "B"])
     causes = {"found": 1, "boundaries": 1, "label": 1, "new": 1}
     assert metrics.unscored == 2
     assert metrics.mistakes == {
-        "A": Mistakes(right=1, missed=1, boundaries=1, label=1, unjudged=1, causes=causes, confused={"B": 1}),
+        "A": Mistakes(right=1, missed=1, boundaries=1, label=1, unscored=1, causes=causes, confused={"B": 1}),
         "B": Mistakes(spurious=1, taken=1),
     }
 
@@ -77,7 +77,7 @@ def test_rows_take_the_memory_of_a_few_texts_and_their_number_changes_no_byte(tm
     [
         ([(0, 7, "A")], InTrain(0, 0), InTrain(), "found"),
         ([], InTrain(3, 3), InTrain(), "known"),
-        ([], InTrain(3, 4), InTrain(), "sometimes"),
+        ([], InTrain(3, 4), InTrain(), "inconsistent"),
         ([], InTrain(0, 0), InTrain(), "new"),
         ([], InTrain(0, 4), InTrain(), "new"),
         ([], InTrain(0, 5), InTrain(), "unmarked"),
@@ -85,7 +85,7 @@ def test_rows_take_the_memory_of_a_few_texts_and_their_number_changes_no_byte(tm
         ([], InTrain(1, 20, 9, "B"), InTrain(), "unmarked"),
         ([], InTrain(1, 20, 10, "B"), InTrain(), "otherwise"),
         ([], InTrain(0, 4, 4, "B"), InTrain(), "new"),
-        ([], InTrain(1, 19), InTrain(), "sometimes"),
+        ([], InTrain(1, 19), InTrain(), "inconsistent"),
         ([(0, 3, "A")], InTrain(0, 100), InTrain(1), "boundaries"),
         ([(0, 7, "B")], InTrain(2, 0), InTrain(1), "label"),
         ([(0, 3, "A")], None, InTrain(1), "tokens"),
@@ -149,7 +149,7 @@ def test_train_is_counted_by_form_and_label(merging):
     assert counts["cat", "right"] == (2, 1, 0, None)
     assert counts["one cat", "label"] == (0, 4, 4, "A")
     assert measure(Tables.of(root / "written"), ["A", "B"]).mistakes["B"].causes == {"label": 1}
-    assert {row["kind"] for row in write_rows([])} == {"unjudged"}, "a pipeline that knows no label"
+    assert {row["kind"] for row in write_rows([])} == {"unscored"}, "a pipeline that knows no label"
 
 
 @pytest.mark.parametrize(

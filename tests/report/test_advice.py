@@ -26,12 +26,12 @@ def make_metrics(f_low: float = 0.5, **errors: Mistakes) -> Metrics:
     return made
 
 
-def mistakes(right: int = 100, spurious: int = 0, unjudged: int = 0, taken: int = 0, **causes: int) -> Mistakes:
+def mistakes(right: int = 100, spurious: int = 0, unscored: int = 0, taken: int = 0, **causes: int) -> Mistakes:
     """Of gold spans, by cause; one without token boundaries is missed."""
     boundaries, label = causes.get("boundaries", 0), causes.get("label", 0)
     missed = sum(causes.values()) - boundaries - label
     confused = {"B": label} if label else {}
-    return Mistakes(right, missed, spurious, boundaries, unjudged, label, taken, {"found": right, **causes}, confused)
+    return Mistakes(right, missed, spurious, boundaries, unscored, label, taken, {"found": right, **causes}, confused)
 
 
 def advice_on(
@@ -88,7 +88,7 @@ def advice_on(
         # F1 has reached the goal, and its interval hasn't.
         (mistakes(right=100, new=9), {}, "annotate more test texts"),
         (mistakes(right=5, new=5), {}, "annotate more test texts"),
-        (mistakes(right=5, unjudged=90), {}, "annotate more test texts"),
+        (mistakes(right=5, unscored=90), {}, "annotate more test texts"),
     ],
 )
 def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, found, step):
@@ -126,7 +126,7 @@ def test_a_label_near_the_goal_is_borderline_and_not_counted(f_low, said, step):
 
 def test_where_nothing_is_known_of_some_labels_the_others_are_packaged():
     advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes(right=3)))
-    assert advice.verdict == "1 of 2 labels is ready; 1 unknown"
+    assert advice.verdict == "1 of 2 labels is ready; 1 with too few test spans"
     assert str(advice.tasks[0]) == "package the labels that are ready: python -m scripts.package cpu"
 
 
@@ -138,7 +138,10 @@ def test_what_is_ready_is_ready_whatever_comes_first():
     assert said_of(advice).startswith("1 of 2 labels is ready; 1 not ready: training stopped too early: it misses 60")
     metrics = make_metrics(0.9, A=mistakes(right=40), B=mistakes(right=9), C=mistakes(right=9))
     advice = advice_on(metrics)
-    assert said_of(advice) == "1 of 3 labels is ready; 2 unknown: 2 of 3 labels have too little in test to tell"
+    assert (
+        said_of(advice)
+        == "1 of 3 labels is ready; 2 with too few test spans: 2 of 3 labels have too little in test to tell"
+    )
 
 
 def pairs_of(**confused: dict[str, int]) -> Metrics:
@@ -236,8 +239,8 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
         (
             {"A": mistakes(right=25, new=7, spurious=9), "B": Mistakes(spurious=10)},
-            "0 of 2 labels are ready; 1 not ready, 1 unknown: of 26 errors on test, 10 are predictions of labels "
-            "without gold",
+            "0 of 2 labels are ready; 1 not ready, 1 with too few test spans: of 26 errors on test, 10 are predictions "
+            "of labels without gold",
             "annotate more texts for A: weasel run predict",
         ),
         (
@@ -248,8 +251,9 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
         # Two labels of three with few test spans, or with predictions that nobody can judge.
         (
-            {"A": mistakes(new=40), "B": mistakes(right=3, new=1), "C": mistakes(unjudged=300)},
-            "0 of 3 labels are ready; 1 not ready, 2 unknown: 2 of 3 labels have too little in test to tell",
+            {"A": mistakes(new=40), "B": mistakes(right=3, new=1), "C": mistakes(unscored=300)},
+            "0 of 3 labels are ready; 1 not ready, 1 with too few test spans, 1 not scored: "
+            "2 of 3 labels have too little in test to tell",
             "annotate new texts for labels C, B, and declare",
         ),
     ],
@@ -355,14 +359,14 @@ def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_
 
 def test_without_gold_f_is_unknown():
     advice = advice_on(make_metrics(A=Mistakes()))
-    assert (advice.f, advice.verdict) == ("unknown", "0 of 1 label is ready; 1 unknown")
+    assert (advice.f, advice.verdict) == ("not scored", "0 of 1 label is ready; 1 with too few test spans")
 
 
 def test_texts_that_were_trained_on_say_nothing():
     metrics = make_metrics(0.9, A=mistakes())
     metrics.seen = Seen(7, 0.5)
     advice = advice_on(metrics)
-    assert said_of(advice) == "0 of 1 label is ready; 1 unknown: 7 of the test texts were trained on"
+    assert said_of(advice) == "0 of 1 label is ready; 1 not scored: 7 of the test texts were trained on"
     metrics.seen = Seen(1, 0.5)
     assert advice_on(metrics).why == "1 of the test texts was trained on"
 
@@ -411,23 +415,23 @@ def test_warnings_are_about_test_and_the_merge():
 
 
 @pytest.mark.parametrize(
-    ("texts", "unjudged", "place"),
+    ("texts", "unscored", "place"),
     [(40, 1, -1), (40, 4, -1), (40, 5, 0), (60, 5, -1), (60, 6, 0), (101, 1, None), (100, 1, -1)],
 )
-def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they_are_many(texts, unjudged, place):
+def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they_are_many(texts, unscored, place):
     """Silent below 1 % of the test texts; last below 10 %, or five."""
     metrics = make_metrics(A=mistakes())
     metrics.texts, metrics.unscored = texts, 7
-    places = {"A": [Place(f"A.jsonl:{n}", "a", False) for n in range(1, min(3, unjudged) + 1)]}
-    unanswered = Unanswered(Counter(A=unjudged), Counter(A=unjudged), unjudged, places)
+    places = {"A": [Place(f"A.jsonl:{n}", "a", False) for n in range(1, min(3, unscored) + 1)]}
+    unanswered = Unanswered(Counter(A=unscored), Counter(A=unscored), unscored, places)
     found = list(warnings(metrics, [ImportCheck(kind="problems", n=2)], unanswered))
     assert len(found) == (1 if place is None else 2)
     if place is None:
         return
     what, remedy = found[place]
-    said = "1 test text" if unjudged == 1 else f"{unjudged} test texts"
-    assert what == f"7 predictions in {said} can't be scored: these aren't fully annotated for A ({unjudged})."
-    more = f", A.jsonl:2, A.jsonl:3 and {unjudged - 3} more" if unjudged > 3 else ""
+    said = "1 test text" if unscored == 1 else f"{unscored} test texts"
+    assert what == f"7 predictions in {said} can't be scored: these aren't fully annotated for A ({unscored})."
+    more = f", A.jsonl:2, A.jsonl:3 and {unscored - 3} more" if unscored > 3 else ""
     assert remedy == f"A: annotate A.jsonl:1{more} in full."
 
 
