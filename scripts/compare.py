@@ -12,8 +12,8 @@ from labelwise.base.text import counted
 from labelwise.compare.asked import describe_asked
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
+from labelwise.compare.print_comparison import find_spans, notes, tabulate, tabulate_spans
 from labelwise.compare.revisions import WORKSPACE, read_revision
-from labelwise.compare.summary import find_spans, notes, tabulate, tabulate_spans
 from labelwise.evaluate.undertrained import train_longer
 
 Option = typer.Option

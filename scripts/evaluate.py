@@ -10,10 +10,10 @@ from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
 from labelwise.corpus.warnings import warnings_about_excluded_labels
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.evaluate.print_scores import print_groups, print_scores
 from labelwise.evaluate.results import GROUPS_FILE
-from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
-from labelwise.evaluate.summary import print_groups, print_scores
 
 Option = typer.Option
 

@@ -12,8 +12,8 @@ from labelwise.base.settings import encode_yaml, find_project, read_section
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import is_corpus
 from labelwise.datasets.own_data import data_of
+from labelwise.export.export_corpus import ExportFormat, export, export_review
 from labelwise.export.originals import Originals
-from labelwise.export.run import ExportFormat, export, export_review
 from labelwise.merge.rules.settings import read_settings
 from labelwise.sources.brat import BratOptions
 

@@ -17,9 +17,9 @@ from labelwise.datasets.declarations import list_sources
 from labelwise.datasets.declare import declare
 from labelwise.datasets.undeclared import Undeclared
 from labelwise.datasets.untracked import check_kept, check_tracked
+from labelwise.merge.merge_data import merge_data
+from labelwise.merge.print_tables import print_ledger
 from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
-from labelwise.merge.summary import print_ledger
 
 Option = typer.Option
 

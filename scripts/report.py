@@ -13,8 +13,8 @@ from labelwise.base.settings import read_section
 from labelwise.compare.changed_spans import ChangedSpan, changed_spans
 from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
 from labelwise.datasets.own_data import check_own_data
-from labelwise.report.deck import DECISIONS, count_decided
 from labelwise.report.page import Baseline, write_report
+from labelwise.report.review_queue import DECISIONS, count_decided
 
 Option = typer.Option
 

@@ -17,7 +17,7 @@ from labelwise.base.console import msg, print_table, progress
 from labelwise.base.text import describe_seconds
 from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.declare import declare
-from labelwise.merge.summary import print_ledger
+from labelwise.merge.print_tables import print_ledger
 from tests.conftest import ROOT, call, run_command, write_jsonl
 
 

@@ -41,7 +41,7 @@ NOT_RUN = {
     ("docs/compare.md", "dvc:"): "test_own_data.py adds a pipeline",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
     ("docs/compare.md", "weasel run seeds"): "two trainings; compare/test_seeds.py runs the command",
-    ("docs/compare.md", "for limit in"): "three trainings; train/test_run.py has the limit of a config",
+    ("docs/compare.md", "for limit in"): "three trainings; train/test_train_pipeline.py has the limit of a config",
     ("docs/scale.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
     ("docs/scale.md", "from dask_jobqueue"): "needs SLURM",
     ("docs/scale.md", "from dask_kubernetes"): "needs Kubernetes",

@@ -28,16 +28,16 @@ from labelwise.base.cluster import do_on_worker, fingerprint
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import open_workers
+from labelwise.check.check_corpus import check
 from labelwise.check.folds import Folds
-from labelwise.check.run import check
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.predict_files import predict_files
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY, run_python, save_ruler, task, write_jsonl
-from tests.merge.test_run import random_datasets
+from tests.merge.test_merge_data import random_datasets
 
 Stage = Callable[[Path, int], Any]
 LISTENS, FILE = "--host 127.0.0.1 --no-dashboard", "scheduler.json"

@@ -33,11 +33,11 @@ from labelwise.base.sections import CheckSection, DvcSection, PackageName, Repor
 from labelwise.base.text import text_key
 from labelwise.corpus.record import digest_corpus, write_record
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
-from labelwise.train import run as training_run
+from labelwise.train import train_pipeline as training_run
 from labelwise.train.config import read_settings
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.component import make_per_label
@@ -668,7 +668,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
 def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     """Let commands write down what they would do on a GPU."""
     write = Path("device").write_text
-    for module in ("evaluate.run", "evaluate.predict", "evaluate.predict_files", "student.corpus"):
+    for module in ("evaluate.evaluate_pipeline", "evaluate.predict", "evaluate.predict_files", "student.corpus"):
         patched.setattr(f"labelwise.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("os.execv", lambda file, command: Path("launched").write_text(" ".join(command)))
 

@@ -75,7 +75,7 @@ def main() -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as torch_profile
 
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     shapes = mark_all()
     profiler = torch_profile(activities=[ProfilerActivity.CPU] + ([] if CPU else [ProfilerActivity.CUDA]))

@@ -12,7 +12,7 @@ from math import log
 from typing import Literal, NamedTuple
 
 from labelwise.base.text import times
-from labelwise.check.deck import Finding, finding_of, generalize
+from labelwise.check.finding import Finding, finding_of, generalize
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.docbin_reader import StoredDoc

@@ -40,7 +40,7 @@ def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
     """
     found = msgspec.json.decode(content, type=dict[str, Any])
     version = found.get("labelwise")
-    if version is None or version and tuple(int(part) for part in version.split(".")[:2]) < FIRST:
+    if version is None or (version and tuple(int(part) for part in version.split(".")[:2]) < FIRST):
         release = f"labelwise {version}" if version else "a release before 0.3.0"
         raise InputError(f"{name}: {release} wrote it, and comparisons read results of 0.3.0 and later; {remedy}")
     for split in filter(None, (found, found.get("dev"))):

@@ -792,7 +792,7 @@ ADVICE: tuple[Kind, ...] = (
     check(
         "outvoted spans",
         outvoted_spans,
-        "{n:span} outvoted: too few annotators marked them, and no review has decided.",
+        "{n:span} outvoted: too few annotators annotated them, and no review has decided.",
         "Adjudicate them in Prodigy (export --disagreements), or change `annotators` in project.yml.",
     ),
     check(

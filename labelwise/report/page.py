@@ -1,7 +1,8 @@
 """Make the report of a pipeline: one HTML page that needs neither network nor other files.
 
-`results` reads what merge, training and evaluation have written, and `deck` the findings of a check; `advice` decides
-them, and the template shows them. It escapes everything that comes from a corpus. Equal results make equal bytes.
+`results` reads what merge, training and evaluation have written, and `review_queue` the findings of a check; `advice`
+decides what to do, and the template shows it. It escapes everything that comes from a corpus. Equal results make equal
+bytes.
 """
 
 import base64
@@ -40,7 +41,7 @@ from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
 from labelwise.merge.checks import KINDS as CHECKS
 from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Steps, advise, describe_pairs, divide
 from labelwise.report.annotators import read_annotators
-from labelwise.report.deck import read_deck
+from labelwise.report.review_queue import read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
 CURVE = "metrics/train_curve.json"
@@ -85,15 +86,15 @@ def write_report(
     if not 0 <= target_f1 <= 1:
         raise InputError(f"target_f1 {target_f1}: give a share, from 0 to 1")
     out = Path(out)
-    (metrics, merge, corpus, tables, curve, groups), deck = load_results(root, pipeline), read_deck(root)
-    estimate, sample = deck.estimate(), deck.sample()
+    (metrics, merge, corpus, tables, curve, groups), queue = load_results(root, pipeline), read_review_queue(root)
+    estimate, sample = queue.estimate(), queue.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["checks"] = list_checks(root / "corpus", people=annotators)
     known["steps"] = read_steps(root, pipeline)
     known["tried"] = [file.stem for file in (root / "metrics").glob("*.json")]
     known["unanswered"] = find_unanswered(tables, root / "corpus", metrics.split) if tables else None
-    advice = advise(metrics, curve, pipeline, target_f1, deck.counts, merge, **known)
-    cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
+    advice = advise(metrics, curve, pipeline, target_f1, queue.counts, merge, **known)
+    cases = queue.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
         answer["annotator"] = ""
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
@@ -126,7 +127,7 @@ def write_report(
         more=want_texts(advice),
         groups=groups,
         baseline=baseline,
-        deck=deck,
+        queue=queue,
         listed=sum(one["listed"] for one in cases),
         cards={
             "cases": cases,

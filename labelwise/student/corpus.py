@@ -51,12 +51,12 @@ from labelwise.evaluate.predictions import (
     read_predictions,
 )
 from labelwise.merge.buckets import range_of
+from labelwise.merge.merge_data import TEXT_BYTES
 from labelwise.merge.rules.answers import make_answer
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import Unmarked
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.to_doc import to_doc
-from labelwise.merge.run import TEXT_BYTES
 from labelwise.sources.files import SourceFile, printable
 from labelwise.sources.raw_texts import count_raw_texts
 from labelwise.student.leaks import find_leaks

@@ -43,7 +43,7 @@ SPANS: Mapping[Reason, str] = {
     Reason.DUPLICATE: "an equal span of another answer counts, once",
     Reason.UNDECLARED: "`labels` of {dataset} in datasets.yml",
     Reason.INVALID: "correct the span",
-    Reason.NOT_A_SPAN: "the annotation marks no part of the text",
+    Reason.NOT_A_SPAN: "the annotation is about no part of the text",
     Reason.OTHER_LABEL: "`labels` in the section brat of project.yml",
     Reason.MENTION_DIFFERS: "`shifted` in the section brat of project.yml",
     Reason.DISCONTINUOUS: "`discontinuous` in the section brat of project.yml",

@@ -84,7 +84,7 @@ def test_what_holds_of_a_word_itself_counts_more_than_what_holds_of_all_with_a_h
     found = inconsistencies(tmp_path, *texts)
     assert {key[2]: value[:2] for key, value in found.items()} == {"anti-": (6, 6), "…-": (22, 46)}
     sure, unsure = (found["A", "first word", word][2] for word in ("…-", "anti-"))
-    assert sorted(row.form for row in sure) == [f"{word} - kit" for word in "bcdefghijk"]
+    assert sorted(row.surface for row in sure) == [f"{word} - kit" for word in "bcdefghijk"]
     assert max(row.score for row in unsure) < 0.3
     assert min(row.score for row in sure) > 1
 

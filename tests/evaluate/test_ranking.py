@@ -84,7 +84,7 @@ def test_a_label_whose_gold_nests_is_judged_by_all_spans():
 def test_no_label_is_ready_by_texts_that_were_trained_on():
     metrics = make_metrics({"A": Mistakes(19, 1)}, f_low=0.9)
     metrics.seen = Seen(1, 0.5)
-    assert [row.verdict for row in rank_labels(metrics)] == ["too few test spans"]
+    assert [row.verdict for row in rank_labels(metrics)] == ["not scored"]
 
 
 def test_labels_are_grouped_by_verdict_and_each_is_in_one_group():

@@ -13,9 +13,9 @@ from spacy.training import Corpus, Example
 
 from labelwise.base.counts import Scores, macro, prf
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import FEWEST
-from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scoring import count_mistakes, measure
 from labelwise.evaluate.tables import Tables
 from tests.conftest import save_ruler, task

@@ -4,7 +4,7 @@ import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import input_hash, task_hash
-from labelwise.export.run import export_review
+from labelwise.export.export_corpus import export_review
 from labelwise.merge.rules.policies import Policies
 from scripts.export import export_cli
 from tests.conftest import Merging, call, read_jsonl, task

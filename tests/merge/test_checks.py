@@ -10,7 +10,7 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.undeclared import find_undeclared
 from labelwise.merge.rules.policies import Policies
 from labelwise.train.config import TrainingConfig
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from tests.conftest import ROOT, Merging, task, words_of
 
 

@@ -16,9 +16,9 @@ from labelwise.corpus.import_checks import IMPORT_CHECKS
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import TABLES
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from tests.conftest import Merging, task, words_of, write_jsonl
 from tests.sources.reading import write
 

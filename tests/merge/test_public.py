@@ -11,8 +11,8 @@ from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 from tests.conftest import ROOT, Merging, read_jsonl, real_corpus
 

@@ -26,12 +26,12 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, RawTexts, SplitCounts
 from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predictions import read_predictions
-from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import Aimed, Metrics, Mistakes, Seen, SplitMetrics
 from labelwise.package.card import write_card
 from labelwise.package.wheel import identify, make_package
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY, run_python
@@ -244,7 +244,7 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
     in_bare(python, "-c", REPORT, tmp_path, tmp_path / "report.html")
     assert "CPU pipeline" in (tmp_path / "report.html").read_text(encoding="utf8")
     in_bare(python, "-m", "pip", "uninstall", "-y", "-q", "en_one")
-    in_bare(python, "-c", "import labelwise.train.run")
+    in_bare(python, "-c", "import labelwise.train.train_pipeline")
     assert in_bare(python, "-c", "import spacy; print(spacy.load('en_two')('Ann.').text)") == "Ann.\n"
 
 

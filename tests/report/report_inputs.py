@@ -112,7 +112,7 @@ def write_findings(path: Path) -> None:
             "score": (9.0, 9.0, 0.0, -1.0, -3.0)[n - 1],
             "kind": kind,
             "label": label,
-            "form": words,
+            "surface": words,
             "answers": own,
         }
         return {**about, "current": current, "proposed": proposed, **rest, **text, **fields}

@@ -43,7 +43,7 @@ def report(tmp_path_factory) -> Path:
     base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
     changed = [
-        ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".", "new") for change in ("fixed", "new")
+        ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".", "unseen") for change in ("fixed", "new")
     ]
     write_report(root, "cpu", root / "report.html", baseline=Baseline("main", base, 3, changed))
     return root / "report.html"
@@ -465,7 +465,7 @@ def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):
     cases = [case | {"key": f"{number:024x}", "group": f"{number // 30}"} for number in range(1100)]
     write_jsonl(findings, [head, *cases])
     changed = [
-        ChangedSpan("fixed", "missed", label, f"name {n}", f"docs/{n}.txt", around, around, "new")
+        ChangedSpan("fixed", "missed", label, f"name {n}", f"docs/{n}.txt", around, around, "unseen")
         for n in range(3)
         for label in labels
     ]

@@ -16,11 +16,11 @@ from labelwise.base.errors import InputError
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.corpus.pipeline import make_nlp
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.advice import KINDS
-from labelwise.report.deck import draw
 from labelwise.report.page import Baseline, hash_of, write_report
+from labelwise.report.review_queue import draw
 from scripts.report import report_cli
 from tests.conftest import ROOT, call, save_ruler, task, write_jsonl
 from tests.evaluate.test_scoring import keyed
@@ -122,7 +122,7 @@ def test_a_curve_of_learning_is_shown_if_it_is_of_this_pipeline(own):
 # By section, what tells a reader what to do next, and how.
 SECTIONS = {
     "labels": [
-        "1 label without test gold, so no F1: NEVER_SEEN.",
+        "1 label not in the test set, so no F1: NEVER_SEEN.",
         "annotate more texts",
         "Annotators agree",
         "0.93 12 texts",
@@ -259,7 +259,7 @@ def test_corpora_bring_no_element_into_the_page(html):
     assert HOSTILE in page.text("labels")
     cards = json.loads(page.scripts[0])
     assert HOSTILE in {one["gold_label"] for one in cards["mistakes"]}
-    assert cards["cases"][-1]["form"] == HOSTILE
+    assert cards["cases"][-1]["surface"] == HOSTILE
 
 
 def test_nor_does_any_other_name_in_the_results_of_strangers(own):

@@ -173,7 +173,7 @@ def test_the_cards_are_those_of_the_pairs(page, queried, root):
     for label in LABELS:
         [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", high) if f">{label}</a>" in unescape(one)]
         assert ("annotate more texts" in row) == (label in card), "card and table agree"
-    columns = ("kind", "gold_label", "predicted_label", "form", "predicted_text")
+    columns = ("kind", "gold_label", "predicted_label", "gold_text", "predicted_text")
     times = Counter(tuple(row[name] for name in columns) for row in queried.pairs)
     cards = json.loads(re.search(r'(?s)id="cards">(.*?)</script>', page)[1])
     assert len(cards["mistakes"]) > 10

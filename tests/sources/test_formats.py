@@ -17,7 +17,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.datasets.declarations import load_datasets
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging, task
-from tests.merge.test_run import random_datasets
+from tests.merge.test_merge_data import random_datasets
 from tests.sources.reading import make_database, read, write, write_parquet
 
 

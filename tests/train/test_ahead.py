@@ -13,7 +13,8 @@ import pytest
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
-from labelwise.train import loop, run
+from labelwise.train import loop
+from labelwise.train import train_pipeline as run
 from labelwise.train.ahead import AHEAD, open_background
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label import PerLabelRecognizer

@@ -105,7 +105,7 @@ import json, resource, sys
 import labelwise.train.config as config
 from labelwise.base.errors import InputError
 from labelwise.train.training_config import TrainingConfig
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 file, corpus, overrides, extra = json.loads(sys.argv[1])
 init_nlp = config.init_nlp
 

@@ -88,7 +88,7 @@ def test_steps_that_were_skipped_are_counted_on_after_a_restart(demo_corpus, tmp
     train_in(tmp_path / "whole", demo_corpus)
     overflow_in(range(1, 2), monkeypatch)
     with monkeypatch.context() as patched:
-        patched.setattr("labelwise.train.run.write_seen", lambda *given: 1 / 0)
+        patched.setattr("labelwise.train.train_pipeline.write_seen", lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_in(tmp_path / "failed", demo_corpus, STEPS)
     assert train_in(tmp_path / "failed", demo_corpus, resume=True).state.skipped == 1

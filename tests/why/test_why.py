@@ -12,8 +12,8 @@ from labelwise.annotations import Reason
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.texts import find_doc, key_of, read_groups_with_docs
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 from labelwise.why.deciders import DECIDERS
 from labelwise.why.find import find
@@ -213,7 +213,7 @@ def test_the_split_is_that_of_the_data_set_which_declares_it(merged):
     assert lines[-3:] == [
         "    instead: exam.jsonl:1, dataset exam",
         "    decided by `split` of the entries in datasets.yml: test before dev before train",
-        "    ORG 'exam' [3, 7]: in other split task",
+        "    ORG 'exam' [3, 7]: in split conflict task",
     ]
 
 

@@ -31,7 +31,7 @@ Case = dict[str, Any]  # a row of findings.jsonl, as `check` writes it
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
 
 
-class Deck(NamedTuple):
+class ReviewQueue(NamedTuple):
     """Findings that nobody has decided, the surest first.
 
     decided (Sequence[Decision]): one of each case that was decided.
@@ -131,7 +131,7 @@ def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
     return hashlib.blake2b(repr((text, label, *(span or ()))).encode("utf8"), digest_size=8).digest()
 
 
-def read_deck(root: Path) -> Deck:
+def read_review_queue(root: Path) -> ReviewQueue:
     """Read the findings of a project that nobody has decided, if they are of the corpus that there is now.
 
     RAISES (InputError): a file isn't what a check or a merge writes, or all findings are of another corpus.
@@ -145,12 +145,12 @@ def read_deck(root: Path) -> Deck:
             with file.open("rb") as lines:
                 head, *findings = map(msgspec.json.decode, lines)
             if digest in ("", head["digest"]):
-                return Deck([one for one in findings if spans.isdisjoint(spans_of(one))], decided)
+                return ReviewQueue([one for one in findings if spans.isdisjoint(spans_of(one))], decided)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{file}: not the findings of a check ({error}); run it again") from error
     if files:
         raise InputError(f"{files[-1]}: its findings are of another corpus; run `weasel run check`")
-    return Deck([], decided)
+    return ReviewQueue([], decided)
 
 
 def read_decision_rows(root: Path) -> list[DecisionRow]:

@@ -1,7 +1,7 @@
 """What an evaluation prints."""
 
+from labelwise.evaluate.print_scores import print_scores
 from labelwise.evaluate.scores import Mistakes
-from labelwise.evaluate.summary import print_scores
 from tests.evaluate.test_ranking import make_metrics
 
 

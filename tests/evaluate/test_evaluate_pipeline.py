@@ -13,7 +13,7 @@ from labelwise.base.files import list_digests, locked
 from labelwise.corpus.manifest import MANIFEST, digest_splits, read_manifest
 from labelwise.corpus.record import RECORD, write_record
 from labelwise.corpus.seen_texts import write_seen
-from labelwise.evaluate import run
+from labelwise.evaluate import evaluate_pipeline as run
 from labelwise.evaluate.predictions import read_predictions
 from labelwise.evaluate.resampling import FEWEST, Jackknife
 from labelwise.evaluate.scoring import measure
@@ -203,7 +203,7 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
 def test_an_edited_pipeline_is_told_of_and_its_files_are_read_once(ruler, demo_corpus, tmp_path, monkeypatch):
     model, listed = Path(shutil.copytree(ruler, tmp_path / "model")), []
     write_record(model)
-    for module in ("labelwise.evaluate.run", "labelwise.base.files"):
+    for module in ("labelwise.evaluate.evaluate_pipeline", "labelwise.base.files"):
         monkeypatch.setattr(f"{module}.list_digests", lambda folder: listed.append(folder) or list_digests(folder))
     said = f"⚠ {model} isn't as its training left it:"
     assert said not in evaluate(tmp_path, model, demo_corpus / "test")
