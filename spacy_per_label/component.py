@@ -37,7 +37,7 @@ from thinc.types import Floats2d
 
 from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode, log_odds
 from spacy_per_label.known import BEGINS, get_known
-from spacy_per_label.loss import TINY, log_softmax, loss_and_gradient
+from spacy_per_label.loss import EPSILON, log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
 from spacy_per_label.targets import BEGIN, LAST, OUT, TAGS, UNIT, Learnable, PreparedText, prepare_text, targets_of
 from spacy_per_label.transformer import window_finder
@@ -45,7 +45,7 @@ from spacy_per_label.transformer import window_finder
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
 # Least marginal of a span that is found for recall: there are dozens of less probable ones for each entity.
-FLOOR = 1e-4
+MIN_THRESHOLD = 1e-4
 
 
 class PerLabelRecognizer(TrainablePipe):
@@ -152,8 +152,11 @@ class PerLabelRecognizer(TrainablePipe):
         points, least, longest = self.cfg.get("points", {}), {}, {}
         for number, label in enumerate(self.labels):
             if "longest" in points.get(label, {}):  # for recall: find all spans that are so probable
-                odds = (log_odds(points[label]["least"]) - intercepts[number]) / max(slopes[number], TINY)
-                least[number], longest[number] = max(FLOOR, 0.99 / (1 + np.exp(-odds))), points[label]["longest"]
+                odds = (log_odds(points[label]["least"]) - intercepts[number]) / max(slopes[number], EPSILON)
+                least[number], longest[number] = (
+                    max(MIN_THRESHOLD, 0.99 / (1 + np.exp(-odds))),
+                    points[label]["longest"],
+                )
         found = decode(log_p, lengths, least, longest)
         for spans in found:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])

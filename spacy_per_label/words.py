@@ -28,7 +28,7 @@ from thinc.types import Floats2d
 GROUPS = 5
 HASHES = 2
 INNER = "##"  # what a piece begins with that isn't the beginning of a word
-LONGEST = 30  # characters of a piece
+MAX_PIECE_CHARS = 30  # characters of a piece
 
 
 @registry.architectures("spacy-per-label.WordEmbed.v1")
@@ -152,7 +152,7 @@ class Pieces:
     def _longest(self, word: str) -> list[int]:
         found, start = [], 0
         while start < len(word):
-            for end in range(min(len(word), start + LONGEST), start, -1):
+            for end in range(min(len(word), start + MAX_PIECE_CHARS), start, -1):
                 part = word[start:end]
                 row = self.rows.get(f"{INNER}{part}" if start else part)
                 row = self.rows.get(part) if row is None else row

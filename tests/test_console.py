@@ -44,7 +44,7 @@ def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone_and_to_who
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: is_one, raising=False)
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("labelwise.base.console.PATIENCE", patience)
+    monkeypatch.setattr("labelwise.base.console.MIN_BAR_SECONDS", patience)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
     assert [*progress((time.sleep(0.15) or n for n in range(4)), "read", 5)] == [0, 1, 2, 3]

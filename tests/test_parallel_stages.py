@@ -255,7 +255,7 @@ def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
         free.bind(("127.0.0.1", 0))
         named = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", named)
-    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    monkeypatch.setattr(cluster, "MAX_WAIT_SECONDS", 1)
     with pytest.raises(InputError, match=f"DASK_SCHEDULER_ADDRESS={named}: no Dask scheduler"), open_workers(1, there):
         pass
     with open_workers(1, None) as map_jobs:  # on a GPU, nobody asks for one
@@ -286,7 +286,7 @@ def test_a_command_says_that_it_waits_for_a_scheduler_or_a_worker(there, monkeyp
             last.close()
             time.sleep(1)
             assert printed(wait_for)
-    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    monkeypatch.setattr(cluster, "MAX_WAIT_SECONDS", 1)
     with pytest.raises(InputError, match="no Dask scheduler answers"), open_workers(1, there):
         pass
     assert printed("the Dask scheduler at tcp://")

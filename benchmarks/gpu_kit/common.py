@@ -135,7 +135,7 @@ class Steps:
         from labelwise.train import train_pipeline as run
 
         if CPU:
-            ahead.LOWEST = -1  # another process prepares batches on a CPU, too
+            ahead.MIN_GPU_ID = -1  # another process prepares batches on a CPU, too
         self.times: list[float] = []
         self.words: list[int] = []
         self.gpu_percent: list[int] = []  # of each step before an evaluation

@@ -14,8 +14,8 @@ from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.answers import AnswerPlace, read_answers
 
-LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
-SLIPS = 0.01  # of a label's spans: above this share, findings of one kind count for less
+MIN_SCORE = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
+MAX_SLIPS_SHARE = 0.01  # of a label's spans: above this share, findings of one kind count for less
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -175,8 +175,8 @@ def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
     counts = Counter((one.label, one.kind) for one in findings)
     for one in findings:
         share = counts[one.label, one.kind] / max(1, gold.get(one.label, 0))
-        one.score = round(one.score - math.log(max(1.0, share / SLIPS)), 4)
-    return sorted((one for one in findings if one.score >= LEAST), key=lambda one: -one.score)
+        one.score = round(one.score - math.log(max(1.0, share / MAX_SLIPS_SHARE)), 4)
+    return sorted((one for one in findings if one.score >= MIN_SCORE), key=lambda one: -one.score)
 
 
 def locate(

@@ -7,8 +7,8 @@ from labelwise.base.counts import Scores
 from labelwise.base.sections import DEFAULT_TARGET_F1
 from labelwise.evaluate.scores import Metrics, Mistakes
 
-CLOSE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
-FEW = 20  # gold spans in test, below which a label's scores say little
+MAX_BORDERLINE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
+MIN_TEST_SPANS = 20  # gold spans in test, below which a label's scores say little
 Verdict = Literal["ready", "borderline", "not ready", "too few test spans", "not scored"]
 UNDECIDED: tuple[Verdict, ...] = ("too few test spans", "not scored")
 
@@ -39,18 +39,18 @@ class RankedLabel(NamedTuple):
 def decide(metrics: Metrics, label: str, target_f1: float = DEFAULT_TARGET_F1) -> Verdict:
     """Decide whether a label is ready to use: the one rule of the page, the model card and the advice.
 
-    RETURNS (Verdict): "ready" if the lower end of its interval of F1 reaches the target; "borderline" within CLOSE of
-        the target, as another machine may decide otherwise; "not scored" if more of its predictions can't be scored
-        than can, or if the pipeline was trained on texts of test. A label with a goal of its own is decided by that
-        figure; CLOSE is then at most a tenth of the errors that the goal allows.
+    RETURNS (Verdict): "ready" if the lower end of its interval of F1 reaches the target; "borderline" if it is nearer
+        than MAX_BORDERLINE, as another machine may decide otherwise; "not scored" if more of its predictions can't be
+        scored than can, or if the pipeline was trained on texts of test. A label with a goal of its own is decided by
+        that figure; MAX_BORDERLINE is then at most a tenth of the errors that the goal allows.
     """
     scores, mistakes = metrics.judging(label).labels[label], metrics.mistakes.get(label, Mistakes())
-    seen, low, close = bool(metrics.seen and metrics.seen.texts), scores.f_low, CLOSE
+    seen, low, close = bool(metrics.seen and metrics.seen.texts), scores.f_low, MAX_BORDERLINE
     if aimed := metrics.goals.get(label):
-        low, target_f1, close = aimed.low, aimed.goal, min(CLOSE, (1 - aimed.goal) / 10)
+        low, target_f1, close = aimed.low, aimed.goal, min(MAX_BORDERLINE, (1 - aimed.goal) / 10)
     if seen or mistakes.mostly_unscored:
         return "not scored"
-    if (scores.support or 0) < FEW or low is None:
+    if (scores.support or 0) < MIN_TEST_SPANS or low is None:
         return "too few test spans"
     if abs(low - target_f1) < close:
         return "borderline"
@@ -63,7 +63,7 @@ def rank_labels(metrics: Metrics, target_f1: float = DEFAULT_TARGET_F1) -> list[
     ranked = []
     for label, scores in metrics.all_gold.labels.items():
         mistakes, here = (one.mistakes.get(label, Mistakes()) for one in (learned, metrics))
-        unscored, few = here.unscored if here.mostly_unscored else 0, (scores.support or 0) < FEW
+        unscored, few = here.unscored if here.mostly_unscored else 0, (scores.support or 0) < MIN_TEST_SPANS
         shown = metrics.shown(label, metrics.judging(label))
         ranked.append(RankedLabel(label, shown, mistakes, unscored, few, decide(metrics, label, target_f1)))
     return sorted(ranked, key=lambda row: (row.few, -row.total, row.label))

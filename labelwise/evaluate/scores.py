@@ -4,7 +4,7 @@ import msgspec
 
 from labelwise.base.counts import AllScores, Score, Scores
 from labelwise.base.text import counted
-from labelwise.evaluate.resampling import FEWEST
+from labelwise.evaluate.resampling import MIN_UNITS
 
 MIN_DEV_TEXTS = 10  # in dev: fewer have too few errors to learn from
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
@@ -141,7 +141,7 @@ class SplitMetrics(msgspec.Struct):
 
     def few_units(self, scores: Scores) -> str:
         """Count the units where they are too few for an interval, as in "3 documents"; else return an empty string."""
-        few = scores.f is not None and scores.units is not None and scores.units < FEWEST
+        few = scores.f is not None and scores.units is not None and scores.units < MIN_UNITS
         return counted(scores.units or 0, self.unit) if few else ""
 
 

@@ -18,7 +18,7 @@ from labelwise.base.counts import AllScores, count_spans, prf, score_table
 from labelwise.corpus.pipeline import Points
 from labelwise.evaluate.resampling import (
     BLOCK,
-    FEWEST,
+    MIN_UNITS,
     Jackknife,
     stream_units,
     sum_by_unit,
@@ -85,7 +85,7 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
     rows = zip(jackknife.value.tolist(), *jackknife.interval(within=True).tolist(), jackknife.docs, strict=True)
     for label, at, (value, *between, docs), row in zip(labels, column, rows, jackknife.total.tolist(), strict=False):
         ends = between
-        if isnan(between[0]) and docs >= FEWEST and row[at]:  # all are right, or none
+        if isnan(between[0]) and docs >= MIN_UNITS and row[at]:  # all are right, or none
             ends = [*wilson_share(row[0], row[at])]
         own = (None if isnan(one) else one for one in (value, *ends))
         # spaCy's JSON has 0.7000000000000001.
@@ -176,7 +176,7 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
     for lower, upper, docs, (right, predicted, gold) in zip(low, high, jackknife.docs, counts, strict=True):
         if not isnan(lower):
             found.append((lower, upper))
-        elif docs >= FEWEST and predicted + gold:
+        elif docs >= MIN_UNITS and predicted + gold:
             found.append(wilson_interval(right, predicted, gold))
         else:
             found.append((None, None))

@@ -27,8 +27,8 @@ from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.evaluate.predictions import PredictedDoc
 
 GROUP = 1024  # texts of a row group
-ENOUGH = 5  # times that train must have a form without the label to contradict gold
-HARDLY = 0.05  # the share of these at which it may still annotate the form
+MIN_UNANNOTATED = 5  # times that train must have a form without the label to contradict gold
+MAX_ANNOTATED_SHARE = 0.05  # the share of these at which it may still annotate the form
 # Why a span is missed: another prediction overlaps it; or by what train has of its form. Gold without token boundaries
 # has the cause MISALIGNED in any case.
 MISALIGNED = "misaligned"
@@ -239,7 +239,7 @@ def count_in_train(pairs: pa.Table, forms: SurfaceForms) -> dict[str, pa.Chunked
     of_forms = np.stack([forms.marked.of(keys), forms.free.of(keys), others.max(1), others.argmax(1)])
     annotated, unannotated, otherwise, other = columns = np.zeros((4, len(pairs)), int)
     columns[:, known] = of_forms[:, back]
-    hardly = (unannotated >= ENOUGH) & (annotated <= HARDLY * unannotated)
+    hardly = (unannotated >= MIN_UNANNOTATED) & (annotated <= MAX_ANNOTATED_SHARE * unannotated)
     kinds = [hardly & (2 * otherwise >= unannotated), hardly, annotated == 0, annotated >= unannotated]
     causes = pa.array(np.select(kinds, ["other_label", "unannotated", "unseen", "seen"], "inconsistent"))
     other_label = pa.array([None, *forms.labels], pa.string()).take(pa.array(other))

@@ -88,7 +88,7 @@ USED = (
     Reason.CONFLICT,
     Reason.REMOVED,
 )
-BARE = frozenset("BIOSELU")  # the prefixes of tags
+TAG_PREFIXES = frozenset("BIOSELU")  # the prefixes of tags
 DECLARABLE = ", ".join(filter(None, get_args(AnyOffsets)))
 # The option of the section brat that may keep spans with an outcome, unless it is set already.
 KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuous", Reason.NOT_DECODABLE: "encoding"}
@@ -256,7 +256,7 @@ def odd_labels(data: Data, problem: str) -> list[Found]:
     spans = used + lost
     if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
         return []
-    bare = sorted(label for label in spans if label in BARE or re.search(r"[=|]", label))
+    bare = sorted(label for label in spans if label in TAG_PREFIXES or re.search(r"[=|]", label))
     once = [label for label, n in spans.items() if n == 1]
     found = {
         "bare": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],

@@ -16,7 +16,7 @@ from labelwise.corpus.queries import count, where
 from labelwise.corpus.tables import Group
 
 SUPERSEDED = (Reason.SUPERSEDED, Reason.SAME_ANSWER)
-COUNTED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annotators answered
+ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annotators answered
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
@@ -122,7 +122,7 @@ def _count_datasets(group: Group) -> Counter[Any]:
             "rows": answers,
             **{name: where(answers, "answer", [answer]) for name, answer in ANSWERS.items()},
             "superseded": where(answers, "reason", SUPERSEDED),
-            "unused": answers.filter(pc.invert(pc.is_in(answers["reason"], pa.array([*SUPERSEDED, *COUNTED])))),
+            "unused": answers.filter(pc.invert(pc.is_in(answers["reason"], pa.array([*SUPERSEDED, *ANSWERED])))),
             "spans": spans,
             "entities": where(spans, "reason", [Reason.ENTITY]),
             "dropped": where(spans.filter(pc.invert(spans["learned"])), "reason", queries.DROPPED),

@@ -16,7 +16,7 @@ from labelwise.base.sections import DEFAULT_TARGET_F1
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, RawTexts
-from labelwise.evaluate.ranking import CLOSE, group_by_verdict, rank_labels
+from labelwise.evaluate.ranking import MAX_BORDERLINE, group_by_verdict, rank_labels
 from labelwise.evaluate.scores import Metrics, describe_seen
 from spacy_per_label import PerLabelRecognizer
 
@@ -57,7 +57,7 @@ def write_card(
         metrics=metrics,
         verdicts=group_by_verdict(sorted(row for row in rank_labels(metrics, target_f1) if row.scores.support)),
         target_f1=target_f1,
-        close=CLOSE,
+        close=MAX_BORDERLINE,
         merge=merge,
         corpus=corpus,
         seen=describe_seen(metrics),

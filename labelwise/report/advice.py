@@ -15,7 +15,8 @@ as far as there is evidence that it does. Each error is of one kind, and removed
   quarter of them; more texts teach the others.
 - No token boundary: split the tokens.
 
-If the first step of cpu were to annotate more texts, and train has few, a small transformer comes first; see FEW_TEXTS.
+If the first step of cpu were to annotate more texts, and train has fewer than MIN_CPU_TEXTS, a small transformer comes
+first.
 """
 
 from collections import Counter
@@ -26,7 +27,7 @@ from labelwise.base.sections import stage_of
 from labelwise.base.text import counted, name_counts
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.warnings import NAMED, ScoreWarning, name_labels, warnings_about_excluded_labels
+from labelwise.corpus.warnings import MAX_NAMED_LABELS, ScoreWarning, name_labels, warnings_about_excluded_labels
 from labelwise.evaluate.ranking import UNDECIDED, RankedLabel, group_by_verdict, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
@@ -34,16 +35,16 @@ from labelwise.evaluate.undertrained import is_broken, train_longer
 from labelwise.merge.checks import MIN_TEST_TEXTS, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED, SMALL_TEST, describe
 from labelwise.report.unanswered import Unanswered
 
-SOME = 3  # errors that a step must remove,
-TENTH = 0.1  # and the share of the label's errors
-TEACHABLE = 1 / 3  # of a label's errors: how many more texts must teach to be advised
-SURE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
+MIN_REMOVED = 3  # errors that a step must remove,
+MIN_REMOVED_SHARE = 0.1  # and the share of the label's errors
+MIN_TEACHABLE_SHARE = 1 / 3  # of a label's errors: how many more texts must teach to be advised
+MIN_BOUNDARIES_SHARE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
 CASES = 30  # of the random sample, which says how many findings are right
-RANDOM = 100  # test texts to annotate, at most
+MAX_TEST_TEXTS = 100  # test texts to annotate, at most
 MIN_UNSCORED = 0.01  # of test texts, that have predictions that can't be scored: below, that is no warning
 MIN_HEAD = (0.1, 5)  # share and number of these below which the warning is the last one
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
-FEW_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
+MIN_CPU_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
 PREDICT = "weasel run predict"
 FIX = "#fix"  # the card of the page where suspected annotation errors are reviewed
 MAX_TASKS = 3
@@ -77,7 +78,7 @@ class Step(NamedTuple):
 
 NOTHING = Step("–")
 TRAIN = Step("train again")
-LONGER = Step("train longer")
+TRAIN_LONGER = Step("train longer")
 READ = Step("look at its errors")
 LABEL_MORE = Step("annotate more texts", PREDICT)
 FIX_CASES = Step("review its suspected annotation errors", FIX)
@@ -204,7 +205,7 @@ def advise(
     else:
         rows = _share_pairs(rows)
         why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered)
-        few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < FEW_TEXTS
+        few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < MIN_CPU_TEXTS
         tasks[:0] = [TRY_SMALL] if few and tasks[0].command == PREDICT else []
         del tasks[MAX_TASKS:]
     warned = list(warnings(metrics, checks, unanswered))
@@ -232,7 +233,7 @@ def _find_block(
         why = f"training stopped too early: {longer}"
         if broken:
             why = f"training is broken: F1 on dev was {max(curve.f):.3f} at best"
-        every, number = TRAIN if broken else LONGER, 2 * curve.steps[-1]
+        every, number = TRAIN if broken else TRAIN_LONGER, 2 * curve.steps[-1]
         if 0 < steps.asked < steps.least:  # twice too small a number may be too small, too
             return why, Step("set steps: 0 in project.yml, for as many as the texts need", again), every
         if broken:
@@ -296,7 +297,7 @@ def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | N
     """Ask for the test texts that aren't complete for some labels, or, if nearly all are, for new ones."""
     there = max((unanswered.texts[label] for label in labels), default=0) if unanswered else 0
     if unanswered and is_much(there, texts):
-        some = counted(min(RANDOM, there), "test text")
+        some = counted(min(MAX_TEST_TEXTS, there), "test text")
         return Step(f"annotate {some} in full for {name_labels(labels)}", TEST_TEXTS)
     new = f"annotate new texts for {name_labels(labels)}, and declare their dataset as split: test"
     return Step(f"{new}, or raise test_ratio in project.yml")
@@ -391,19 +392,19 @@ def removable(row: RankedLabel, found: Counter[str], pairs: Mapping[tuple[str, .
     boundaries, either = causes["boundaries"], causes["label"] + one.taken + causes["inconsistent"]
     contradicted = causes["unannotated"] + causes["other_label"] + one.spurious
     moved = min(boundaries, found[WRONG_BOUNDARIES])
-    if moved >= SURE * boundaries:  # the check finds only the surest ones, and no text teaches a policy
+    if moved >= MIN_BOUNDARIES_SHARE * boundaries:  # the check finds only the surest ones, and no text teaches a policy
         moved = boundaries
     fixed = min(contradicted + either, found.total() - found[WRONG_BOUNDARIES])
     teachable = causes["seen"] + causes["unseen"] + causes["overlapped"]
     unexplained = min(either, contradicted + either - fixed)
     learned = teachable + boundaries - moved + unexplained
-    if teachable <= TEACHABLE * row.total:
+    if teachable <= MIN_TEACHABLE_SHARE * row.total:
         learned = 0
     removes = {LABEL_MORE: learned, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes["misaligned"]}
     steps = [step._replace(removes=n) for step, n in removes.items()]
     confused = [(pair, min(n, unexplained)) for pair, n in pairs.items() if row.label in pair]
     steps += [Step(f"agree on {' / '.join(pair)}", removes=n, labels=pair) for pair, n in confused]
-    return [step for step in steps if step.removes >= max(SOME, TENTH * row.total)]
+    return [step for step in steps if step.removes >= max(MIN_REMOVED, MIN_REMOVED_SHARE * row.total)]
 
 
 def warnings(
@@ -420,8 +421,9 @@ def warnings(
     if short := [
         f"{label} ({one.figure} {one.bound:.3f})" for label, one in metrics.goals.items() if one.bound < one.goal
     ]:
-        told = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {', '.join(short[:NAMED])}"
-        yield ScoreWarning(f"{told}{' …' if short[NAMED:] else ''}.", "Annotate more texts, or lower the goal.")
+        named, more = ", ".join(short[:MAX_NAMED_LABELS]), " …" if short[MAX_NAMED_LABELS:] else ""
+        told = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {named}{more}."
+        yield ScoreWarning(told, "Annotate more texts, or lower the goal.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     if metrics.texts < MIN_TEST_TEXTS:
         yield _describe(ImportCheck(kind=SMALL_TEST, n=metrics.texts))
@@ -446,7 +448,7 @@ def _describe(check: ImportCheck) -> ScoreWarning:
 
 def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
     """Warn about predictions that can't be scored, and name the texts, for the labels with the most of them."""
-    remedies, labels = [], [label for label, _ in unanswered.unscored.most_common(NAMED)]
+    remedies, labels = [], [label for label, _ in unanswered.unscored.most_common(MAX_NAMED_LABELS)]
     for label in labels:
         places, texts = unanswered.places.get(label, []), unanswered.unscored[label]
         rest = f" and {texts - len(places):,} more" if texts > len(places) else ""
@@ -454,7 +456,7 @@ def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
         lacking = sorted({place.dataset for place in places if place.lacks})
         absent = f", or, if {label} never occurs there, declare it absent for {', '.join(lacking)} in datasets.yml"
         remedies.append(f"{label}: annotate {named} in full{absent if lacking else ''}.")
-    there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unscored, NAMED)
+    there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unscored, MAX_NAMED_LABELS)
     return ScoreWarning(
         f"{counted(metrics.unscored, 'prediction')} in {there} can't be scored: these aren't fully annotated for {of}.",
         " ".join(remedies),

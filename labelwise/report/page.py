@@ -27,14 +27,14 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
-from labelwise.base.text import AROUND, SpanKey, counted
+from labelwise.base.text import MAX_CONTEXT_CHARS, SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import TrainCurve, read_train_curve
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus
-from labelwise.evaluate.ranking import CLOSE, DEFAULT_TARGET_F1, FEW, RankedLabel, group_by_verdict
+from labelwise.evaluate.ranking import DEFAULT_TARGET_F1, MAX_BORDERLINE, MIN_TEST_SPANS, RankedLabel, group_by_verdict
 from labelwise.evaluate.results import Curve, load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
@@ -45,10 +45,10 @@ from labelwise.report.review_queue import read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
 CURVE = "metrics/train_curve.json"
-MISTAKES = 1000  # different ones on a page, at most
-CHANGES = 300  # of those that are gone or new since the baseline
+MAX_MISTAKES = 1000  # different ones on a page, at most
+MAX_CHANGES = 300  # of those that are gone or new since the baseline
 TRADEOFF = 20  # points of precision by recall
-NAMED = 3  # confused pairs of labels
+MAX_PAIRS = 3  # confused pairs of labels
 
 
 class Baseline(NamedTuple):
@@ -115,13 +115,13 @@ def write_report(
         learned=learned,
         advice=advice,
         target_f1=target_f1,
-        close=CLOSE,
-        few=FEW,
+        close=MAX_BORDERLINE,
+        few=MIN_TEST_SPANS,
         verdicts=group_by_verdict(row for row, _ in advice.rows),
         figures=list_figures(advice, metrics, merge, baseline),
         bar=divide(metrics),
         missed=divide_missed(metrics),
-        confused=describe_pairs(metrics)[:NAMED],
+        confused=describe_pairs(metrics)[:MAX_PAIRS],
         estimate=estimate,
         sample=len(sample),
         more=want_texts(advice),
@@ -138,7 +138,7 @@ def write_report(
             "changed": changed,
             "kinds": {kind: one.name for kind, one in KINDS.items()},
             "reasons": {reason: one.name for reason, one in REASONS.items()},
-            "around": AROUND,
+            "around": MAX_CONTEXT_CHARS,
         },
         people=read_annotators(root / "corpus") if annotators else [],
         learning=learning,
@@ -412,7 +412,7 @@ def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: i
 def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
     """List what is fixed and what is new; if it is too much, the first of each label."""
     names = ([(one.label, one.change)] for one in changed)
-    return [one._asdict() for one in first_of_each(changed, names, CHANGES)]
+    return [one._asdict() for one in first_of_each(changed, names, MAX_CHANGES)]
 
 
 def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
@@ -425,7 +425,7 @@ def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
     groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
     labels = ({group["gold_label"], group["predicted_label"]} - {None} for group in groups)
-    chosen = first_of_each(groups, labels, MISTAKES)
+    chosen = first_of_each(groups, labels, MAX_MISTAKES)
     found = rows.take(pa.array([group["place_min"] for group in chosen], pa.int64())).to_pylist()
     gold: dict[str, list[SpanKey]] = {}
     columns = ["key", "gold_start", "gold_end", "gold_label"]

@@ -25,7 +25,7 @@ from labelwise.report.advice import CASES, Shares
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MOST = 400  # cases on a page, after which no group is added
+MAX_CASES = 400  # cases on a page, after which no group is added
 
 Case = dict[str, Any]  # a row of findings.jsonl, as `check` writes it
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
@@ -49,7 +49,7 @@ class ReviewQueue(NamedTuple):
         return counts
 
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
-        """Choose the cases of a page: whole groups, the most worthwhile first, until there are MOST; and the sample.
+        """Choose the cases of a page: whole groups, the most worthwhile first, up to MAX_CASES; and the sample.
 
         costs (Mapping): the mistakes of each label to improve; others come last. A case of two labels counts for the
             one with more mistakes.
@@ -62,7 +62,7 @@ class ReviewQueue(NamedTuple):
         sample = {id(one) for one in self.sample()}
         chosen: list[Case] = []
         for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
-            listed = len(chosen) < MOST
+            listed = len(chosen) < MAX_CASES
             cases = (one | {"sample": id(one) in sample, "listed": listed} for one in group)
             chosen += [one for one in cases if listed or one["sample"]]
         return chosen

@@ -12,7 +12,7 @@ from labelwise.corpus.manifest import is_corpus
 from labelwise.corpus.tables import read_groups
 from labelwise.evaluate.tables import Tables
 
-NAMED = 3  # texts of a label that a message names
+MAX_PLACES = 3  # texts of a label that a message names
 COLUMNS = ("text", "dataset", "file", "line", "answer", "label")
 
 
@@ -33,7 +33,7 @@ class Unanswered(NamedTuple):
     texts (Counter): texts, by label.
     unscored (Counter): of these, texts with predictions of the label that can't be scored.
     total (int): texts with predictions that can't be scored, of any label.
-    places (Mapping): by label, the places of the first NAMED of `unscored`.
+    places (Mapping): by label, the places of the first MAX_PLACES of `unscored`.
     """
 
     texts: Counter[str]
@@ -59,7 +59,7 @@ def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
         total += len({key for key, _ in found})
         unscored.update(label for _, label in found)
         for key, label in found:
-            if len(keys := first.setdefault(label, [])) < NAMED:
+            if len(keys := first.setdefault(label, [])) < MAX_PLACES:
                 keys.append(key)
     return Unanswered(texts, unscored, total, _find_places(corpus, first) if first and is_corpus(corpus) else {})
 

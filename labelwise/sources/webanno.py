@@ -45,7 +45,7 @@ FORMAT, NAMED = "#FORMAT=WebAnno TSV 3", "NamedEntity"
 ENTITIES, DKPRO = f".{NAMED}", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL, ANNOTATION, CURATION = "INITIAL_CAS", "annotation", "curation"
 OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
-MOST_SPACES = 2**20  # between sentences, which the file lacks
+MAX_SPACES = 2**20  # between sentences, which the file lacks
 EMPTY = ("_", "")  # a cell without annotations
 STACKED = re.compile(r"(?:\\.|[^|])+", re.DOTALL)
 VALUE = re.compile(r"((?:\\.|[^\\|\[\]])*)(?:\[([0-9]+)\])?", re.DOTALL)
@@ -263,7 +263,7 @@ class OffsetText:
         if gap < 0:
             raise MalformedError(first.line, f"its offset {first.start} is in the sentence before")
         self._spaces += gap
-        if self._spaces > MOST_SPACES:
+        if self._spaces > MAX_SPACES:
             raise MalformedError(first.line, f"its offset {first.start} is {gap:,} after the sentence before")
         between = "\n" + " " * (gap - 1) if self.text and gap else " " * gap
         self.text += between + sentence.text

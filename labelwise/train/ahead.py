@@ -26,7 +26,7 @@ KILLED = (
     "the process that prepares batches was killed, perhaps for lack of memory. Remedy: free some, and run the same "
     "command again, which resumes from the last checkpoint"
 )
-LOWEST = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
+MIN_GPU_ID = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
     YIELDS (Executor | None): None on the CPU.
     RAISES (InputError): the process was killed.
     """
-    if wanted.gpu_id < LOWEST:
+    if wanted.gpu_id < MIN_GPU_ID:
         yield None
         return
     with open_pool(1) as pool:

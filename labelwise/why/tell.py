@@ -9,7 +9,7 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.why.account import Account, Row
 from labelwise.why.deciders import SPLITS, decider, decider_of_text
 
-AROUND = 150  # characters of a text that are shown
+MAX_TEXT_CHARS = 150  # characters of a text that are shown
 
 
 def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -48,8 +48,8 @@ def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
 def _shorten(found: Account) -> str:
     """Cut a text out around the first span that is asked for."""
     starts = [found.spans[n]["start"] for n in found.wanted_spans if found.spans[n]["start"] is not None]
-    start = max(0, min(starts, default=0) - AROUND // 3)
-    end = start + AROUND
+    start = max(0, min(starts, default=0) - MAX_TEXT_CHARS // 3)
+    end = start + MAX_TEXT_CHARS
     text = " ".join(found.shown[start:end].split())
     return f"{'… ' if start else ''}{text}{' …' if end < len(found.shown) else ''}"
 

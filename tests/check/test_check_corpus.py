@@ -11,7 +11,7 @@ from labelwise.base.files import sibling
 from labelwise.base.text import text_key
 from labelwise.check import folds as folds_module
 from labelwise.check.check_corpus import check
-from labelwise.check.finding import LEAST, Finding, locate
+from labelwise.check.finding import MIN_SCORE, Finding, locate
 from labelwise.check.folds import LOOKED_AT, Folds, read_checked
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.manifest import read_split
@@ -104,7 +104,7 @@ def test_the_first_findings_are_what_is_wrong(made, share, request):
     assert sum(is_planted(row, wrong) for row in first) > share * len(first)
     scores = [row["score"] for row in rows]
     assert scores == sorted(scores, reverse=True)
-    assert min(row["score"] for row in rows if " word of " not in row["why"]) >= LEAST
+    assert min(row["score"] for row in rows if " word of " not in row["why"]) >= MIN_SCORE
 
 
 def test_a_check_says_how_far_it_is(noisy, tmp_path):

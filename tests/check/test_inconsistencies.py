@@ -90,7 +90,7 @@ def test_what_holds_of_a_word_itself_counts_more_than_what_holds_of_all_with_a_h
 
 
 def test_of_one_inconsistency_the_first_findings_are_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelwise.check.inconsistencies.MOST", 2)
+    monkeypatch.setattr("labelwise.check.inconsistencies.MAX_FINDINGS", 2)
     ((*_, rows),) = inconsistencies(tmp_path, *[WITH] * 4, *[WITHOUT] * 5).values()
     assert len(rows) == 2
 

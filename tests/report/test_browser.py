@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from labelwise.base.text import AROUND
+from labelwise.base.text import MAX_CONTEXT_CHARS
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.datasets.decisions import read_decisions
 from labelwise.evaluate.predictions import PredictedDoc
@@ -220,14 +220,14 @@ def test_a_sentence_that_was_cut_says_so_where_it_was_cut(show, tmp_path):
     write_results(tmp_path, make_docs())
     findings = tmp_path / "training/check/findings.jsonl"
     head, first, second, *_ = map(json.loads, findings.read_text().splitlines())
-    first |= {"before": "a" * AROUND, "group": "1"}
-    second |= {"after": "z" * AROUND, "group": "2"}
+    first |= {"before": "a" * MAX_CONTEXT_CHARS, "group": "1"}
+    second |= {"after": "z" * MAX_CONTEXT_CHARS, "group": "2"}
     write_jsonl(findings, [head, first, second])
     write_report(tmp_path, "cpu", tmp_path / "report.html")
     page = show(file=tmp_path / "report.html")
-    assert page.inner_text("#cases .text") == f"…{'a' * AROUND}Paris there."
+    assert page.inner_text("#cases .text") == f"…{'a' * MAX_CONTEXT_CHARS}Paris there."
     press(page, "j")
-    assert page.inner_text("#cases .text") == f"They saw Paris{'z' * AROUND}…"
+    assert page.inner_text("#cases .text") == f"They saw Paris{'z' * MAX_CONTEXT_CHARS}…"
 
 
 def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_path):

@@ -430,7 +430,7 @@ def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_p
 
 
 def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelwise.report.page.MISTAKES", 5)
+    monkeypatch.setattr("labelwise.report.page.MAX_MISTAKES", 5)
     write_results(tmp_path, make_docs())
     mistakes = json.loads(Page(render(tmp_path, "cpu")).scripts[0])["mistakes"]
     assert len(mistakes) == 5
@@ -438,7 +438,7 @@ def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
 
 
 def test_of_many_changes_each_label_has_some_and_all_are_counted(own, monkeypatch):
-    monkeypatch.setattr("labelwise.report.page.CHANGES", 5)
+    monkeypatch.setattr("labelwise.report.page.MAX_CHANGES", 5)
     kinds = [(label, change) for label in ("DRUG", "PLACE") for change in ("new", "fixed")]
     changed = [
         ChangedSpan(change, "missed", label, f"word {n}", "a", "", "") for label, change in kinds for n in range(300)

@@ -7,7 +7,7 @@ import pytest
 from labelwise.base.errors import InputError
 from labelwise.check.check_corpus import check
 from labelwise.datasets.decisions import Decision, add_decisions
-from labelwise.report.review_queue import MOST, ReviewQueue, count_decided, estimate_shares, read_review_queue
+from labelwise.report.review_queue import MAX_CASES, ReviewQueue, count_decided, estimate_shares, read_review_queue
 from tests.conftest import task, write_jsonl
 
 TEXTS = [f"wash the plate of {number} now" for number in range(40)]
@@ -79,14 +79,14 @@ def test_a_page_has_whole_groups_and_begins_with_those_that_are_worth_the_most()
         ("B", "c"): 3,
         ("A", "d"): 9,
         ("SHIPS", "e"): 9,
-        ("SHIPS", "f"): MOST - 28,
+        ("SHIPS", "f"): MAX_CASES - 28,
         ("C", "g"): 1,
     }
     scores = {"a": 4.0, "b": 1.0, "c": 2.0, "d": 0.1, "e": 9.0, "f": 8.0, "g": 7.0}
     kinds = [(label, group) for (label, group), size in sizes.items() for _ in range(size)]
     queue = ReviewQueue([case(n, label, group, scores[group]) for n, (label, group) in enumerate(kinds)])
     chosen = [one["group"] for one in queue.choose({"A": 10, "B": 19}) if one["listed"]]
-    assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 9 + ["e"] * 9 + ["f"] * (MOST - 28)
+    assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 9 + ["e"] * 9 + ["f"] * (MAX_CASES - 28)
 
 
 def test_a_case_of_two_labels_counts_for_the_one_that_costs_more():

@@ -59,7 +59,7 @@ def test_a_step_that_overflows_in_a_rank_is_skipped_in_all_and_said(workers, ran
 
 def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_path, monkeypatch):
     """And no bar stays on the terminal."""
-    monkeypatch.setattr(updates, "MOST_SKIPPED", 3)
+    monkeypatch.setattr(updates, "MAX_SKIPPED_STEPS", 3)
     monkeypatch.setattr("labelwise.train.logger.Bar", lambda *given: bar)
     bar = Mock()
     overflow_in(range(2, 10), monkeypatch)
