@@ -67,7 +67,7 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
     "report": (
         ReportSection,
         {
-            "base": "git revision to compare with, such as main; empty: the last commit with other scores",
+            "baseline": "git revision to compare with, such as main; empty: the last commit with other scores",
             "annotators": "true: name the annotators, with their agreement and their answers",
         },
     ),

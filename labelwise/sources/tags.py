@@ -40,7 +40,7 @@ MIDDLE = re.compile(r"(?P<prefix>[BIUSLEMW])-(?P<label>.*)", re.DOTALL)
 BARE = re.compile(r"(?P<prefix>[BIUSLEMW])-?(?P<label>)")
 FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
 BELOW, BEHIND = re.compile(r"(?P<prefix>[BIUSLEMW])_(?P<label>.+)"), re.compile(r"(?P<label>.+)-(?P<prefix>[BIUSLEMW])")
-SMALL = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
+LOWER_CASE = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
 BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
 
@@ -87,7 +87,7 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
     plain = MIDDLE if middle else PLAIN
     if recurring or share(plain.fullmatch) >= 0.5:
         return Scheme(plain, outside)
-    for spelled in (BELOW, BEHIND, SMALL):
+    for spelled in (BELOW, BEHIND, LOWER_CASE):
         if share(spelled.fullmatch) >= MIN_SPELLED and find_recurring(marked, spelled):
             return Scheme(spelled, outside)
     return Scheme(None, outside)

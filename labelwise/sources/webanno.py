@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import DOCUMENT, Found, Problem, Reason, miscounted
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.clean import RawSpan, clean
@@ -45,7 +45,7 @@ FORMAT, NAMED = "#FORMAT=WebAnno TSV 3", "NamedEntity"
 ENTITIES, DKPRO = f".{NAMED}", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL, ANNOTATION, CURATION = "INITIAL_CAS", "annotation", "curation"
 OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
-MOST_SPACES = 2**20  # between sentences, which the file lacks
+MAX_SPACES = 2**20  # between sentences, which the file lacks
 EMPTY = ("_", "")  # a cell without annotations
 STACKED = re.compile(r"(?:\\.|[^|])+", re.DOTALL)
 VALUE = re.compile(r"((?:\\.|[^\\|\[\]])*)(?:\[([0-9]+)\])?", re.DOTALL)
@@ -112,7 +112,7 @@ def read_webanno(path: Path) -> Iterator[Found]:
         yield clean(1, joined.text, spans, who=who, review=review, meta={DOCUMENT: name})
         yield from problems
         if len(sentences) < len(written):
-            yield miscounted(0, len(written), "sentences", len(sentences))
+            yield incomplete_read(0, len(written), "sentences", len(sentences))
 
 
 class _Document(msgspec.Struct):
@@ -263,7 +263,7 @@ class OffsetText:
         if gap < 0:
             raise MalformedError(first.line, f"its offset {first.start} is in the sentence before")
         self._spaces += gap
-        if self._spaces > MOST_SPACES:
+        if self._spaces > MAX_SPACES:
             raise MalformedError(first.line, f"its offset {first.start} is {gap:,} after the sentence before")
         between = "\n" + " " * (gap - 1) if self.text and gap else " " * gap
         self.text += between + sentence.text

@@ -127,7 +127,7 @@ def test_half_of_the_rows_under_a_key_that_nobody_knows_are_counted(tmp_path: An
     rows = [{"text": one.text, ("annotation", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())]
     made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
     assert made.ledger
-    assert made.ledger["rows"] == {"merged": 30, "other format": 30}
+    assert made.ledger["rows"] == {"merged": 30, "unsupported format": 30}
 
 
 RELATED = [{"text": one.text, "spans": one.objects(), "relations": [], "answer": "accept"} for one in sentences()]

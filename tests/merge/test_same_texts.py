@@ -10,7 +10,7 @@ from labelwise.sources.normalize import Move
 from labelwise.why.find import find
 from tests.conftest import Merging, task, write_jsonl
 from tests.merge.test_decisions import RIGHT, WRONG, digest
-from tests.merge.test_run import patch_merge
+from tests.merge.test_merge_data import patch_merge
 
 NFC, NFD = "Zo\xe9 left", "Zoe\u0301 left"
 WAYS = ("{}", "{}\n", " {}", "{}\r\n\r\n", "\xa0{}\u2003")  # as tools write a text

@@ -317,7 +317,7 @@ def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, lost, name, ro
     """As if its code were wrong."""
     path = (write_parquet if name.endswith("parquet") else write)(tmp_path / name, rows)
     monkeypatch.setattr(*BREAKS[lost])
-    assert f"miscounted: {problem}" in read(path)
+    assert f"incomplete_read: {problem}" in read(path)
 
 
 def test_hashes_of_one_public_task():

@@ -13,7 +13,7 @@ from labelwise.datasets.decisions import DECISIONS, add_decisions
 FOLDER = Path("assets") / "decisions"
 
 
-def decide_cli(
+def import_decisions_cli(
     file: Annotated[
         Path,
         typer.Argument(help="The decisions.jsonl that a report's page has saved, such as in your downloads"),
@@ -34,4 +34,4 @@ def decide_cli(
 
 
 if __name__ == "__main__":
-    run(decide_cli)
+    run(import_decisions_cli)
