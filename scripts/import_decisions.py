@@ -21,7 +21,7 @@ def import_decisions_cli(
     project_root: Annotated[Path, typer.Option(help="Folder of the project")] = Path(),
 ) -> None:
     """Put the decisions that a report's page has saved where the merge reads them."""
-    with user_errors("Nothing was decided"):
+    with user_errors("No decision was imported"):
         if not (project_root / "project.yml").is_file():
             raise InputError(f"{project_root}: there is no project.yml; give the project's folder as --project-root")
         added = add_decisions(file, project_root / FOLDER, project_root / "corpus")

@@ -150,7 +150,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "check_labels": {"corpus": "@/corpus", "out": "out"},
     "compare": {"revisions": ["of-main"]},
     "convert_brat": {"brat_dir": "@/brat", "out": "tasks"},
-    "decide": {"file": "@/decisions/decisions.jsonl"},
+    "import_decisions": {"file": "@/decisions/decisions.jsonl"},
     "evaluate": {"pipeline": "cpu", "model": "@/ruler", "split": "@/corpus/test"},
     "export": {"source": "@/corpus", "out": "out", "originals": "@/demo_brat"},
     "label_raw": {"student": "tiny", "teacher": "@/ruler", "inputs": "@/raw", "corpus": "@/corpus"},
@@ -191,7 +191,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "project": (None, "brat.yml", DATA),
         "prefix": ("", "x", files("datasets.yml")),
     },
-    "decide": {
+    "import_decisions": {
         "file": ("@/decisions/decisions.jsonl", "@/more.jsonl", DATA),
         "project_root": (".", "below", names),
     },
@@ -373,7 +373,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         {},
     ),
     ("convert_brat", ["Converted, with a change: 1 "], {}, {"brat": {"shifted": "nearest"}}),
-    ("decide", ["Rows: 1 new", "has 1 decided case, in 1 row\n", "`weasel run all` merges them"], {}, {}),
+    ("import_decisions", ["Rows: 1 new", "has 1 decided case, in 1 row\n", "`weasel run all` merges them"], {}, {}),
     (
         "evaluate",
         [
@@ -590,7 +590,7 @@ def add_starts(root: Path, ruler: Path) -> None:
     for path in ("convert_brat/assets/demo/brat/a", "report/own/assets/brat/a"):
         write_text(start / f"{path}.txt", "Eve left")
         write_text(start / f"{path}.ann", "")
-    for path in ("decide/project.yml", "decide/below/project.yml"):
+    for path in ("import_decisions/project.yml", "import_decisions/below/project.yml"):
         write_yaml(start / path, {})
     for path in ("package/project", "package/named", "report/project", "report/new"):
         shutil.copytree(root / Path(path).name, start / path, symlinks=True)

@@ -1,4 +1,4 @@
-"""Decisions about spans, which a report's page saves and `decide` keeps in `assets/decisions`.
+"""Decisions about spans, which a report's page saves and `import_decisions` keeps in `assets/decisions`.
 
     {"dataset": "Material", "text": "0a5f…", "label": "Material", "answer": "91c2…", "verdict": "gold is wrong",
      "removed": [4, 8], "added": [4, 12], "note": "the unit belongs to it"}

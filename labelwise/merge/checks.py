@@ -478,7 +478,7 @@ def files_of_other_labels(data: Data) -> list[Found]:
     return some(len(lost), labels=lost, files=len(dataset.files))
 
 
-LOST = "{n:,} of {all:span} can't be used: {reasons}"
+UNUSABLE_OF_ALL = "{n:,} of {all:span} can't be used: {reasons}"
 IF_CORRECT = "If the data is correct, {add}"
 TRIED = f"No other reading of the offsets fits better (tried: {DECLARABLE}, unescaped HTML, stripped texts)."
 UNUSABLE = "{n:span has|spans have} unusable offsets"
@@ -561,7 +561,7 @@ READING: tuple[Kind, ...] = (
     stop(
         "unusable spans",
         most_spans_lost,
-        LOST,
+        UNUSABLE_OF_ALL,
         "{offsets:?Correct `offsets: %s`, which its entry says. }{undeclared:?List %s in `labels`, if annotators were "
         f"shown them. }}{{misplaced:?{TRIED} }}{IF_CORRECT}",
         EXPECTED,
@@ -569,21 +569,21 @@ READING: tuple[Kind, ...] = (
     stop(
         "shifted spans",
         lambda data: most_spans_lost(data, Reason.MENTION_DIFFERS),
-        LOST,
+        UNUSABLE_OF_ALL,
         f"To move each to the nearest occurrence of the words that it quotes {OR_EXPECT}, {{add}}",
         "shifted: nearest",
     ),
     stop(
         "discontinuous spans",
         lambda data: most_spans_lost(data, Reason.DISCONTINUOUS),
-        LOST,
+        UNUSABLE_OF_ALL,
         f"To cover all pieces of each {OR_EXPECT}, {{add}}",
         "discontinuous: cover  # or `first`: the first piece",
     ),
     stop(
         "undecodable spans",
         lambda data: most_spans_lost(data, Reason.NOT_DECODABLE),
-        LOST,
+        UNUSABLE_OF_ALL,
         f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
         "encoding: cp1252  # or the encoding in which they were saved",
     ),

@@ -205,7 +205,7 @@ def make_environment() -> Environment:
         "hash_of": hash_of,
         "kinds": KINDS,
         "reasons": REASONS,
-        "decide": "python -m scripts.import_decisions ~/Downloads/decisions.jsonl",
+        "import_decisions": "python -m scripts.import_decisions ~/Downloads/decisions.jsonl",
         "export": "python -m scripts.export training/raw.jsonl to-annotate --format",
     }
     return environment

@@ -247,7 +247,7 @@ def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
     merging.add("c", ["A"], [{"text": f"Go to <LOC>Riga {number}</LOC> now"} for number in range(10)])
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 34, "not annotated": 3, "unsupported format": 10})
-    assert "Dataset 'c': 10 of 10 rows can't be used: other format (10)" in said(ledger)
+    assert "Dataset 'c': 10 of 10 rows can't be used: unsupported format (10)" in said(ledger)
 
 
 @pytest.mark.parametrize(

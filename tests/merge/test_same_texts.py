@@ -80,7 +80,7 @@ def test_neither_buckets_nor_workers_change_what_is_joined(merging, monkeypatch,
         )
     ledger = merging.run("whole", docs_per_partition=10)
     assert ledger.texts.total() + ledger.same_texts > ledger.texts.total() == len(merging.docs("whole")) <= 80
-    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, LARGE=large)
+    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, MAX_BUCKET_BYTES=large)
     for workers in (1, 2):
         assert merging.run(f"{workers}", docs_per_partition=10, workers=workers) == ledger
         assert merging.files(f"{workers}") == merging.files("whole")

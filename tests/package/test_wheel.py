@@ -387,14 +387,15 @@ def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_label
         "| `UNSCORED` | – | – | – | – | 40 |",
         "| all (micro) | 0.900 | 0.800 | 0.850 | – | 83 |",
         "| mean of the labels (macro) | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | |",
-        "Not tested, as test has no gold of them: `B`.",
+        "Not in the test set: `B`.",
         "| Label | Complete texts, of 4 | Spans in train | dev | test |",
         "| `A` | 3 | 5 | 0 | 8 |",
         "| `B` | 0 | 0 | 0 | 0 |",
         "- Ready to use, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
         "- Borderline, within 0.02 of that: `CLOSE`.",
         "- Not ready: `BAD`.",
-        "- Too little in test to tell: `A`, `RARE`, `UNSCORED`.",
+        "- Too few test spans to tell: `A`, `RARE`.",
+        "- Not scored: `UNSCORED`.",
     ):
         assert line in lines
 

@@ -93,7 +93,7 @@ def press(page: Any, *keys: str) -> None:
 
 
 def save(page: Any, file: Path) -> list[Any]:
-    """Save the decisions, and read them as `decide` does."""
+    """Save the decisions, and read them as `import_decisions` does."""
     with page.expect_download() as download:
         page.click("#download")
     download.value.save_as(file)

@@ -126,8 +126,8 @@ def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content,
         read(tmp_path / name, content, dataset="a" if name.endswith(".db") else "")
 
 
-SC = "other format: ents lacks spans of spans['sc']; declare `spans: sc` or `spans: ents`"
-LACKS = "other format: spans['gold'] lacks spans of ents; declare `spans: ents` or `spans: gold`"
+SC = "unsupported format: ents lacks spans of spans['sc']; declare `spans: sc` or `spans: ents`"
+LACKS = "unsupported format: spans['gold'] lacks spans of ents; declare `spans: ents` or `spans: gold`"
 
 
 @pytest.mark.parametrize(
