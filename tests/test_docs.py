@@ -653,7 +653,7 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     before = count_wrong()
     clone.environment["HOME"] = str(tmp_path)
     write_jsonl(tmp_path / "Downloads/decisions.jsonl", [row for one in cases for row in decisions(one)])
-    clone.paste(block("docs/tutorial.md", "python -m scripts.decide ~/Downloads/decisions.jsonl"))
+    clone.paste(block("docs/tutorial.md", "python -m scripts.import_decisions ~/Downloads/decisions.jsonl"))
     clone.paste(block("docs/tutorial.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2
     html = (clone.root / "report/cpu.html").read_text(encoding="utf8")
