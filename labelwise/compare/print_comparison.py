@@ -90,7 +90,7 @@ def describe_verdict(comparison: Comparison, name: str) -> str:
     every, on = split.micro.changes[name], "dev" if comparison.dev else "test"
     verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"
     if name in comparison.unsure:
-        verdict = "not decided"
+        verdict = "not decided" if round(every.difference or 0, 3) else "no difference"
     f = " to ".join(figure(split.micro.f[one]) for one in (baseline, name))
     parts = [f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"]
     parts += [f"test: {every.on_test}"] if every.on_test else []
