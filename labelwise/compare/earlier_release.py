@@ -1,5 +1,6 @@
 """Read the scores and the pairs of an evaluation by 0.3.0, which has other names for some keys, columns and values."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from labelwise.base.errors import InputError
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import PAIRS, Tables
 
-FIRST = (0, 3)  # the earliest release whose results are read
+EARLIER = re.compile(r"0\.[12]\b")  # releases whose results aren't read
 # The names of 0.3.0, and those of today: keys of metrics, columns of pairs, and values of their columns VALUES.
 NAMES = {
     "untaught": "excluded_labels",
@@ -36,11 +37,11 @@ def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
 
     name, remedy (str): for the error: the file, and what to do.
     RAISES (InputError): an earlier release wrote them.
-    RAISES (msgspec.MsgspecError): they aren't scores.
+    RAISES (msgspec.DecodeError): they aren't scores.
     """
     found = msgspec.json.decode(content, type=dict[str, Any])
     version = found.get("labelwise")
-    if version is None or (version and tuple(int(part) for part in version.split(".")[:2]) < FIRST):
+    if version is None or EARLIER.match(str(version)):
         release = f"labelwise {version}" if version else "a release before 0.3.0"
         raise InputError(f"{name}: {release} wrote it, and comparisons read results of 0.3.0 and later; {remedy}")
     for split in filter(None, (found, found.get("dev"))):
