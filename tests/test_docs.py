@@ -32,6 +32,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "corpus/README.md",
 # By page and first words, why no test runs a block as it is written.
 NOT_RUN = {
     ("README.md", "git clone"): "sets up environments; make run is weasel run all in one",
+    ("README.md", "python -m scripts.train ner"): "six trainings; compare/test_seeds.py runs the commands",
     ("docs/tutorial.md", "git clone"): "the same",
     ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
     ("docs/outcomes.md", "python -m scripts.export"): "docs/annotate_more.md has it, too",
@@ -101,6 +102,15 @@ def block(page: str, beginning: str, **instead: str) -> str:
         assert name in content
         content = content.replace(name, value)
     return content
+
+
+def test_readme_shows_what_why_prints_of_the_demo(tmp_path):
+    clone = Clone(tmp_path / "clone")
+    replace_once(clone.root / "project.yml", " --docs 24 --labels 3", "")
+    clone.run("weasel", "run", "demo")
+    for command in ("convert-brat", "merge"):
+        clone.run("weasel", "run", command)
+    assert block("README.md", "  TEMPERATURE") in clone.run("bash", "-c", block("README.md", "python -m scripts.why"))
 
 
 def test_every_block_is_run_or_says_why_not():
@@ -401,8 +411,6 @@ def test_compare_two_branches(project):
     compared = project.paste(block("docs/compare.md", "git checkout -b expand"))
     assert re.search(r"project\.yml +merge\.alignment +drop +expand", compared)
     assert "all (micro)" in compared
-    project.paste("git checkout -q main && git branch -qD expand && touch notes.txt")
-    assert "all (micro)" in project.paste(block("README.md", "dvc repro evaluate@cpu", **{"Baseline": "Again"}))
 
 
 def share(tmp_path: Path) -> tuple[Clone, Clone]:
