@@ -27,7 +27,7 @@ mutants: .venv-dev/.ready ## Count the mutants that the tests kill, of a hundred
 	mkdir -p build && .venv-dev/bin/python -m tests.mutations.mutants $(FOLDER) $(ARGS)
 
 # As on a processor without AVX, on one whose numpy has no vectors either. SkylakeX needs AVX-512.
-TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/spacy_per_label tests/evaluate/test_run.py
+TRAINING = $(PYTEST) -m "not long and not nightly" tests/train tests/check tests/spacy_per_label tests/evaluate/test_evaluate_pipeline.py
 rounding: .venv-dev/.ready ## Run the tests that train with the rounding of other processors.
 	OPENBLAS_CORETYPE=Haswell $(TRAINING) $(ARGS)
 	OPENBLAS_CORETYPE=Sandybridge NPY_DISABLE_CPU_FEATURES="AVX2 FMA3" $(TRAINING) $(ARGS)

@@ -23,9 +23,9 @@ from labelwise.corpus.annotation import SpanKey
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.policies import ANNOTATORS
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 
 SEEDS = 3

@@ -21,12 +21,12 @@ import yaml
 from benchmarks.measure import Cell, write_result
 from benchmarks.public import Task, chance, read_tasks
 from labelwise.corpus.tasks import file_names
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predict import predict_texts
-from labelwise.evaluate.run import evaluate_pipeline
-from labelwise.export.run import export
+from labelwise.export.export_corpus import export
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
 # Nine annotators of clinical texts and three labels, random sentences: the median of Table 4 in Wei et al. 2019,
@@ -159,7 +159,6 @@ def main(
     seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
 ) -> None:
     """Simulate all rounds, and write the table."""
-    seeds = max(seeds, 3)
     rows: list[list[Cell]] = []
     for place in corpus:
         found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]

@@ -28,7 +28,7 @@ from labelwise.corpus.pipeline import load_pipeline, predict_batches
 from labelwise.evaluate.resampling import f_scores, students_t
 from labelwise.train.dev_scores import count_entities
 from labelwise.train.reader import make_reference
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 from spacy_per_label.calibrate import Judged
 from spacy_per_label.loss import log_softmax

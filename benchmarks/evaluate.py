@@ -15,7 +15,7 @@ import typer
 from benchmarks.measure import Cell, make_corpus, measure, train_cpu, write_result
 
 OUT = Path("benchmarks/out/evaluate")
-FLAT_LIMIT = 1.1  # three times the texts may take this many times the memory
+MAX_MEMORY_RATIO = 1.1  # three times the texts may take this many times the memory
 STEPS = 100
 
 
@@ -38,7 +38,7 @@ def main(
             peaks.append(taken.megabytes)
             growth = peaks[-1] / peaks[0] if len(peaks) > 1 else None
             rows.append([number, str(workers), taken.seconds, peaks[-1], growth])
-        failed += [f"{workers} workers: {peaks[1] / peaks[0]:.2f}"] if peaks[1] > FLAT_LIMIT * peaks[0] else []
+        failed += [f"{workers} workers: {peaks[1] / peaks[0]:.2f}"] if peaks[1] > MAX_MEMORY_RATIO * peaks[0] else []
     columns = {"texts": ",", "workers": "", "seconds": ",.0f", "memory, MB": ",.0f", "of a third's memory": ".2f"}
     write_result("evaluate", columns, rows)
     if failed:

@@ -21,7 +21,7 @@ from spacy_per_label.decode import calibrated, log_odds
 SPANS = (10, 50, 200, 1000)  # gold spans, or found ones, of dev
 Group = tuple[str, int, str]  # a corpus, a number of texts, and a setting
 DRAWS = 50
-SURE = 0.9
+MIN_PROBABILITY = 0.9
 
 
 class Draw(NamedTuple):
@@ -55,7 +55,7 @@ def gains_of_shift(run: Run, wanted: int) -> Iterator[np.ndarray]:
 
 
 def errors_of(run: Run, wanted: int) -> Iterator[list[float]]:
-    """Yield calibration errors and shares of right spans at p >= SURE: before, with one slope, and by label."""
+    """Yield errors and shares of right spans at p >= MIN_PROBABILITY: before, with one slope, and by label."""
     names = [*np.unique(run.labels)]
     odds, right = log_odds(run.p), run.right.astype(bool)
     spans = np.bincount(run.numbers - 1, minlength=run.counts.shape[1])
@@ -66,7 +66,10 @@ def errors_of(run: Run, wanted: int) -> Iterator[list[float]]:
         slopes, intercepts = (np.array([kind[name] for name in run.labels[other]]) for kind in fitted.values())
         p = [run.p[other], calibrated(run.p[other], slope, 0 * slope), calibrated(run.p[other], slopes, intercepts)]
         errors = [calibration_error(one, right[other]) or 0.0 for one in p]
-        yield [*errors, *(right[other][one >= SURE].mean() if (one >= SURE).any() else np.nan for one in p)]
+        yield [
+            *errors,
+            *(right[other][one >= MIN_PROBABILITY].mean() if (one >= MIN_PROBABILITY).any() else np.nan for one in p),
+        ]
 
 
 def collect(
@@ -94,7 +97,7 @@ def main() -> None:
     ]
     write_result("shift", columns, rows)
     columns = {**begin, "spans found in dev": ","}
-    for measured, form in (("error", ".3f"), (f"right at p >= {SURE}", ".2f")):
+    for measured, form in (("error", ".3f"), (f"right at p >= {MIN_PROBABILITY}", ".2f")):
         columns |= {f"{measured}, {method}": form for method in ("uncalibrated", "one slope", "by label")}
     rows = [[*row, *np.nanmean(each, 0).tolist()] for row, each in collect(runs, errors_of) if row[3] != "before"]
     write_result("calibration", columns, rows)

@@ -29,7 +29,7 @@ from labelwise.base.device import use_gpu
 from labelwise.base.files import remove
 from labelwise.train.gpu import device_name
 from labelwise.train.reader import PartitionedCorpus
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 
 OUT = Path("benchmarks/out/gpu")

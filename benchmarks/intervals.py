@@ -14,10 +14,10 @@ import numpy as np
 import typer
 
 from benchmarks.measure import write_result
-from labelwise.evaluate.resampling import FEWEST, Jackknife, f_scores, sum_by_unit
+from labelwise.evaluate.resampling import MIN_UNITS, Jackknife, f_scores, sum_by_unit
 
 SENTENCES = 20  # of a document
-SIZES = (FEWEST, 8, 12, 20, 33, 100)
+SIZES = (MIN_UNITS, 8, 12, 20, 33, 100)
 EASE = (0.8, 2.0)  # log-odds of a span to be found, on average
 POPULATION = 400_000
 

@@ -27,7 +27,7 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.train.reader import PartitionedCorpus, shuffled
 
 OUT = Path("benchmarks/out/loaders")
-FLAT_LIMIT = 1.05  # ten times the texts may take this many times the memory
+MAX_MEMORY_RATIO = 1.05  # ten times the texts may take this many times the memory
 LOADERS = {"in_memory": "benchmarks.InMemory.v1", "indexed": "benchmarks.Indexed.v1", "streamed": ""}
 
 
@@ -117,7 +117,7 @@ def main(
     columns = {"texts": "", "seconds": ",.0f", "memory, MB": ",.0f"}
     write_result("read_epoch", columns, [(texts, one.seconds, one.megabytes) for texts, one in epochs.items()])
     growth = runs["60,000", "streamed"].megabytes / runs["6,000", "streamed"].megabytes
-    if growth > FLAT_LIMIT:
+    if growth > MAX_MEMORY_RATIO:
         raise SystemExit(f"ten times the texts take {growth:.2f} of the memory")
 
 

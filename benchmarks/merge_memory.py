@@ -24,7 +24,7 @@ WORDS = 5_000  # in the vocabulary
 LENGTH = 40  # words in a text
 NAMES = 200  # of each label
 MARKED = 3  # labels that occur in a text, on average
-FLAT_LIMIT = 1.3  # all texts may take this many times the memory
+MAX_MEMORY_RATIO = 1.3  # all texts may take this many times the memory
 
 
 def make_tasks(texts: int, labels: int, out: Path) -> Path:
@@ -77,7 +77,7 @@ def main(
         rows.append([count, labels, taken.seconds, peaks[-1], peaks[-1] / peaks[0] if len(peaks) > 1 else None])
     columns = {"texts": ",", "labels": "", "seconds": ",.0f", "memory, MB": ",.0f", f"of {FULL:,} texts'": ".2f"}
     write_result("merge_memory", columns, rows)
-    if peaks[1] > FLAT_LIMIT * peaks[0]:
+    if peaks[1] > MAX_MEMORY_RATIO * peaks[0]:
         raise SystemExit(f"{texts:,} texts take {peaks[1] / peaks[0]:.2f} times the memory of {FULL:,}")
 
 

@@ -24,11 +24,11 @@ from benchmarks.public import chance, read_tasks
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
 from labelwise.train.goals import find_longest
 from labelwise.train.reader import make_reference
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 from spacy_per_label.operating_point import GOLD, PREDICTED, RIGHT, Goal, OperatingPoints
 

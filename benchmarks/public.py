@@ -15,8 +15,8 @@ import msgspec
 import yaml
 
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
 
 ANNOTATED = {
     "all": "all labels on all texts",

@@ -21,11 +21,11 @@ from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.texts import key_of
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
 from labelwise.student.corpus import make_student_corpus
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
 COLUMNS = {"corpus": "", "gold texts": ",", "raw texts": ",", "pipeline": "", "seeds": ","}

@@ -7,8 +7,8 @@ them. A number in a sentence is a link to its file, whose title names the first 
 `[0.64](benchmarks/results/pipelines.json "food_data / 50 / all labels on all texts / small transformer / F1")`. It
 keeps its decimals. A picture `NAME.svg` of F1 against CPU seconds is drawn from NAME.json.
 
-Between `<!-- section: NAME -->` and `<!-- end -->` a page has the settings of a section of project.yml: those that the
-file has, with its comments, and the others that the section's Struct reads, with the meanings of `OTHERS`.
+Between `<!-- section: NAME -->` and `<!-- end -->` a page has the settings of a section of project.yml: those in the
+file, with its comments, and, with a +, the others of the section's Struct, with the meanings of `OTHERS`.
 """
 
 import re
@@ -21,6 +21,7 @@ import typer
 from benchmarks.measure import RESULTS, Result, as_table, as_text
 from benchmarks.plot import draw
 from labelwise.base.sections import CheckSection, DvcSection, PackageName, ReportSection, VarsSection
+from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.brat import BratOptions
 
@@ -28,6 +29,8 @@ PAGES = (Path("README.md"), *sorted(Path("docs").glob("*.md")), Path("benchmarks
 BLOCK = re.compile(r"(<!-- result: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SECTION = re.compile(r"(<!-- section: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 KEY = re.compile(r"(?m)^  (\w+):(?: (.*?))?(?: +# (.*))?$((?:\n  - .*)*)")
+POLICY = "a [policy](#policies)"
+POLICIES = {*Policies.__struct_fields__, "annotators"}  # with a comment in project.yml, and their own table
 # The Struct of each section, and the meaning of each key that project.yml hasn't.
 OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
     "vars": (VarsSection, {}),
@@ -35,43 +38,43 @@ OTHERS: dict[str, tuple[type[msgspec.Struct], dict[str, str]]] = {
     "brat": (
         BratOptions,
         {
-            "split": "folders named train, dev and test are those splits, or a hash splits all texts: folder | auto",
-            "missing_ann": "a text without an annotation file: skip | empty",
+            "split": "by folders named train, dev and test, or by a hash of the text: folder | auto",
+            "missing_ann": POLICY,
             "empty_ann": "a text with an empty annotation file: empty | skip",
-            "discontinuous": "a span in several pieces: drop | first | cover",
-            "shifted": "a mention that isn't at its offsets: drop | nearest",
-            "encoding": "the encoding of texts and annotations",
-            "duplicates": "for brat's texts, if not as in the section merge: latest | union",
-            "expect_losses": "true goes on, though the corpus seems to be misread",
+            "discontinuous": POLICY,
+            "shifted": POLICY,
+            "encoding": "encoding of texts and annotations",
+            "duplicates": "for brat's texts; empty: as in the section merge",
+            "expect_losses": "true: continue even if the corpus looks misread",
         },
     ),
     "merge": (
         Settings,
         {
-            "duplicates": "one person answered a text twice: latest | union",
-            "overlap": "spans overlap: longest | first",
+            "duplicates": POLICY,
+            "overlap": POLICY,
             "by": "keys of the tasks' meta, or dataset: F1 for the texts of each value",
-            "split_salt": "another word gives another random split",
-            "near_duplicates": "nearly equal texts in two splits are listed, or kept in one: report | group | off",
-            "near_similarity": "the similarity of nearly equal texts, 0.5 to 1: the share of word triples in common",
-            "docs_per_partition": "texts in a .spacy file, on average, at most",
+            "split_salt": "change it for another random split",
+            "near_duplicates": POLICY,
+            "near_similarity": "minimum share of common word triples in nearly equal texts, 0.5 to 1",
+            "docs_per_partition": "maximum average number of texts in a .spacy file",
         },
     ),
     "check": (
         CheckSection,
         {
-            "folds": "the number of pipelines that check-folds trains, each without a different part of train",
-            "steps": "training steps of each; 0 takes the number in the config",
+            "folds": "number of pipelines, each trained without a different part of the training set",
+            "steps": "training steps of each; 0: from the config",
         },
     ),
     "report": (
         ReportSection,
         {
-            "base": "the git revision to compare with, such as main; empty for the last commit with other scores",
-            "annotators": "true names the annotators on the page, how far each agrees, and who gave an answer",
+            "baseline": "git revision to compare with, such as main; empty: the last commit with other scores",
+            "annotators": "true: name the annotators, with their agreement and their answers",
         },
     ),
-    "package": (PackageName, {"description": "what the pipeline is for, on the model card"}),
+    "package": (PackageName, {"description": "purpose of the pipeline, for the model card"}),
 }
 ELSEWHERE = {"tokenizer"}  # fields that aren't keys of the section
 PLOT = re.compile(r"!\[[^\]]*\]\((?:docs/)?(\w+)\.svg\)")
@@ -110,7 +113,7 @@ def draw_plots(page: str) -> dict[Path, str]:
 
 
 def write_section(found: re.Match[str]) -> str:
-    """Write the settings of a section of project.yml: a table of those in the file, and one of the others.
+    """Write the settings of a section of project.yml: those in the file, then the others.
 
     RAISES (NotInStep): the file and OTHERS don't have the keys that the section's Struct reads, once each.
     """
@@ -129,11 +132,9 @@ def write_section(found: re.Match[str]) -> str:
     }
     if [*rows, *others] != list(dict.fromkeys([*rows, *others])) or {*rows, *others} != {*defaults}:
         raise NotInStep(f"section {name}: {sorted({*rows, *others} ^ {*defaults})} or a key that stands twice")
-    lines = _table("in the file", rows) if rows else []
-    if others:
-        lines += ["", "Not in the file; add a line to change one:", ""] if rows else []
-        lines += _table("default", {key: (_as_yaml(defaults[key]), said) for key, said in others.items()})
-    return "\n".join([begin.rstrip("\n"), *lines, end])
+    lines = [_row("", key, value, POLICY if key in POLICIES else said) for key, (value, said) in rows.items()]
+    lines += [_row("+", key, _as_yaml(defaults[key]), said) for key, said in others.items()]
+    return "\n".join([begin.rstrip("\n"), "| key | default | meaning |", "|---|---|---|", *lines, end])
 
 
 def _join(items: str) -> str:
@@ -144,10 +145,9 @@ def _as_yaml(value: Any) -> str:
     return "''" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _table(title: str, rows: dict[str, tuple[str, str]]) -> list[str]:
-    escaped = {key: (value, said.replace("|", "\\|")) for key, (value, said) in rows.items()}
-    lines = [f"| `{key}` | `{value}` | {said} |" for key, (value, said) in escaped.items()]
-    return [f"| key | {title} | meaning |", "|---|---|---|", *lines]
+def _row(plus: str, key: str, value: str, said: str) -> str:
+    escaped = said.replace("|", "\\|")
+    return f"| {plus}`{key}` | `{value}` | {escaped} |"
 
 
 def write_block(found: re.Match[str]) -> str:

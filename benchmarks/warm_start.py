@@ -26,10 +26,10 @@ from spacy.language import Language
 from benchmarks.binary_answers import write_rows
 from benchmarks.measure import Cell, write_result
 from benchmarks.public import Task, chance, read_tasks
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
-from labelwise.train import run
+from labelwise.train import train_pipeline
 from labelwise.train.config import make_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 from spacy_per_label.targets import TAGS
@@ -80,9 +80,9 @@ def copy_weights(earlier: Language, nlp: Language) -> None:
         heads = new.model.get_ref("output") if name == "ner" else None
         for one, other in zip(old.model.walk(), new.model.walk(), strict=True):
             for key in filter(one.has_param, other.param_names):
-                values = one.get_param(key).copy()
+                values = cast(Any, one).get_param(key).copy()
                 if other is heads:  # (5 labels, width), or (5 labels)
-                    values, heads_before = other.get_param(key).copy(), values
+                    values, heads_before = cast(Any, other).get_param(key).copy(), values
                     for label in {*old.labels} & {*new.labels}:
                         to, place = (TAGS * pipe.labels.index(label) for pipe in (new, old))
                         values[to : to + TAGS] = heads_before[place : place + TAGS]
@@ -100,9 +100,9 @@ def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None =
         return nlp
 
     began = time.process_time()
-    with patch.object(run, "make_pipeline", make):
+    with patch.object(train_pipeline, "make_pipeline", make):
         wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=steps)
-        run.train_pipeline(wanted, out, out.with_suffix(".tsv"))
+        train_pipeline.train_pipeline(wanted, out, out.with_suffix(".tsv"))
     seconds = time.process_time() - began
     found = evaluate_pipeline(out, corpus / "test", dev=corpus / "dev").metrics
     assert found.dev

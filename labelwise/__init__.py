@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelwise.base.errors import InputError
     from labelwise.corpus.ledger import Ledger
-    from labelwise.evaluate.run import Evaluation, evaluate_pipeline
+    from labelwise.evaluate.evaluate_pipeline import Evaluation, evaluate_pipeline
+    from labelwise.merge.merge_data import merge_data
     from labelwise.merge.rules.settings import Settings
-    from labelwise.merge.run import merge_data
     from labelwise.report.advice import Advice
     from labelwise.report.page import write_report
-    from labelwise.train.run import TrainResult, train_pipeline
+    from labelwise.train.train_pipeline import TrainResult, train_pipeline
     from labelwise.train.training_config import TrainingConfig, default_config
 
 __version__ = "0.4.0.dev0"
@@ -35,14 +35,14 @@ __all__ = [
 ]
 _MODULES = {
     "labelwise.base.errors": ("InputError",),
-    "labelwise.evaluate.run": ("Evaluation", "evaluate_pipeline"),
+    "labelwise.evaluate.evaluate_pipeline": ("Evaluation", "evaluate_pipeline"),
     "labelwise.corpus.ledger": ("Ledger",),
     "labelwise.merge.rules.settings": ("Settings",),
-    "labelwise.merge.run": ("merge_data",),
+    "labelwise.merge.merge_data": ("merge_data",),
     "labelwise.report.advice": ("Advice",),
     "labelwise.report.page": ("write_report",),
     "labelwise.train.training_config": ("TrainingConfig", "default_config"),
-    "labelwise.train.run": ("TrainResult", "train_pipeline"),
+    "labelwise.train.train_pipeline": ("TrainResult", "train_pipeline"),
 }
 
 

@@ -37,31 +37,31 @@ class Reason(StrEnum):
     IGNORED = "ignored"  # a span, too
     PREDICTION = "prediction"
     UNKNOWN_ANSWER = "unknown answer"
-    OTHER_INTERFACE = "other interface"
-    OTHER_SPLIT = "other split"
+    UNSUPPORTED_INTERFACE = "unsupported interface"
+    SPLIT_CONFLICT = "split conflict"
     NOT_ANNOTATED = "not annotated"
     BAD_JSON = "bad JSON"
     NO_TEXT = "no text"
     MALFORMED = "malformed"
-    MISCOUNTED = "miscounted"  # a file, or a row, has more than the reader found
-    OTHER_FORMAT = "other format"
+    INCOMPLETE_READ = "incomplete read"  # a file, or a row, has more than the reader found
+    UNSUPPORTED_FORMAT = "unsupported format"
     # rows that are decisions
     CORRECTED = "corrected"
     CONFIRMED = "confirmed"
     POLICY_QUESTION = "policy question"
-    DECIDED_AGAIN = "decided again"
-    SUPERSEDED_DECISION = "superseded decision"
+    REPLACED_DECISION = "replaced decision"
+    STALE_DECISION = "stale decision"
     # spans
     ENTITY = "entity"
     SAME_SPAN = "same span"
     NESTED = "nested"
     CROSSING = "crossing"
-    NO_BOUNDARY = "no token boundary"
+    MISALIGNED = "misaligned"
     OUTVOTED = "outvoted"
-    ACCEPT_REJECT = "accept/reject"
+    CONFLICT = "conflict"
     REMOVED = "removed by a decision"
-    REJECTED_NO_BOUNDARY = "rejected, no token boundary"
-    NOT_COVERED = "text not covered"
+    REJECTED_MISALIGNED = "rejected, misaligned"
+    NOT_FULLY_ANNOTATED = "text not fully annotated"
     DUPLICATE = "duplicate"
     UNDECLARED = "undeclared label"
     INVALID = "invalid"
@@ -76,12 +76,12 @@ class Reason(StrEnum):
     IN_IGNORED = "in ignored task"
     IN_PREDICTION = "in prediction task"
     IN_UNKNOWN_ANSWER = "in unknown answer task"
-    IN_OTHER_INTERFACE = "in other interface task"
-    IN_OTHER_SPLIT = "in other split task"
+    IN_UNSUPPORTED_INTERFACE = "in unsupported interface task"
+    IN_SPLIT_CONFLICT = "in split conflict task"
 
 
 # Rows and spans that can't be used: `--strict` fails on them.
-ROW_PROBLEMS = (Reason.BAD_JSON, Reason.NO_TEXT, Reason.MALFORMED, Reason.MISCOUNTED, Reason.OTHER_FORMAT)
+ROW_PROBLEMS = (Reason.BAD_JSON, Reason.NO_TEXT, Reason.MALFORMED, Reason.INCOMPLETE_READ, Reason.UNSUPPORTED_FORMAT)
 SPAN_PROBLEMS = (
     Reason.INVALID,
     Reason.UNDECLARED,
@@ -174,14 +174,14 @@ class UnreadRow(Problem, frozen=True, array_like=True, gc=False):
 Found = Task | Problem  # what a reader yields
 
 
-def miscounted(line: int, there: int, what: str, read: int) -> Problem:
+def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:
     """Make the problem of a file, or a row, of which the reader found too little.
 
     line (int): that of the first part that wasn't read; 0 if that isn't known.
     there (int): an independent count, straight from the file's content.
     what (str): the unit that is counted, such as "sentences".
     """
-    return Problem(line, Reason.MISCOUNTED, f"{there:,} {what}, of which {read:,} were read")
+    return Problem(line, Reason.INCOMPLETE_READ, f"{there:,} {what}, of which {read:,} were read")
 
 
 def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:

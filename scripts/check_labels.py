@@ -10,8 +10,8 @@ from labelwise.base.sections import CheckSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
+from labelwise.check.check_corpus import check
 from labelwise.check.folds import Folds
-from labelwise.check.run import check
 from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option

@@ -12,8 +12,8 @@ from labelwise.base.text import counted
 from labelwise.compare.asked import describe_asked
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
+from labelwise.compare.print_comparison import find_spans, notes, tabulate, tabulate_spans
 from labelwise.compare.revisions import WORKSPACE, read_revision
-from labelwise.compare.summary import find_spans, notes, tabulate, tabulate_spans
 from labelwise.evaluate.undertrained import train_longer
 
 Option = typer.Option
@@ -22,11 +22,13 @@ Option = typer.Option
 def compare_cli(
     revisions: Annotated[
         list[str] | None,
-        typer.Argument(help="Git revisions, or DVC experiments; the first is the base. main:small is another pipeline"),
+        typer.Argument(
+            help="Git revisions, or DVC experiments; the first is the baseline. main:small has its pipeline"
+        ),
     ] = None,
     pipeline: Annotated[str, Option(help="Which pipeline's results to compare")] = "cpu",
     spans: Annotated[bool, Option("--spans", help="List the errors that only one of two revisions makes")] = False,
-    find: Annotated[str, Option(help="As --spans, but those with these words: won, lost, a label, of the text")] = "",
+    find: Annotated[str, Option(help="As --spans, but those with these words: fixed, new, a label, of the text")] = "",
     format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",
 ) -> None:
     """Compare the results of git revisions; a single one, HEAD by default, is compared with the workspace."""
@@ -55,7 +57,7 @@ def compare_cli(
             print_table(header, rows, whole="Text")
             some = f"{len(changed):,} of " if find else ""
             some += f"{counted(len(every), 'error')} that only one of {names[0]} and {names[-1]} makes"
-            msg.info(f"{some}: won is fixed, lost is new")
+            msg.info(some)
         for note in filter(None, (*notes(comparison), describe_asked(read[-1].metrics))):
             msg.info(note)
 

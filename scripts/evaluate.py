@@ -9,11 +9,11 @@ from labelwise.base.console import figure, msg, progress, run, user_errors
 from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import wants_gpu
-from labelwise.corpus.warnings import warnings_about_untaught
+from labelwise.corpus.warnings import warnings_about_excluded_labels
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.evaluate.print_scores import print_groups, print_scores
 from labelwise.evaluate.results import GROUPS_FILE
-from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import SEEN_REMEDY, describe_seen
-from labelwise.evaluate.summary import print_groups, print_scores
 
 Option = typer.Option
 
@@ -54,7 +54,7 @@ def evaluate_cli(
     if said := describe_seen(found.metrics):
         tell = msg.warn if found.metrics.seen and found.metrics.seen.texts else msg.info
         tell(said, SEEN_REMEDY)
-    for warning in warnings_about_untaught(found.metrics.untaught):
+    for warning in warnings_about_excluded_labels(found.metrics.excluded_labels):
         msg.warn(*warning)
     if found.edited:
         msg.warn(

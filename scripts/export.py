@@ -12,8 +12,8 @@ from labelwise.base.settings import encode_yaml, find_project, read_section
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import is_corpus
 from labelwise.datasets.own_data import data_of
+from labelwise.export.export_corpus import ExportFormat, export, export_review
 from labelwise.export.originals import Originals
-from labelwise.export.run import ExportFormat, export, export_review
 from labelwise.merge.rules.settings import read_settings
 from labelwise.sources.brat import BratOptions
 
@@ -26,11 +26,12 @@ def export_cli(
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
     format: Annotated[ExportFormat, typer.Option(help="The tool's format; `texts` has no spans")] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
-    lost: Annotated[
-        bool, typer.Option("--lost", help="Only the corpus's spans that lost, each with its winner; format prodigy")
+    dropped: Annotated[
+        bool,
+        typer.Option("--dropped", help="Only dropped spans, each with the one that was kept; format prodigy"),
     ] = False,
     disagreements: Annotated[
-        bool, typer.Option("--disagreements", help="Only what annotators marked differently; format prodigy")
+        bool, typer.Option("--disagreements", help="Only what annotators annotated differently; format prodigy")
     ] = False,
     originals: Annotated[
         Path | None,
@@ -50,10 +51,10 @@ def export_cli(
     """Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
     documents = None
     with user_errors("Nothing was exported"):
-        if lost or disagreements:
+        if dropped or disagreements:
             if format != "prodigy":
-                raise InputError("--lost and --disagreements are tasks for Prodigy; give --format prodigy")
-            reviewed = export_review(source, out, splits.split(","), lost=lost, disagreements=disagreements)
+                raise InputError("--dropped and --disagreements are tasks for Prodigy; give --format prodigy")
+            reviewed = export_review(source, out, splits.split(","), dropped=dropped, disagreements=disagreements)
             for name, tasks in reviewed.tasks.items():
                 msg.good(f"{counted(tasks, 'task')}: {out / name}")
             if texts := reviewed.without_text:

@@ -17,9 +17,9 @@ from labelwise.datasets.declarations import list_sources
 from labelwise.datasets.declare import declare
 from labelwise.datasets.undeclared import Undeclared
 from labelwise.datasets.untracked import check_kept, check_tracked
+from labelwise.merge.merge_data import merge_data
+from labelwise.merge.print_tables import print_ledger
 from labelwise.merge.rules.settings import read_settings
-from labelwise.merge.run import merge_data
-from labelwise.merge.summary import print_ledger
 
 Option = typer.Option
 
@@ -29,7 +29,7 @@ def merge_cli(
         list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations, or folders with one")
     ],
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
-    decisions: Annotated[Path | None, Option(help="Folder of the decisions that `decide` has put there")] = None,
+    decisions: Annotated[Path | None, Option(help="Folder where `import_decisions` has put decisions")] = None,
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `merge`")] = None,
     workers: Annotated[int, Option(help="Processes; 0 for one per core that they may use")] = 0,
@@ -66,8 +66,8 @@ def merge_cli(
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
         msg.good(f"{out}: {texts}, {counted(ledger.spans['entity'], 'span')} as entities")
         if said := describe_gold(ledger.labels):
-            command = f"python -m scripts.export {out} to-annotate --format prodigy --lost"
-            msg.info(f"{said}. To review the lost ones in Prodigy: {command}")
+            command = f"python -m scripts.export {out} to-annotate --format prodigy --dropped"
+            msg.info(f"{said}. To review the dropped ones in Prodigy: {command}")
 
 
 def show(checks: Sequence[ImportCheck], folder: Path = Path(), undeclared: Sequence[Undeclared] = ()) -> None:

@@ -22,8 +22,8 @@ def package_cli(
     out = root / "dist" / pipeline
     with user_errors("No package was made"):
         identity = read_section(root / "project.yml", "package", PackageName)
-        goal = read_section(root / "project.yml", "report", ReportSection).ship_at
-        wheel = make_package(root, pipeline, out, identity, goal)
+        target = read_section(root / "project.yml", "report", ReportSection).target_f1
+        wheel = make_package(root, pipeline, out, identity, target)
     if not identity.license:
         msg.warn("No license is named", "license in project.yml: nobody else may use a pipeline without one")
     msg.info(f"{out / 'README.md'} is its model card, which says which labels may be used")

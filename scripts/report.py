@@ -13,8 +13,8 @@ from labelwise.base.settings import read_section
 from labelwise.compare.changed_spans import ChangedSpan, changed_spans
 from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
 from labelwise.datasets.own_data import check_own_data
-from labelwise.report.deck import DECISIONS, count_decided
-from labelwise.report.page import Base, write_report
+from labelwise.report.page import Baseline, write_report
+from labelwise.report.review_queue import DECISIONS, count_decided
 
 Option = typer.Option
 
@@ -31,13 +31,13 @@ def report_cli(
         check_own_data(root)
         project = root / "project.yml"
         section = read_section(project if project.is_file() else None, "report", ReportSection)
-        base = read_base(section.base, pipeline, root)
+        baseline = read_baseline(section.baseline, pipeline, root)
         advice = write_report(
             root,
             pipeline,
             out,
-            base=base,
-            ship_at=section.ship_at,
+            baseline=baseline,
+            target_f1=section.target_f1,
             annotators=section.annotators,
         )
     print_warnings(advice.warnings)
@@ -46,7 +46,7 @@ def report_cli(
     print(out.resolve().as_uri())
 
 
-def read_base(name: str, pipeline: str, root: Path) -> Base | None:
+def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
     """Read the scores that the report compares with: those of a revision, or else the last committed ones that differ.
 
     RAISES (InputError): a revision is named, and has no scores.
@@ -54,17 +54,17 @@ def read_base(name: str, pipeline: str, root: Path) -> Base | None:
     revision = name or find_earlier(pipeline, root)
     try:
         metrics, decisions = read_before(revision, pipeline, DECISIONS, root)
-        base = Base(name or revision[:8], metrics, count_decided(root, decisions))
+        baseline = Baseline(name or revision[:8], metrics, count_decided(root, decisions))
     except InputError:  # as nothing was committed yet
         if name:
             raise
         return None
     try:
-        return base._replace(changed=read_changed(revision, pipeline, root))
+        return baseline._replace(changed=read_changed(revision, pipeline, root))
     except InputError as error:
         if name:
             msg.info(f"Errors that were fixed or are new since aren't listed: {error}")
-        return base
+        return baseline
 
 
 def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:

@@ -19,9 +19,9 @@ from labelwise.compare.seeds import Seeds, digest_inputs, make_table, score_seed
 from labelwise.corpus.manifest import digest_merge, read_manifest, unchanged
 from labelwise.corpus.pipeline import corpus_of, wants_gpu
 from labelwise.corpus.record import check_corpus
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.tables import Tables
-from labelwise.train.run import train_once
+from labelwise.train.train_pipeline import train_once
 from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option

@@ -13,7 +13,7 @@ from labelwise.corpus.pipeline import corpus_of, wants_gpu
 from labelwise.train.goals import describe_points
 from labelwise.train.gpu import check_gpu
 from labelwise.train.ranks import is_launched, launch
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option

@@ -13,11 +13,11 @@ from labelwise.base.workers import choose_workers
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import corpus_of
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.tables import Tables
 from labelwise.train.config import read_settings, share_of
-from labelwise.train.run import train_once
 from labelwise.train.steps import count_train
+from labelwise.train.train_pipeline import train_once
 from labelwise.train.training_config import TrainingConfig
 
 Option = typer.Option

@@ -16,7 +16,7 @@ from labelwise.why.find import find
 from labelwise.why.problems import find_problems
 from labelwise.why.tell import tell
 
-MOST = 20  # texts that are told of
+MAX_TEXTS = 20  # texts that are told of
 DATASETS = ("corpus/tasks", "assets/prodigy", "assets/demo/prodigy")  # as in project.yml
 
 
@@ -59,10 +59,10 @@ def why_cli(
             msg.good(counted(listed, "row or span", "rows or spans"))
             return
         texts = find(corpus, words, datasets or [path for path in map(Path, DATASETS) if path.is_dir()])
-        for one in islice(texts, MOST):
+        for one in islice(texts, MAX_TEXTS):
             typer.echo("\n".join(tell(one, settings)))
         if next(texts, None):
-            msg.info(f"There are more than {MOST} texts; give a line, or more words")
+            msg.info(f"There are more than {MAX_TEXTS} texts; give a line, or more words")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from thinc.types import Floats2d
 
 from spacy_per_label.decode import FoundSpans, calibrated, choose_flat, decode, log_odds
 from spacy_per_label.known import BEGINS, get_known
-from spacy_per_label.loss import TINY, log_softmax, loss_and_gradient
+from spacy_per_label.loss import EPSILON, log_softmax, loss_and_gradient
 from spacy_per_label.model import set_labels
 from spacy_per_label.targets import BEGIN, LAST, OUT, TAGS, UNIT, Learnable, PreparedText, prepare_text, targets_of
 from spacy_per_label.transformer import window_finder
@@ -45,7 +45,7 @@ from spacy_per_label.transformer import window_finder
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
 # Least marginal of a span that is found for recall: there are dozens of less probable ones for each entity.
-FLOOR = 1e-4
+MIN_THRESHOLD = 1e-4
 
 
 class PerLabelRecognizer(TrainablePipe):
@@ -78,7 +78,7 @@ class PerLabelRecognizer(TrainablePipe):
         return tuple(self.cfg["labels"])
 
     @property
-    def untaught(self) -> tuple[str, ...]:
+    def excluded_labels(self) -> tuple[str, ...]:
         """The labels that no text was complete for: their spans stay out of entities, or they have no head.
 
         `cfg["taught"]` and `cfg["left_out"]` say so; updates add to the first, and whoever trains may set both.
@@ -127,7 +127,7 @@ class PerLabelRecognizer(TrainablePipe):
             if labels is None:
                 found.update(span.label_ for span in get_known(eg.reference).gold)
         before, self.cfg = self.labels, {"labels": [], "taught": [], "left_out": []}
-        set_labels(self.model, 0)  # what was learnt is forgotten
+        set_labels(self.model, 0)  # what was learned is forgotten
         for label in chain(before, sorted(found) if labels is None else labels):
             self.add_label(label)
         if not self.labels:
@@ -152,8 +152,11 @@ class PerLabelRecognizer(TrainablePipe):
         points, least, longest = self.cfg.get("points", {}), {}, {}
         for number, label in enumerate(self.labels):
             if "longest" in points.get(label, {}):  # for recall: find all spans that are so probable
-                odds = (log_odds(points[label]["least"]) - intercepts[number]) / max(slopes[number], TINY)
-                least[number], longest[number] = max(FLOOR, 0.99 / (1 + np.exp(-odds))), points[label]["longest"]
+                odds = (log_odds(points[label]["least"]) - intercepts[number]) / max(slopes[number], EPSILON)
+                least[number], longest[number] = (
+                    max(MIN_THRESHOLD, 0.99 / (1 + np.exp(-odds))),
+                    points[label]["longest"],
+                )
         found = decode(log_p, lengths, least, longest)
         for spans in found:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])
@@ -182,7 +185,7 @@ class PerLabelRecognizer(TrainablePipe):
 
         Entities and blocked tokens that a Doc already has stay as they are.
         """
-        labels, untaught = self.labels, set(self.untaught)
+        labels, untaught = self.labels, set(self.excluded_labels)
         taught = np.array([label not in untaught for label in labels], bool)
         least = np.array([self.cfg.get("points", {}).get(label, {}).get("least", 0.0) for label in labels])
         for doc, spans in zip(docs, found, strict=True):

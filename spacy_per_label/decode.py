@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from spacy_per_label.loss import TINY
+from spacy_per_label.loss import EPSILON
 from spacy_per_label.targets import BEGIN, IN, LAST, OUT, UNIT
 
-LEAST = -700.0  # the exponential of less is 0 in double precision, and no way would be left
+MIN_EXPONENT = -700.0  # the exponential of less is 0 in double precision, and no way would be left
 
 
 @dataclass(eq=False)
@@ -170,7 +170,7 @@ def _forward(
         places = starts[:n] + step * token
         was_closed, was_opened = closed[:n], opened[:n]
         found[places], scales[places] = was_closed, scale[:n]
-        p = np.exp(np.maximum(log_p[places], LEAST, dtype="float64"))  # (n, labels, 5)
+        p = np.exp(np.maximum(log_p[places], MIN_EXPONENT, dtype="float64"))  # (n, labels, 5)
         closes = was_closed * (p[..., OUT] + p[..., UNIT]) + was_opened * p[..., last]
         opens = was_closed * p[..., begin] + was_opened * p[..., IN]
         sums = closes + opens
@@ -180,8 +180,8 @@ def _forward(
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
-    """Compute the logarithm of p / (1 - p), for numbers from TINY to 1 - TINY."""
-    p = np.clip(p, TINY, 1 - TINY)
+    """Compute the logarithm of p / (1 - p), for numbers from EPSILON to 1 - EPSILON."""
+    p = np.clip(p, EPSILON, 1 - EPSILON)
     return np.log(p) - np.log1p(-p)
 
 
@@ -202,7 +202,7 @@ def choose_flat(found: FoundSpans, allowed: np.ndarray | None = None) -> list[in
     allowed (np.ndarray | None): whether each span may be chosen; all may, if it is None.
     RETURNS (list[int]): their numbers, in the order of the text.
     """
-    weights = -np.log1p(-np.clip(found.probabilities, TINY, 1 - TINY))  # (spans,)
+    weights = -np.log1p(-np.clip(found.probabilities, EPSILON, 1 - EPSILON))  # (spans,)
     order = np.lexsort((found.starts, found.ends))
     order = order if allowed is None else order[allowed[order]]
     ends = found.ends[order]

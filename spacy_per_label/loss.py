@@ -8,7 +8,7 @@ from thinc.api import NumpyOps
 
 from spacy_per_label.targets import TAGS, UNKNOWN, tags_of
 
-TINY = 1e-6
+EPSILON = 1e-6
 NUMPY = NumpyOps()
 
 Arrays = Any  # numpy's or cupy's
@@ -60,7 +60,7 @@ def rejected_spans_loss(log_p: np.ndarray, span: np.ndarray, tag: np.ndarray) ->
     """
     sums = np.zeros(span.max(initial=-1) + 1, log_p.dtype)  # (spans,)
     np.add.at(sums, span, log_p[np.arange(len(tag)), tag])
-    p = np.minimum(np.exp(sums).astype("float64"), 1 - TINY)  # at 1, the loss would be infinite
+    p = np.minimum(np.exp(sums).astype("float64"), 1 - EPSILON)  # at 1, the loss would be infinite
     weights = (p / (1 - p)).astype(log_p.dtype)[span, None]  # (rows, 1)
     return -np.log1p(-p).sum(), weights * ((np.arange(TAGS) == tag[:, None]) - np.exp(log_p))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Figure = Literal["precision", "recall"]
 CONFIDENCE = 0.85  # one-sided: as large a test then reaches the goal in three of four cases
-FEW = 30  # judged spans, below which labels with one goal share a point
+MIN_SPANS = 30  # judged spans, below which labels with one goal share a point
 # Points to choose from: the shares of right spans that they leave out.
 SHARES = (0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, *np.arange(0.1, 1, 0.05).tolist())
 FOLDS, AIMS, SLACK = 5, 26, 0.01
@@ -56,7 +56,7 @@ class OperatingPoints:
 
         longest (Mapping[str, int]): by label, the most tokens of a span for recall, such as of the longest in train.
         """
-        self.names = [label for label in ner.labels if label not in ner.untaught]
+        self.names = [label for label in ner.labels if label not in ner.excluded_labels]
         self.goals = {label: goals[label] for label in self.names if label in goals}
         self.longest, self.spans_key = longest, ner.spans_key
         self.candidates = {label: self._point(label, goal, 0.0, 0.0) for label, goal in self.goals.items()}
@@ -143,7 +143,7 @@ class OperatingPoints:
         for number, name in enumerate(self.names):
             if goal := self.goals.get(name):
                 spans = (gold if goal.figure == "recall" else judged)[number]
-                groups.setdefault(goal if spans < FEW else name, ([], goal))[0].append(number)
+                groups.setdefault(goal if spans < MIN_SPANS else name, ([], goal))[0].append(number)
         return list(groups.values())
 
 

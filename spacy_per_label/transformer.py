@@ -78,7 +78,7 @@ def _make_layer(backend: str, name: str, window: int, context: int) -> Vectors:
 
 
 def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
-    """Read the transformer; what was learnt is forgotten.
+    """Read the transformer; what was learned is forgotten.
 
     RAISES (NoModelError): if there is none, or windows have no room for tokens, or are longer than its positions.
     """

@@ -2,10 +2,10 @@
 
 A form has five groups of features: the word in small letters; its shape and the word as it is; up to four characters
 that it begins with; up to four that it ends with; and all three successive ones. Each feature is hashed to two rows of
-one table that is learnt (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009), each group
+one table that is learned (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009), each group
 is the sum of its rows, over the root of their number, and one layer mixes the groups.
 
-A table of vectors that isn't learnt holds words, or the pieces that a transformer's tokenizer makes of them. A form
+A table of vectors that isn't learned holds words, or the pieces that a transformer's tokenizer makes of them. A form
 that isn't there has the mean of its longest pieces, so no word is out of vocabulary, and those of a text that was never
 seen are treated like those of train.
 """
@@ -28,7 +28,7 @@ from thinc.types import Floats2d
 GROUPS = 5
 HASHES = 2
 INNER = "##"  # what a piece begins with that isn't the beginning of a word
-LONGEST = 30  # characters of a piece
+MAX_PIECE_CHARS = 30  # characters of a piece
 
 
 @registry.architectures("spacy-per-label.WordEmbed.v1")
@@ -87,7 +87,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
     lengths = ops.asarray(counts * HASHES)
     scales = ops.asarray((1 / np.sqrt(counts))[:, None].astype("float32"))
     X = (ops.reduce_sum(E[rows], lengths) * scales).reshape(len(forms), -1)
-    learnt = X.shape[1]
+    learned = X.shape[1]
     if model.attrs["pieces"]:
         X = ops.xp.concatenate([X, ops.asarray(vectors_of(model, forms))], axis=1)
     Y, backprop_mix = model.layers[0](X, is_train)
@@ -97,7 +97,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
         """Add up the gradients of a form's tokens, and give them to its features."""
         dY = ops.alloc_f(Y.shape)
         ops.scatter_add(dY, tokens, ops.flatten(dYs))
-        dX = ops.as_contig(backprop_mix(dY)[:, :learnt]).reshape(-1, E.shape[1]) * scales
+        dX = ops.as_contig(backprop_mix(dY)[:, :learned]).reshape(-1, E.shape[1]) * scales
         dE = ops.alloc_f(E.shape)
         ops.scatter_add(dE, rows, ops.backprop_reduce_sum(dX, lengths))
         model.inc_grad("E", dE)
@@ -152,7 +152,7 @@ class Pieces:
     def _longest(self, word: str) -> list[int]:
         found, start = [], 0
         while start < len(word):
-            for end in range(min(len(word), start + LONGEST), start, -1):
+            for end in range(min(len(word), start + MAX_PIECE_CHARS), start, -1):
                 part = word[start:end]
                 row = self.rows.get(f"{INNER}{part}" if start else part)
                 row = self.rows.get(part) if row is None else row

@@ -34,9 +34,9 @@ from labelwise.corpus.tokenizer import make_nlp, read_rules, read_tokenizer
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
 from labelwise.merge.checks import describe as describe_check
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from tests.spacy_per_label.bert import tiny_bert  # noqa: F401  a fixture
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from copy import copy
 import pytest
 
 from scripts.compare import compare_cli
-from scripts.decide import decide_cli
+from scripts.import_decisions import import_decisions_cli
 from scripts.merge import merge_cli
 from scripts.report import report_cli
 from scripts.train import train_cli
@@ -54,7 +54,7 @@ def test_decide_keeps_a_file_of_decisions_with_a_conflict(tmp_path):
     (tmp_path / "project.yml").touch()
     file = tmp_path / "saved.jsonl"
     line = conflict(file)
-    assert f"saved.jsonl:{line}: {EDIT}" in call(decide_cli, file, "--project-root", tmp_path, status=1)
+    assert f"saved.jsonl:{line}: {EDIT}" in call(import_decisions_cli, file, "--project-root", tmp_path, status=1)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from labelwise.base.console import msg, print_table, progress
 from labelwise.base.text import describe_seconds
 from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.declare import declare
-from labelwise.merge.summary import print_ledger
+from labelwise.merge.print_tables import print_ledger
 from tests.conftest import ROOT, call, run_command, write_jsonl
 
 
@@ -44,7 +44,7 @@ def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone_and_to_who
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: is_one, raising=False)
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("labelwise.base.console.PATIENCE", patience)
+    monkeypatch.setattr("labelwise.base.console.MIN_BAR_SECONDS", patience)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
     assert [*progress((time.sleep(0.15) or n for n in range(4)), "read", 5)] == [0, 1, 2, 3]
@@ -188,7 +188,7 @@ def test_a_folder_where_a_command_would_write_a_file_is_an_error_before_it_begin
     ("header", "row"),
     [
         (["Label", "F"], ["LABEL" * 40, "0.123"]),
-        (["Label", *(f"no token boundary {n}" for n in range(7))], ["LABEL", *["1,234,567"] * 7]),
+        (["Label", *(f"misaligned {n}" for n in range(7))], ["LABEL", *["1,234,567"] * 7]),
         (["Label", "Text"], ["a b c " * 30, "d e f " * 30]),
     ],
 )
@@ -214,7 +214,7 @@ def test_the_name_of_a_data_set_is_not_broken(capsys, tmp_path):
 def test_a_table_with_more_columns_than_a_terminal_has_room_for_keeps_its_figures(capsys):
     header = [
         "Dataset",
-        *["rows", "texts", "accepted", "superseded", "ignored", "rejected", "unused", "spans", "entities", "lost"],
+        *["rows", "texts", "accepted", "superseded", "ignored", "rejected", "unused", "spans", "entities", "dropped"],
     ]
     print_table(header, [["brat-dev-2", *["1,234,567"] * 10]])
     assert capsys.readouterr().out.count("1,234,567") == 10

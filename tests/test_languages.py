@@ -11,11 +11,11 @@ import spacy
 import spacy.lang
 
 from labelwise.corpus.tokenizer import make_nlp, packages_of, read_rules, read_tokenizer
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.report.page import write_report
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 from tests.conftest import ROOT, TINY, read_docs, task
 

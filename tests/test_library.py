@@ -57,7 +57,7 @@ def test_what_is_public_can_be_had_and_is_documented():
             lambda: labelwise.merge_data("a.yml", "b", labelwise.Settings()),
             f"{Path.cwd()}/a.yml: there is no such file; it declares datasets, see docs/formats.md",
         ),
-        (lambda: labelwise.write_report("a", "cpu", "b.html", ship_at=80), "ship_at 80: give a share, from 0 to 1"),
+        (lambda: labelwise.write_report("a", "cpu", "b.html", target_f1=80), "target_f1 80: give a share, from 0 to 1"),
         (lambda: labelwise.Settings(near_duplicates="no"), "near_duplicates 'no': give report or group or off"),
     ],
     ids=range(8),

@@ -28,16 +28,16 @@ from labelwise.base.cluster import do_on_worker, fingerprint
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import open_workers
+from labelwise.check.check_corpus import check
 from labelwise.check.folds import Folds
-from labelwise.check.run import check
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.predict_files import predict_files
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY, run_python, save_ruler, task, write_jsonl
-from tests.merge.test_run import random_datasets
+from tests.merge.test_merge_data import random_datasets
 
 Stage = Callable[[Path, int], Any]
 LISTENS, FILE = "--host 127.0.0.1 --no-dashboard", "scheduler.json"
@@ -255,7 +255,7 @@ def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
         free.bind(("127.0.0.1", 0))
         named = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", named)
-    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    monkeypatch.setattr(cluster, "MAX_WAIT_SECONDS", 1)
     with pytest.raises(InputError, match=f"DASK_SCHEDULER_ADDRESS={named}: no Dask scheduler"), open_workers(1, there):
         pass
     with open_workers(1, None) as map_jobs:  # on a GPU, nobody asks for one
@@ -286,7 +286,7 @@ def test_a_command_says_that_it_waits_for_a_scheduler_or_a_worker(there, monkeyp
             last.close()
             time.sleep(1)
             assert printed(wait_for)
-    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    monkeypatch.setattr(cluster, "MAX_WAIT_SECONDS", 1)
     with pytest.raises(InputError, match="no Dask scheduler answers"), open_workers(1, there):
         pass
     assert printed("the Dask scheduler at tcp://")

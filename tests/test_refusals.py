@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,3 +85,10 @@ def test_a_command_meets_a_situation(one: Situation, project, tmp_path):
         pytest.skip("mounting a file system for one command needs root, on Linux")
     status, said = meet(one, project, tmp_path / "folder")
     assert is_right(one, status, said), f"{status}: {said}"
+
+
+def test_a_command_outside_of_any_environment_names_it():
+    python, why = Path(sys.base_prefix, "bin/python3"), "import sys; sys.path.insert(0, '.'); import scripts.why"
+    ran = subprocess.run([python, "-I", "-S", "-c", why], check=False, cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert re.fullmatch(r"✘ No module named '\w+'; run `source \.venv/bin/activate` first .*\n", ran.stderr)

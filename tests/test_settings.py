@@ -108,9 +108,11 @@ def test_a_number_that_should_be_a_word_is_not_guessed():
         ("conflicts: latest", "merge.conflicts: latest: write accept-wins or reject-wins"),
         ("overlap: error", "merge.overlap: error: write longest or first"),
         ("alignment: error", "merge.alignment: error: write drop, expand or contract"),
+        ("\nreport:\n  ship_at: 0.8", "report.ship_at: write target_f1"),
+        ("\nreport:\n  base: main", "report.base: write baseline"),
     ],
 )
-def test_a_removed_key_or_value_of_the_merge_says_what_to_write_instead(tmp_path, line, remedy):
+def test_a_removed_key_or_value_says_what_to_write_instead(tmp_path, line, remedy):
     (tmp_path / "project.yml").write_text(f"merge:\n  {line}\n")
     with pytest.raises(InputError, match=rf"project\.yml: labelwise no longer reads this key:\n  {remedy}"):
         read_settings(tmp_path / "project.yml")

@@ -33,11 +33,11 @@ from labelwise.base.sections import CheckSection, DvcSection, PackageName, Repor
 from labelwise.base.text import text_key
 from labelwise.corpus.record import digest_corpus, write_record
 from labelwise.corpus.tokenizer import TokenizerRules, make_nlp, read_rules
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
-from labelwise.train import run as training_run
+from labelwise.train import train_pipeline as training_run
 from labelwise.train.config import read_settings
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.component import make_per_label
@@ -150,7 +150,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "check_labels": {"corpus": "@/corpus", "out": "out"},
     "compare": {"revisions": ["of-main"]},
     "convert_brat": {"brat_dir": "@/brat", "out": "tasks"},
-    "decide": {"file": "@/decisions/decisions.jsonl"},
+    "import_decisions": {"file": "@/decisions/decisions.jsonl"},
     "evaluate": {"pipeline": "cpu", "model": "@/ruler", "split": "@/corpus/test"},
     "export": {"source": "@/corpus", "out": "out", "originals": "@/demo_brat"},
     "label_raw": {"student": "tiny", "teacher": "@/ruler", "inputs": "@/raw", "corpus": "@/corpus"},
@@ -182,7 +182,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "revisions": (["of-main"], ["of-better"], printed(r"0\.\d+")),
         "pipeline": ("cpu", "gpu", status),
         "spans": (False, True, printed("that only one of")),
-        "find": ("", "won", printed("that only one of")),
+        "find": ("", "fixed", printed("that only one of")),
         "format": ("table", "json", printed('"labels": {')),
     },
     "convert_brat": {
@@ -191,7 +191,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "project": (None, "brat.yml", DATA),
         "prefix": ("", "x", files("datasets.yml")),
     },
-    "decide": {
+    "import_decisions": {
         "file": ("@/decisions/decisions.jsonl", "@/more.jsonl", DATA),
         "project_root": (".", "below", names),
     },
@@ -209,7 +209,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "out": ("out", "else", names),
         "format": ("brat", "doccano", names),
         "splits": ("train", "dev,test", names),
-        "lost": (False, True, names, {"format": "prodigy"}),
+        "dropped": (False, True, names, {"format": "prodigy"}),
         "disagreements": (False, True, names, {"format": "prodigy"}),
         "originals": ("@/demo_brat", "@/brat", status),
         "accept_changed": (True, False, status, {"originals": "@/brat"}),
@@ -340,8 +340,8 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("convert_brat", "vars"): {"data": ("assets/demo", "assets/else", status)},
     ("report", "vars"): {"data": ("assets", "assets/demo", status, {}, {"root": "own"})},
     ("report", "report"): {
-        "base": ("of-main", "of-better", page(r" since ([\w-]+)"), {}, {"root": "compare"}),
-        "ship_at": (0.8, 0.1, page("<h1>.*? ready")),
+        "baseline": ("of-main", "of-better", page(r" since ([\w-]+)"), {}, {"root": "compare"}),
+        "target_f1": (0.8, 0.1, page("<h1>.*? ready")),
         "annotators": (False, True, page('"annotator":"ann"'), {}, {"root": "new"}),
     },
     ("package", "package"): {
@@ -350,7 +350,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "license": ("", "mit", metadata),
         "description": ("", "Finds.", metadata),
     },
-    ("package", "report"): {"ship_at": (0.8, 0.1, metadata)},
+    ("package", "report"): {"target_f1": (0.8, 0.1, metadata)},
 }
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
@@ -373,7 +373,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         {},
     ),
     ("convert_brat", ["Converted, with a change: 1 "], {}, {"brat": {"shifted": "nearest"}}),
-    ("decide", ["Rows: 1 new", "has 1 decided case, in 1 row\n", "`weasel run all` merges them"], {}, {}),
+    ("import_decisions", ["Rows: 1 new", "has 1 decided case, in 1 row\n", "`weasel run all` merges them"], {}, {}),
     (
         "evaluate",
         [
@@ -391,7 +391,12 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     (
         "merge",
-        [r"corpus: 34 texts, \d+ spans as entities", "--format prodigy --lost", "near_duplicates: group", "bar merge"],
+        [
+            r"corpus: 34 texts, \d+ spans as entities",
+            "prodigy --dropped",
+            "near_duplicates: group",
+            "bar merge",
+        ],
         {},
         {},
     ),
@@ -426,7 +431,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ),
     ("why", ["There are more than 20 texts"], {"corpus": "@/corpus", "asked": ["the"], "datasets": "@/converted"}, {}),
 ]
-# Settings of the recognizer in a config: two values, and what differs of a pipeline that has learnt a text.
+# Settings of the recognizer in a config: two values, and what differs of a pipeline that has learned a text.
 RECOGNIZER: dict[str, tuple] = {
     "model": ({"hidden_width": 8}, {"hidden_width": 16}, lambda nlp: nlp.get_pipe("per_label").model.to_bytes()),
     "spans_key": ("labels", "found", lambda nlp: sorted(nlp("Ann").spans)),
@@ -585,7 +590,7 @@ def add_starts(root: Path, ruler: Path) -> None:
     for path in ("convert_brat/assets/demo/brat/a", "report/own/assets/brat/a"):
         write_text(start / f"{path}.txt", "Eve left")
         write_text(start / f"{path}.ann", "")
-    for path in ("decide/project.yml", "decide/below/project.yml"):
+    for path in ("import_decisions/project.yml", "import_decisions/below/project.yml"):
         write_yaml(start / path, {})
     for path in ("package/project", "package/named", "report/project", "report/new"):
         shutil.copytree(root / Path(path).name, start / path, symlinks=True)
@@ -663,7 +668,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
 def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
     """Let commands write down what they would do on a GPU."""
     write = Path("device").write_text
-    for module in ("evaluate.run", "evaluate.predict", "evaluate.predict_files", "student.corpus"):
+    for module in ("evaluate.evaluate_pipeline", "evaluate.predict", "evaluate.predict_files", "student.corpus"):
         patched.setattr(f"labelwise.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("os.execv", lambda file, command: Path("launched").write_text(" ".join(command)))
 

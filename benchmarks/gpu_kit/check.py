@@ -275,7 +275,7 @@ CHECKS += " fused products"
 def main(gpu_id: int) -> None:
     """Run all checks, whichever fail."""
     begun = time.perf_counter()
-    import labelwise.train.run  # noqa: F401
+    import labelwise.train.train_pipeline  # noqa: F401
 
     commit = KIT / "commit"  # a copy of the tree has no .git
     tell(

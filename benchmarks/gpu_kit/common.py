@@ -131,10 +131,11 @@ class Steps:
     def __init__(self, at: Callable[[int, Any], None] = lambda step, training: None) -> None:
         """Replace the training loop by one that is timed."""
         from benchmarks.gpu import measure_busy
-        from labelwise.train import ahead, run
+        from labelwise.train import ahead
+        from labelwise.train import train_pipeline as run
 
         if CPU:
-            ahead.LOWEST = -1  # another process prepares batches on a CPU, too
+            ahead.MIN_GPU_ID = -1  # another process prepares batches on a CPU, too
         self.times: list[float] = []
         self.words: list[int] = []
         self.gpu_percent: list[int] = []  # of each step before an evaluation

@@ -25,7 +25,7 @@ OF_SHIM = ("transformer forward", "transformer backward", "AdamW of the transfor
 CALLS: tuple[str, ...] = ("cudaStreamSync", "cudaDeviceSync", "cudaEventSync", "cudaMemcpy", "cudaMalloc", "cudaFree")
 CALLS += ("cudaLaunchKernel", "cuLaunchKernel", "cudaHostAlloc")
 FIRST, COUNT = (2, 2) if CPU else (20, 5)  # steps
-MOST_TRACE = 15 * 2**20  # bytes
+MAX_TRACE_BYTES = 15 * 2**20  # bytes
 Shapes = list[tuple[int, ...]]
 
 
@@ -75,7 +75,7 @@ def main() -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as torch_profile
 
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     shapes = mark_all()
     profiler = torch_profile(activities=[ProfilerActivity.CPU] + ([] if CPU else [ProfilerActivity.CUDA]))
@@ -200,5 +200,5 @@ def trace(profiler: Any) -> None:
     target = OUT / "trace.json.gz"
     with (WORK / "trace.json").open("rb") as source, gzip.open(target, "wb") as packed:
         shutil.copyfileobj(source, packed)
-    if target.stat().st_size > MOST_TRACE:
+    if target.stat().st_size > MAX_TRACE_BYTES:
         target.unlink()

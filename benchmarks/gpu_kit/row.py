@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 TIMED_OUT = (124, 137)
-MOST = 60_000  # characters of a stage's output in log.txt
+MAX_LOG_CHARS = 60_000  # characters of a stage's output in log.txt
 
 
 def collect(stage: str, status: int, said: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def main(stage: str, status: int, begun: float, log: Path) -> None:
         file.write(as_line(row) + "\n")
     with (out / "log.txt").open("a") as file:
         lines = "".join(f"{line}\n" for line in said.splitlines() if len(line) < 2000)
-        file.write(f"\n===== {stage}, rc {status}\n{lines[-MOST:]}")
+        file.write(f"\n===== {stage}, rc {status}\n{lines[-MAX_LOG_CHARS:]}")
     print(as_line(row), flush=True)
 
 

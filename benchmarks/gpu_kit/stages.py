@@ -55,7 +55,7 @@ def check() -> None:
 def warm() -> None:
     """Read packages, make the transformer, compile kernels and start CUPTI once, so that later stages are faster."""
     begun = time.perf_counter()
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     tell(imports_s=round(time.perf_counter() - begun, 1))
     transformer("roberta")
@@ -76,7 +76,8 @@ def warm() -> None:
 
 def clock_all() -> None:
     """Time what a training does besides its steps."""
-    from labelwise.train import loop, run
+    from labelwise.train import loop
+    from labelwise.train import train_pipeline as run
 
     for owner, name in (
         (run, "prepare"),
@@ -97,7 +98,7 @@ def train(kind: str, precision: str, tables: str = "") -> None:
     begun = time.perf_counter()
     import spacy_per_label.windows as layer
     from labelwise.train.parameters import find_scalers
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     tell(imports_s=round(time.perf_counter() - begun, 1))
     if tables:
@@ -122,7 +123,7 @@ def train(kind: str, precision: str, tables: str = "") -> None:
     tell(seconds_beside_steps=SPENT, scale=scale)  # 1024 at first
     scales.clear()
     if kind == "minilm":
-        from labelwise.evaluate.run import evaluate_pipeline
+        from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 
         done = evaluate_pipeline(folder, WLP / ("dev" if CPU else "test"), gpu_id=GPU_ID)
         tell(test_f=done.metrics.all_gold.f, evaluated_words_per_second=round(done.words / done.seconds))
@@ -221,7 +222,7 @@ def halve() -> None:
 
     A limit leaves what a process keeps, and a share of what the batch took besides.
     """
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     said: list[str] = []
     cuda = limited_cpu() if CPU else __import__("torch").cuda
@@ -238,7 +239,7 @@ def halve() -> None:
 
 def attempt(config: Any, share: float, taken: int, total: int, cuda: Any, said: list[str]) -> Any:
     """Train within a share of memory; return what became of it. An error is dropped, or it would keep the pipeline."""
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     left = free_memory()
     cuda.reset_peak_memory_stats()
@@ -283,7 +284,7 @@ def steady() -> None:
     """Train 500 steps, and note the memory every 100 steps: it is to stay flat."""
     import psutil
 
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     host, device, every = [], [], 3 if CPU else 100
 
@@ -305,7 +306,7 @@ def steady() -> None:
 def overflow() -> None:
     """Let a gradient overflow in fp16: that step is to change no parameter, and to halve the scale."""
     from labelwise.train.parameters import find_parameters, find_scalers
-    from labelwise.train.run import train_pipeline
+    from labelwise.train.train_pipeline import train_pipeline
 
     options: dict[str, Any] = {}
     if CPU:  # thinc's scaler is for GPUs; PyTorch's function for it runs on a CPU as well
@@ -348,7 +349,7 @@ def evaluate() -> None:
 
     from spacy.util import load_config
 
-    from labelwise.evaluate.run import evaluate_pipeline
+    from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 
     found, split = {}, WLP / ("dev" if CPU else "test")
     trained = [WORK / name for name in ("roberta-bf16", "minilm-bf16") if (WORK / name).is_dir()]

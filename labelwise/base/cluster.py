@@ -33,7 +33,7 @@ from labelwise.base.jobs import Job, MapJobs, Result, map_in_order
 if TYPE_CHECKING:
     from distributed import Client
 
-PATIENCE = 60  # seconds to wait for the scheduler; workers may come when jobs wait for them
+MAX_WAIT_SECONDS = 60  # seconds to wait for the scheduler; workers may come when jobs wait for them
 SILENCE = 5  # seconds without a scheduler or a worker after which a command says that it waits
 PACKAGES = (  # that decide results
     *("spacy", "thinc", "numpy", "msgspec", "rensa", "tokenizers", "torch", "transformers", "spacy-transformers"),
@@ -60,7 +60,7 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
     ended = Event()
     Thread(target=_watch, args=(connected, address, ended), daemon=True).start()
     try:
-        client = Client(address, timeout=PATIENCE, set_as_default=False)
+        client = Client(address, timeout=MAX_WAIT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         ended.set()
         raise InputError(f"{named}: no Dask scheduler answers there ({error}); start one, or unset it") from error

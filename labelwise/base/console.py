@@ -22,10 +22,10 @@ from labelwise.base.errors import InputError
 from labelwise.base.refusals import describe_refusal
 from labelwise.base.text import describe_seconds
 
-FEW = 4  # counts that are printed in one line
-PATIENCE = 5.0  # seconds before a bar is shown
+MAX_INLINE_COUNTS = 4  # counts that are printed in one line
+MIN_BAR_SECONDS = 5.0  # seconds before a bar is shown
 WRAPPED: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-MOST = 8  # rows of a table that is printed in part
+MAX_TABLE_ROWS = 8  # rows of a table that is printed in part
 
 
 class Messages:
@@ -80,7 +80,7 @@ def run(command: Callable[..., None]) -> None:
 
 
 class Bar(tqdm):
-    """A bar with the time left, on a terminal, once its work takes more than PATIENCE seconds."""
+    """A bar with the time left, on a terminal, once its work takes more than MIN_BAR_SECONDS seconds."""
 
     monitor_interval = 0  # no thread draws it, as processes are forked meanwhile
 
@@ -89,7 +89,7 @@ class Bar(tqdm):
         shown = sys.stderr is not None and sys.stderr.isatty()
         form = "{desc} {bar} {n_fmt}/{total_fmt}, {left} left" if total else None
         super().__init__(
-            desc=name, total=total, bar_format=form, delay=PATIENCE, miniters=1, leave=False, disable=not shown
+            desc=name, total=total, bar_format=form, delay=MIN_BAR_SECONDS, miniters=1, leave=False, disable=not shown
         )
 
     @property
@@ -154,7 +154,7 @@ def figure(value: float | None, form: str = ".3f") -> str:
 def print_counts(title: str, counts: Mapping[str, int]) -> None:
     """Print the counts that aren't zero, the largest first: as a table, or in one line if they are few."""
     rows = [(name, f"{n:,}") for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n]
-    if len(rows) > FEW:
+    if len(rows) > MAX_INLINE_COUNTS:
         print_table([title, ""], rows)
     elif rows:
         line = ", ".join(f"{n} {_in_line(name)}" for name, n in rows)
@@ -169,7 +169,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
     """
     if not rows:
         return
-    shown = rows[:MOST] if more else rows
+    shown = rows[:MAX_TABLE_ROWS] if more else rows
     table, console = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0), Console()
     for at, name in enumerate(header):
         longest = max(len(str(row[at])) for row in (header, *shown))  # numbers aren't wrapped

@@ -55,14 +55,17 @@ def open_streams() -> None:
 
 
 def install_hook() -> None:
-    """Print refusals of the machine, and an interrupt, in a line, even during imports; others keep their traceback."""
+    """Print refusals of the machine, an interrupt, and a missing environment in a line; others keep their traceback."""
     others = sys.excepthook
+    outside = sys.prefix == sys.base_prefix  # of any virtual environment
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, KeyboardInterrupt):
             print("✘ Interrupted", file=sys.stderr)
             raise SystemExit(130)  # as in `user_errors`
-        if said := describe_refusal(error):
+        if isinstance(error, ModuleNotFoundError) and outside:
+            print(f"✘ {error}; run `source .venv/bin/activate` first (`make run` sets .venv up)", file=sys.stderr)
+        elif said := describe_refusal(error):
             print(f"✘ {said}", file=sys.stderr)
         else:
             others(kind, error, trace)

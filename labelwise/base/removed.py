@@ -25,6 +25,8 @@ PROJECT = {
     "vars.recognizer": "spaCy's own recognizer is a pipeline, ner: python -m scripts.train ner",
     "dvc.stages": "write pipelines, a list of configs' names, such as [cpu, gpu]",
     "tokenizer": "the rules are in configs/tokenizer.yml; move yours there",
+    "report.ship_at": "write target_f1",
+    "report.base": "write baseline",
     "merge.normalize": "delete it: texts that differ in white space or Unicode's composition alone are one text anyway",
     "merge.duplicates: error": "write latest or union; the merge's table counts superseded rows",
     "merge.conflicts: latest": "write accept-wins or reject-wins",

@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from labelwise.base.errors import InputError
 
 CONFIGS = Path("configs")
-SHIP_AT = 0.8  # what the lower end of the interval of F1 must reach
+DEFAULT_TARGET_F1 = 0.8  # what the lower end of the interval of F1 must reach
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
@@ -82,14 +82,14 @@ class CheckSection(msgspec.Struct, frozen=True):
 class ReportSection(msgspec.Struct, frozen=True):
     """The section `report` of project.yml.
 
-    base (str): a git revision, such as main, to tell the difference to; empty for the last commit
+    baseline (str): a git revision, such as main, to tell the difference to; empty for the last commit
         with other scores.
-    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
     annotators (bool): name the people who annotated.
     """
 
-    base: str = ""
-    ship_at: Annotated[float, msgspec.Meta(ge=0, le=1)] = SHIP_AT
+    baseline: str = ""
+    target_f1: Annotated[float, msgspec.Meta(ge=0, le=1)] = DEFAULT_TARGET_F1
     annotators: bool = False
 
 

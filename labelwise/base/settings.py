@@ -27,7 +27,7 @@ Section = TypeVar("Section", bound=msgspec.Struct)
 PROJECT = Path("project.yml")
 DATASETS = "datasets.yml"  # the declarations of a folder
 CONVERSION = "labelwise-brat.json"  # the mark of a folder of tasks that `convert-brat` has written
-TWICE = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says which key is there twice
+DUPLICATE_KEY = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says which key is there twice
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
@@ -131,7 +131,7 @@ def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, wor
     try:
         return msgspec.convert(reader.load(content), kind, builtin_types=(datetime, date))
     except DuplicateKeyError as error:
-        line, key = error.problem_mark.line + 1, TWICE.findall(error.problem)[0]
+        line, key = error.problem_mark.line + 1, DUPLICATE_KEY.findall(error.problem)[0]
         raise InputError(f"{name}: line {line}: {key!r} is there twice; write it once; {remedy}") from error
     except YAML_ERRORS as error:
         quotes = "put it in quotes; " if "Expected `str`, got" in str(error) else ""

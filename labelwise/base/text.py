@@ -19,7 +19,7 @@ State = Literal["partial", "none"]  # of a label that a text isn't complete for
 # The errors of msgspec for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 KEY_BYTES = 12
-AROUND = 200  # characters of a sentence on either side of a span
+MAX_CONTEXT_CHARS = 200  # characters of a sentence on either side of a span
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\n\s*\n\s*")
 
 
@@ -86,15 +86,15 @@ def evaluable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Ma
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
-    r"""Find where the sentence of a span begins and ends, which may have line ends; AROUND characters on either side.
+    r"""Find where the sentence of a span begins and ends, which may have line ends; at most MAX_CONTEXT_CHARS away.
 
     >>> sentence_around("Stop. Add 5\nml now! Go", 10, 14)
     (6, 19)
     """
-    least = max(0, start - AROUND)
+    least = max(0, start - MAX_CONTEXT_CHARS)
     ends = [match.end() for match in SENTENCE_END.finditer(text, least, start)]
-    behind = SENTENCE_END.search(text, end, end + AROUND)
-    return ends[-1] if ends else least, behind.start() if behind else min(len(text), end + AROUND)
+    behind = SENTENCE_END.search(text, end, end + MAX_CONTEXT_CHARS)
+    return ends[-1] if ends else least, behind.start() if behind else min(len(text), end + MAX_CONTEXT_CHARS)
 
 
 def counter_field() -> Any:

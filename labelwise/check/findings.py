@@ -21,10 +21,10 @@ from spacy_per_label.decode import FoundSpans, Layout, forward_backward
 from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
-LEAST = 1.0  # log-odds of its counts from which a form is proposed
-ENOUGH = 3  # times that it must be marked
-MOST_FORM = 3.0  # log-odds that forms add at most, because texts repeat themselves
-TINY = 1e-4
+MIN_LOG_ODDS = 1.0  # log-odds of its counts from which a form is proposed
+MIN_TIMES = 3  # times that it must be marked
+MAX_FORM_LOG_ODDS = 3.0  # log-odds that forms add at most, because texts repeat themselves
+MIN_PROBABILITY = 1e-4
 
 Place = tuple[int, int, int]  # start and end in tokens, number of the label
 
@@ -78,7 +78,7 @@ class OutOfFold:
             return 0.0
         one = 1 - (other or 0.0) if one is None else one
         other = 1 - one if other is None else other
-        return log(max(one, TINY)) - log(max(other, TINY))
+        return log(max(one, MIN_PROBABILITY)) - log(max(other, MIN_PROBABILITY))
 
     def agrees(self, correction: Correction) -> bool:
         """Return whether the pipeline finds the proposed span; or, if there is none, doesn't find the annotated one."""
@@ -143,7 +143,7 @@ class Evidence:
         subtracted.
         """
         so, against = self.times(current, better)
-        words = max(-MOST_FORM, min(MOST_FORM, _odds(so, against)))
+        words = max(-MAX_FORM_LOG_ODDS, min(MAX_FORM_LOG_ODDS, _odds(so, against)))
         if self.prediction is None:
             return words
         alone = current is not None and better is None and not against
@@ -200,13 +200,13 @@ def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
     rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
     marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
     counts = zip(rows, marked, unmarked, strict=True)
-    return {place for place, so, against in counts if so >= ENOUGH and _odds(so, against - 1) >= LEAST}
+    return {place for place, so, against in counts if so >= MIN_TIMES and _odds(so, against - 1) >= MIN_LOG_ODDS}
 
 
 def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Count how often the forms of spans are marked with each label, if ENOUGH times."""
+    """Count how often the forms of spans are marked with each label, if MIN_TIMES times."""
     marked = forms.marked_as(doc, spans)
-    often = zip(*(array.tolist() for array in np.nonzero(marked >= ENOUGH)), strict=True)
+    often = zip(*(array.tolist() for array in np.nonzero(marked >= MIN_TIMES)), strict=True)
     return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}
 
 

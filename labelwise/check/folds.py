@@ -25,7 +25,7 @@ from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline, predict_batches
 from labelwise.train.reader import fold_of
-from labelwise.train.run import train_once
+from labelwise.train.train_pipeline import train_once
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.decode import decode
 

@@ -12,15 +12,15 @@ from math import log
 from typing import Literal, NamedTuple
 
 from labelwise.base.text import times
-from labelwise.check.deck import Finding, finding_of, generalize
+from labelwise.check.finding import Finding, finding_of, generalize
 from labelwise.check.findings import Correction, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.surface_forms import SurfaceForms
 
 What = Literal["first word", "last word"]
-FEWEST = 3  # times that each way must occur
-MOST = 1000  # findings of one label, edge and kind of word
+MIN_TIMES = 3  # times that each way must occur
+MAX_FINDINGS = 1000  # findings of one label, edge and kind of word
 PRIOR = 1.0
 HYPHENS = frozenset("-‐‑–")
 
@@ -60,7 +60,7 @@ class Inconsistencies:
             label, ways, name = place[2], (edge.inside, not edge.inside), (place[2], edge.what, edge.kind)
             so, otherwise = (self._counts[*name, way] for way in ways)
             rarer = so < otherwise or (so == otherwise and edge.inside)
-            if not rarer or so < FEWEST or self._listed[name] >= MOST:
+            if not rarer or so < MIN_TIMES or self._listed[name] >= MAX_FINDINGS:
                 continue
             here, there = (self._counts[label, edge.what, edge.word, way] for way in ways)
             prior = [PRIOR * (n + 0.5) / (so + otherwise + 1) for n in (otherwise, so)]
@@ -68,7 +68,7 @@ class Inconsistencies:
             if score <= 0:
                 continue
             self._listed[name] += 1
-            often = here + there >= 2 * FEWEST
+            often = here + there >= 2 * MIN_TIMES
             word, counts = (edge.word, (here, there)) if often else (edge.kind, (so, otherwise))
             inside, outside = map(times, counts if edge.inside else counts[::-1])
             why = f"{word!r} as the {edge.what} of {self.forms.labels[label]}: inside {inside}, outside {outside}"

@@ -6,8 +6,8 @@ import pyarrow.compute as pc
 
 from labelwise.compare.revisions import Revision
 
-COLUMNS = ["key", "doc", "kind", "cause", "form", "before", "after"]
-COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
+COLUMNS = ["key", "doc", "kind", "cause", "before", "after"]
+COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label", "text")]
 
 
 class ChangedSpan(NamedTuple):
@@ -20,7 +20,7 @@ class ChangedSpan(NamedTuple):
     cause (str): of gold; see `tables.MISSED`.
     """
 
-    change: Literal["won", "lost"]
+    change: Literal["fixed", "new"]
     mistake: str
     label: str
     words: str
@@ -30,21 +30,21 @@ class ChangedSpan(NamedTuple):
     cause: str = ""
 
 
-def changed_spans(base: Revision, other: Revision, *, dev: bool = False) -> list[ChangedSpan]:
-    """List what was won and lost since the base, label by label, on texts and gold that both have.
+def changed_spans(baseline: Revision, other: Revision, *, dev: bool = False) -> list[ChangedSpan]:
+    """List what is fixed and what is new since the baseline, label by label, on texts and gold that both have.
 
     dev (bool): on dev, which may be read to learn from; an evaluation without dev has nothing there.
     """
-    splits = ["dev" if dev else one.metrics.split for one in (base, other)]
-    (gold, wrong), (gold_now, wrong_now) = map(_read, (base, other), splits)
-    texts = _keys(base, splits[0]) & _keys(other, splits[1])
+    splits = ["dev" if dev else one.metrics.split for one in (baseline, other)]
+    (gold, wrong), (gold_now, wrong_now) = map(_read, (baseline, other), splits)
+    texts = _keys(baseline, splits[0]) & _keys(other, splits[1])
     found: list[ChangedSpan] = []
-    for change, mistakes, others in (("won", wrong, wrong_now), ("lost", wrong_now, wrong)):
+    for change, mistakes, others in (("fixed", wrong, wrong_now), ("new", wrong_now, wrong)):
         for place, row in mistakes.items():
             shared = place in gold and place in gold_now if row["gold_label"] else place[0] in texts
             if shared and place not in others:
                 found.append(_changed(change, row))  # type: ignore[arg-type]
-    return sorted(found, key=lambda one: (one.label, one.change != "lost", one.words, one.text))
+    return sorted(found, key=lambda one: (one.label, one.change != "new", one.words, one.text))
 
 
 def _keys(revision: Revision, split: str) -> set[str]:
@@ -53,7 +53,7 @@ def _keys(revision: Revision, split: str) -> set[str]:
 
 def _read(revision: Revision, split: str) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
     """Read the places of all gold, and the mistakes by the place of their gold, or else of their prediction."""
-    rows = revision.tables.read_pairs(COLUMNS, split, pc.field("kind") != "unjudged").to_pylist()
+    rows = revision.tables.read_pairs(COLUMNS, split, pc.field("kind") != "unscored").to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
     wrong = [row for row in rows if row["kind"] not in ("right", "nested")]
     return gold, {_place(row, "gold" if row["gold_label"] else "predicted"): row for row in wrong}
@@ -63,7 +63,7 @@ def _place(row: dict[str, Any], side: str) -> tuple[Any, ...]:
     return row["key"], row[f"{side}_start"], row[f"{side}_end"], row[f"{side}_label"], side
 
 
-def _changed(change: Literal["won", "lost"], row: dict[str, Any]) -> ChangedSpan:
-    label = row["gold_label"] or row["predicted_label"]
+def _changed(change: Literal["fixed", "new"], row: dict[str, Any]) -> ChangedSpan:
+    label, words = row["gold_label"] or row["predicted_label"], row["gold_text"] or row["predicted_text"]
     text, cause = row["doc"] or row["key"], row["cause"] or ""
-    return ChangedSpan(change, row["kind"], label, row["form"], text, row["before"], row["after"], cause)
+    return ChangedSpan(change, row["kind"], label, words, text, row["before"], row["after"], cause)

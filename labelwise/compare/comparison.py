@@ -1,9 +1,9 @@
 """Compare the results of branches on the same texts: is one better, on which label, and could it be chance?
 
-The first revision is the base, to which each other is compared.
+The first revision is the baseline, to which each other is compared.
 
 1. Predictions are scored against one gold, that of the last revision: a branch that corrects annotations is judged by
-   them, and so is its base. Texts whose gold differs are counted.
+   them, and so is its baseline. Texts whose gold differs are counted.
 2. Only texts and labels that all revisions have are compared; the averages are over those labels.
 3. The interval of a difference has two variances: of texts, by a jackknife over the units of the last revision, and of
    trainings with other seeds, pooled over both revisions; see `resampling`. A difference is significant if its interval
@@ -32,7 +32,7 @@ DEV = "dev"
 
 
 class Change(msgspec.Struct):
-    """How far a revision's F is from the base's; None where there is no F, or nothing to compute it from.
+    """How far a revision's F is from the baseline's; None where there is no F, or nothing to compute it from.
 
     low, high (float | None): the bounds of the 95% interval of the difference; that of a label is one for all labels
         together where the split decides.
@@ -51,7 +51,7 @@ class ComparedScores(msgspec.Struct):
     """A label, or an average.
 
     f (dict): by revision, the mean of its trainings.
-    changes (dict): by revision, except for the base.
+    changes (dict): by revision, except for the baseline.
     support (int | None): gold spans.
     """
 
@@ -219,12 +219,12 @@ def _confirm(dev: Change, test: Change) -> Literal["confirmed", "not contradicte
 
 
 def _unsure(revisions: Sequence[Revision], undertrained: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the revisions whose differences to the base are not tested."""
-    base = revisions[0]
+    """Yield the revisions whose differences to the baseline are not tested."""
+    baseline = revisions[0]
     for one in revisions[1:]:
-        if short := next((name for name in (base.name, one.name) if name in undertrained), None):
+        if short := next((name for name in (baseline.name, one.name) if name in undertrained), None):
             yield one.name, f"the training of {short} stopped too early: {undertrained[short]}"
-        elif not base.seeds and not one.seeds and not one.has_weights_of(base):
+        elif not baseline.seeds and not one.seeds and not one.has_weights_of(baseline):
             yield one.name, f"its interval is for these two trainings; other seeds may differ as much: {one.remedy}"
 
 
@@ -246,7 +246,7 @@ def score_counts(
     runs: Sequence[np.ndarray] | None = None,
     tests: int = 0,
 ) -> dict[str, Any]:
-    """Compute F of each label and the averages, and how far each revision's is from the base's.
+    """Compute F of each label and the averages, and how far each revision's is from the baseline's.
 
     counts (Sequence[np.ndarray]): for each revision, right, predicted and gold spans, shape (units, trainings, labels,
         3).
@@ -261,7 +261,7 @@ def score_counts(
         return np.stack([f[..., start:end, :].mean(-2) for start, end in pairwise(sizes)], -2)
 
     def differences(counts: np.ndarray) -> np.ndarray:
-        """Compute how far F of each revision is from that of the base."""
+        """Compute how far F of each revision is from that of the baseline."""
         f = means(counts)
         return f[..., 1:, :] - f[..., :1, :]
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import pyarrow as pa
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
@@ -15,6 +14,7 @@ from labelwise.base.conflicts import check_written, git
 from labelwise.base.errors import InputError
 from labelwise.base.sections import is_student
 from labelwise.base.text import DECODE_ERRORS
+from labelwise.compare.earlier_release import decode_metrics, rename_pairs
 from labelwise.compare.seeds import check_seeds, digest_inputs
 from labelwise.evaluate.results import Curve, read_curve
 from labelwise.evaluate.scores import Metrics
@@ -84,7 +84,7 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
         files, folder = open_files(name, root)
         for file in ("dvc.lock", metrics, f"metrics/{pipeline}_seeds.json", *MERGE, f"plots/{pipeline}.tsv"):
             check_written(_read(files, folder + file), f"{name}: {file}", root if name == WORKSPACE else None)
-        return msgspec.json.decode(files.read_bytes(folder + metrics), type=Metrics), files, folder
+        return decode_metrics(files.read_bytes(folder + metrics), f"{name}: {metrics}", remedy), files, folder
     except FileNotFoundError as error:
         raise InputError(f"{name}: no {metrics}; {remedy}") from error
     except DECODE_ERRORS as error:
@@ -133,6 +133,7 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
             f"{name}: {tables.pairs} isn't what metrics/{pipeline}.json was computed from; `dvc checkout` it, or "
             f"{_remedy(name, pipeline)}"
         )
+    rename_pairs(copied)
 
     remedy = _remedy(name, pipeline, "seeds")
     found = Revision(name, content, copied, remedy=remedy)

@@ -25,17 +25,18 @@ class Ledger(msgspec.Struct, kw_only=True):
     """The counts of a merge by dataset, label and outcome; each is a query of its tables, see `merge.table_counts`.
 
     rows, spans (Counter): all rows and spans read, by outcome.
-    texts (Counter): by split, or by the reason to leave them out: "no usable answer", "not covered" (policy `drop`).
+    texts (Counter): by split, or by the reason to leave them out: "no usable answer", or "not fully
+        annotated" (policy `drop`).
     words (Counter): tokens, by split.
     labels (Table): for each label the accepted spans ("gold"), their outcomes, the rejected spans, and the texts that
-        are complete, partial or none for it. "learnt as well" isn't an outcome; see `split_gold`.
+        are complete, partial or none for it. "overlapping" isn't an outcome; see `split_gold`.
     datasets (Table): for each dataset its rows and texts; the rows that accept, reject or ignore, that are superseded,
         and that are unused for another reason; its spans; of these the entities, even if others marked them first, and
-        those that lost, which no recognizer learns.
+        those that are dropped, which no recognizer learns.
     same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
     complete (Table): texts that are complete for a label, by split and label.
-    lost_spans (dict): by reason, by the label that lost, and by that of the winner; empty without one.
+    dropped_spans (dict): by reason, by the label of the dropped span, and by that of the kept one, "" without one.
     agreement (Table): for each label the "texts" that were annotated twice; over all pairs of versions the spans in
         "both", and the "spans" of the two together.
     gold (Table): accepted spans, by split and label.
@@ -54,7 +55,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     same_texts: int = 0
     partly: Counts = counter_field()
     complete: Table = _table()
-    lost_spans: dict[str, Table] = {}
+    dropped_spans: dict[str, Table] = {}
     agreement: Table = _table()
     gold: Table = _table()
     near_duplicates: Table = _table()
@@ -88,9 +89,9 @@ def _sorted(value: Any) -> Any:
 
 
 def pairwise_f(both: int, spans: int) -> float | None:
-    """Compute F1 between two annotators, whichever of them is gold; None if neither marked anything.
+    """Compute F1 between two annotators, whichever of them is gold; None if neither annotated anything.
 
-    both (int): spans that both marked.
+    both (int): spans that both annotated.
     spans (int): the spans of the two together.
     The formula: Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval".
     """
@@ -100,15 +101,15 @@ def pairwise_f(both: int, spans: int) -> float | None:
 def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
     """Split a label's accepted spans, by its counts, into those that a pipeline can learn, and the others.
 
-    An "entity" is flat. A span that overlaps only other labels is "learnt as well" by a head for its label. A "lost"
-    one has no token boundaries, or overlaps a longer span of its label; no recognizer learns it.
+    An "entity" is flat. An "overlapping" span overlaps only other labels: a per-label recognizer learns it, by a head
+    for its label. A "dropped" one has no token boundaries, or overlaps a longer span of its label; none learns it.
     """
-    entities, more = counts.get("entity", 0), counts.get("learnt as well", 0)
-    return {"entity": entities, "learnt as well": more, "lost": counts.get("gold", 0) - entities - more}
+    entities, more = counts.get("entity", 0), counts.get("overlapping", 0)
+    return {"entity": entities, "overlapping": more, "dropped": counts.get("gold", 0) - entities - more}
 
 
 def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
-    """Describe how many accepted spans can be learnt, by the counts of each label; empty if all are entities."""
+    """Describe how many accepted spans can be learned, by the counts of each label; empty if all are entities."""
     total: Counter[str] = Counter()
     for counts in labels.values():
         total.update(split_gold(counts))
@@ -116,6 +117,6 @@ def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
         return ""
     return (
         f"{counted(total.total(), 'accepted span')}: "
-        f"{counted(total['entity'], 'flat entity', 'flat entities')}; {total['learnt as well']:,} "
-        f'learnt as well, in doc.spans["labels"]; {total["lost"]:,} lost'
+        f"{counted(total['entity'], 'entity', 'entities')}; {total['overlapping']:,} overlapping "
+        f"(learned by per-label only); {total['dropped']:,} dropped"
     )

@@ -44,7 +44,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     stops (list[str]): the import checks that stop later stages, each with its dataset.
     """
 
-    format: Literal[2] = 2
+    format: Literal[3] = 3
     settings: dict[str, Any]
     labels: list[str]
     datasets: dict[str, int]

@@ -22,8 +22,9 @@ Item = TypeVar("Item")
 Points = dict[str, dict[str, Any]]
 BATCH_WORDS = 4000  # roughly how many words are predicted at a time
 MAX_STRINGS = 20_000  # in a vocabulary, of about half a kilobyte each
-CHECKED = 100  # texts whose tokens are compared: the first ones, a random sample, as they are sorted by digest
-SHOWN = 5  # tokens, from the first that differs
+# Texts whose tokens are compared: the first ones, a random sample, as they are sorted by digest.
+MAX_CHECKED_TEXTS = 100
+MAX_SHOWN_TOKENS = 5  # tokens, from the first that differs
 
 
 def load_pipeline(model: Path) -> Language:
@@ -35,9 +36,9 @@ def load_pipeline(model: Path) -> Language:
     return nlp
 
 
-def untaught_labels(nlp: Language) -> list[str]:
+def excluded_labels_of(nlp: Language) -> list[str]:
     """List the labels that a pipeline hasn't learned, because no text in train is complete for them."""
-    return [label for _, component in nlp.pipeline for label in getattr(component, "untaught", ())]
+    return [label for _, component in nlp.pipeline for label in getattr(component, "excluded_labels", ())]
 
 
 def points_of(nlp: Language) -> Points:
@@ -105,15 +106,15 @@ def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
 def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
     """Refuse a pipeline whose tokens differ from those of the first texts of a split: it would learn nothing."""
     texts = ((one.file, doc) for one in find_partitions(split) for doc in read_stored_docs(one))
-    for file, stored in islice(texts, CHECKED):
+    for file, stored in islice(texts, MAX_CHECKED_TEXTS):
         with bounded_vocab(nlp):
             doc = tokenize(nlp, stored.text)
             made = [(word, space) for word, space in doc.to_array([ORTH, SPACY]).tolist()]
             have = list(zip(stored.words.tolist(), stored.spaces.tolist(), strict=True))
             if made != have:
                 at = next(number for number, pair in enumerate(have) if made[number : number + 1] != [pair])
-                ours = [doc.vocab.strings[word] for word, _ in made[at : at + SHOWN]]
-                theirs = [stored.strings[word] for word, _ in have[at : at + SHOWN]]
+                ours = [doc.vocab.strings[word] for word, _ in made[at : at + MAX_SHOWN_TOKENS]]
+                theirs = [stored.strings[word] for word, _ in have[at : at + MAX_SHOWN_TOKENS]]
                 raise InputError(
                     f"{file}: {stored.text[:40]!r}...: the corpus has the tokens {theirs}, the pipeline makes "
                     f"{ours}; {remedy}"

@@ -1,7 +1,7 @@
 """The parts of queries of a merge's tables, a row group at a time.
 
 A row group has all rows and all spans of its texts, so figures of groups add up. The rows and the spans of a text are
-numbered from 0, and stand in this order: the place of a winner follows from its number.
+numbered from 0, and stand in this order: the place of a kept one follows from its number.
 """
 
 from collections import Counter
@@ -16,10 +16,10 @@ from labelwise.annotations import Reason
 from labelwise.corpus.tables import Group
 
 # The outcomes of accepted spans of texts in the corpus.
-GOLD = (Reason.ENTITY, Reason.SAME_SPAN, Reason.NESTED, Reason.CROSSING, Reason.NO_BOUNDARY)
-REJECTED = (Reason.REJECTED, Reason.REJECTED_NO_BOUNDARY)
-# The outcomes of spans that lost to the tokenizer, to another span, or to a vote.
-LOST = (*GOLD[1:], Reason.OUTVOTED, Reason.ACCEPT_REJECT)
+GOLD = (Reason.ENTITY, Reason.SAME_SPAN, Reason.NESTED, Reason.CROSSING, Reason.MISALIGNED)
+REJECTED = (Reason.REJECTED, Reason.REJECTED_MISALIGNED)
+# The outcomes of spans that were dropped by the tokenizer, another span, or a vote.
+DROPPED = (*GOLD[1:], Reason.OUTVOTED, Reason.CONFLICT)
 
 
 def count(table: pa.Table, *columns: str) -> Counter[Any]:
@@ -41,24 +41,24 @@ def where(table: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
     return table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
 
 
-def winners(table: pa.Table, number: str) -> pa.Array:
-    """Find the place of each row's winner in its table; null without one.
+def find_kept(table: pa.Table, number: str) -> pa.Array:
+    """Find the place of the row, or the span, that is kept instead of each in its table; null without one.
 
-    number (str): the column that numbers the rows of a text.
+    number (str): the column that numbers those of a text: "row" or "span".
     """
     places = pa.array(np.arange(len(table)))
-    return pc.add(pc.subtract(places, table[number]), table["winner"])
+    return pc.add(pc.subtract(places, table[number]), table[f"kept_{number}"])
 
 
-def with_winner(table: pa.Table, number: str, column: str) -> pa.Table:
-    """Add the value that each row's winner has in a column, as `by`; see `winners`."""
-    return table.append_column("by", pc.take(table[column], winners(table, number)))
+def with_kept(table: pa.Table, number: str, column: str) -> pa.Table:
+    """Add the value that what is kept instead has in a column, as `by`; see `find_kept`."""
+    return table.append_column("by", pc.take(table[column], find_kept(table, number)))
 
 
 def firsts(spans: pa.Table) -> pa.Array:
     """Find the place of the first of equal spans, which has the outcome of all, for each span."""
     repeats = pc.equal(spans["reason"], Reason.DUPLICATE)
-    return pc.if_else(repeats, winners(spans, "span"), np.arange(len(spans)))
+    return pc.if_else(repeats, find_kept(spans, "span"), np.arange(len(spans)))
 
 
 def of_sources(rows: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ from spacy.strings import get_string_id
 
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan
 
-LONGEST = 8  # words of a form whose free occurrences are counted
+MAX_WORDS = 8  # words of a form whose free occurrences are counted
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring numbers get distant digests
 _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
@@ -143,7 +143,7 @@ class SurfaceForms:
         taken = np.cumsum(taken, axis=1)
         at, before = self._reach(doc)
         found: list[tuple[np.ndarray, ...]] = []
-        for length, forms in enumerate(ngrams(doc.words, LONGEST), 1):
+        for length, forms in enumerate(ngrams(doc.words, MAX_WORDS), 1):
             starts = np.flatnonzero(self._forms.of(forms))
             if not len(starts) or not len(known):
                 continue

@@ -1,13 +1,13 @@
 """The account of a merge in three tables: the outcome of each text, row and span.
 
     texts.parquet   text, split, reason, chosen_by, words, doc, complete, partial, same
-    rows.parquet    text, row, dataset, file, line, who, when, kind, answer, reason, detail, winner, ...
-    spans.parquet   text, row, span, dataset, file, line, start, end, label, words, verdict, reason, detail, winner, ...
+    rows.parquet    text, row, dataset, file, line, who, when, kind, answer, reason, detail, kept_row, ...
+    spans.parquet   text, row, span, dataset, file, line, start, end, label, words, verdict, reason, kept_span, ...
 
 `text` is a key, in hexadecimal; its rows include those of the keys in `same`. `row` and `span` number the rows and the
-spans of a text from 0; `winner` is the one of the same text that counts instead. Texts are in the order of their keys,
-rows in that of datasets, files and lines, with decisions last. Corresponding row groups of the three files have the
-same texts. The last ones have rows without a usable text, and decisions about missing texts, alone.
+spans of a text from 0; `kept_row` and `kept_span` are those of the same text that count instead. Texts are in the order
+of their keys, rows in that of datasets, files and lines, with decisions last. Corresponding row groups of the three
+files have the same texts. The last ones have rows without a usable text, and decisions about missing texts, alone.
 
 All figures of a merge are queries of these tables: see `merge.table_counts`.
 """
@@ -54,7 +54,7 @@ ROWS = pa.schema(
         "answer": pa.string(),  # or the verdict of a decision
         "reason": pa.string(),
         "detail": pa.string(),
-        "winner": pa.int32(),
+        "kept_row": pa.int32(),
         "covered": _labels,  # those for which the row counts
         "superseded": _labels,  # those for which another row of the same person counts,
         "superseded_by": pa.list_(pa.int32()),  # which is this one; null where several count
@@ -79,9 +79,9 @@ SPANS = pa.schema(
         "verdict": pa.string(),
         "reason": pa.string(),
         "detail": pa.string(),
-        "winner": pa.int32(),
+        "kept_span": pa.int32(),
         "realigned": pa.bool_(),  # it was expanded or contracted to whole tokens
-        "learnt": pa.bool_(),  # it isn't an entity, but a head for its label learns it
+        "learned": pa.bool_(),  # it isn't an entity, but a head for its label learns it
     }
 )
 # Arrow's own allocator keeps the memory that it has used, in each process.

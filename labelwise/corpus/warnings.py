@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-NAMED = 6  # labels that a warning names
+MAX_NAMED_LABELS = 6  # labels that a warning names
 
 
 class ScoreWarning(NamedTuple):
@@ -13,11 +13,11 @@ class ScoreWarning(NamedTuple):
     remedy: str
 
 
-def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
+def warnings_about_excluded_labels(excluded_labels: Sequence[str]) -> Iterator[ScoreWarning]:
     """Warn if a pipeline lacks labels of its corpus."""
-    if untaught:
-        them = "it" if len(untaught) == 1 else "them"
-        labels = name_labels(untaught)
+    if excluded_labels:
+        them = "it" if len(excluded_labels) == 1 else "them"
+        labels = name_labels(excluded_labels)
         yield ScoreWarning(
             f"{labels[0].upper()}{labels[1:]} excluded from the pipeline and from F1: no training text is fully "
             f"annotated for {them}.",
@@ -26,6 +26,6 @@ def warnings_about_untaught(untaught: Sequence[str]) -> Iterator[ScoreWarning]:
 
 
 def name_labels(names: Sequence[str]) -> str:
-    """Name at most NAMED labels."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{'label' if len(names) == 1 else 'labels'} {', '.join(names[:NAMED])}{more}"
+    """Name at most MAX_NAMED_LABELS labels."""
+    more = f" and {len(names) - MAX_NAMED_LABELS} more" if len(names) > MAX_NAMED_LABELS else ""
+    return f"{'label' if len(names) == 1 else 'labels'} {', '.join(names[:MAX_NAMED_LABELS])}{more}"

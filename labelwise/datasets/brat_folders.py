@@ -16,10 +16,10 @@ from labelwise.base.text import counted, text_key
 from labelwise.datasets.brat_splits import SPLIT_FOLDERS
 
 CONF = "annotation.conf"  # brat's own: the labels that annotators could choose
-FEW = 2  # common texts from which the meaning of folders has to be declared
-MANY = 10  # spans from which the labels of a folder are meaningful
-MOST = 50  # folders that may be labels
-NAMED = 6
+MIN_COMMON_TEXTS = 2  # common texts from which the meaning of folders has to be declared
+MIN_LABEL_SPANS = 10  # spans from which the labels of a folder are meaningful
+MAX_LABEL_FOLDERS = 50  # folders that may be labels
+MAX_NAMED_FOLDERS = 6
 SECTION = re.compile(r"^\[(\w+)\]\s*$")
 
 
@@ -54,11 +54,15 @@ class Folders:
         """Refuse folders that have the same texts, half of the smaller one's or more."""
         sizes = Counter(name for owners in self._owners.values() for name in owners)
         common = Counter(pair for owners in self._owners.values() for pair in combinations(sorted(owners), 2))
-        pairs = [pair for pair, n in common.items() if n >= FEW and 2 * n >= min(sizes[name] for name in pair)]
+        pairs = [
+            pair for pair, n in common.items() if n >= MIN_COMMON_TEXTS and 2 * n >= min(sizes[name] for name in pair)
+        ]
         names = sorted({name for pair in pairs for name in pair})
         if names:
             texts = max(common[pair] for pair in pairs)
-            said = ", ".join(f"{name or 'the top'} ({', '.join(sorted(self.labels[name]))})" for name in names[:NAMED])
+            said = ", ".join(
+                f"{name or 'the top'} ({', '.join(sorted(self.labels[name]))})" for name in names[:MAX_NAMED_FOLDERS]
+            )
             raise InputError(
                 f"{self.brat_dir}: {counted(len(names), 'folder')} share {texts:,} texts: {said}. Annotators, labels "
                 "or versions? Add one of these lines to the section brat of project.yml\n"
@@ -71,8 +75,8 @@ class Folders:
         """List the labels of the folders, if they share neither texts nor labels."""
         found = {name: sorted(labels) for name, labels in sorted(self.labels.items())}
         shared = Counter(label for labels in found.values() for label in labels).most_common(1)
-        few = any(labels.total() < MANY for labels in self.labels.values())
-        return found if 1 < len(found) <= MOST and not few and shared[0][1] == 1 else {}
+        few = any(labels.total() < MIN_LABEL_SPANS for labels in self.labels.values())
+        return found if 1 < len(found) <= MAX_LABEL_FOLDERS and not few and shared[0][1] == 1 else {}
 
     def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
         """List the labels that a folder was annotated for: those that an annotation.conf in it shows, if there is one.

@@ -13,7 +13,7 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
     "test": "test",
 }
 Log = Callable[[str], object]
-NAMED = 6  # folders that a message names
+MAX_NAMED_FOLDERS = 6  # folders that a message names
 
 
 def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, Split]:
@@ -40,7 +40,7 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
     unused = sorted(path for path in map("/".join, others) if not f"{path}/".startswith(tuple(f"{f}/" for f in found)))
     if unused:
         log(
-            f"These folders are named after splits, but not used: {', '.join(unused[:NAMED])}. "
+            f"These folders are named after splits, but not used: {', '.join(unused[:MAX_NAMED_FOLDERS])}. "
             "Folders of splits stand side by side, at the top or below single folders"
         )
     if not found:

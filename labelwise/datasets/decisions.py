@@ -1,4 +1,4 @@
-"""Decisions about spans, which a report's page saves and `decide` keeps in `assets/decisions`.
+"""Decisions about spans, which a report's page saves and `import_decisions` keeps in `assets/decisions`.
 
     {"dataset": "Material", "text": "0a5f…", "label": "Material", "answer": "91c2…", "verdict": "gold is wrong",
      "removed": [4, 8], "added": [4, 12], "note": "the unit belongs to it"}
@@ -26,7 +26,7 @@ from labelwise.sources.files import read_file
 from labelwise.sources.json_text import BOM
 
 DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which new ones are added
-SHOWN = 100  # characters of a bad row
+MAX_SHOWN_CHARS = 100  # characters of a bad row
 
 Offset = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Offsets = tuple[Offset, Offset]
@@ -108,7 +108,7 @@ def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[Decision
             yield DecisionRow(name, line, _decode(row))
         except DECODE_ERRORS as error:
             reason = Reason.MALFORMED if isinstance(error, msgspec.ValidationError) else Reason.BAD_JSON
-            shown = row.decode("utf8", "backslashreplace")[:SHOWN]
+            shown = row.decode("utf8", "backslashreplace")[:MAX_SHOWN_CHARS]
             detail = f"{error}: {shown}; correct the row, or delete it"
             yield DecisionRow(name, line, None, Problem(line, reason, detail))
 
@@ -157,7 +157,7 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
     counts = Counter({"can't be used": len(problems)})
     new: dict[tuple[object, ...], Decision] = {}
     for decision in (row.decision for row in rows if row.decision):
-        counts["decided again"] += new.pop(decision.about, None) is not None
+        counts["replaced decision"] += new.pop(decision.about, None) is not None
         new[decision.about] = decision
     if not new:
         first = f"; the first of {counted(len(problems), 'row')}: {problems[0].problem}" if problems else ""

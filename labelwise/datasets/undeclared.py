@@ -25,13 +25,15 @@ from labelwise.sources.tags import NO_LABEL
 
 # Why tasks of some kinds have no labels.
 UNREAD = {
-    "relations": f"{Reason.OTHER_INTERFACE}: it asks about relations; if its spans are complete, add `kind: complete`",
-    "other": f"{Reason.OTHER_INTERFACE}: it asks about something other than spans, such as categories",
+    "relations": (
+        f"{Reason.UNSUPPORTED_INTERFACE}: it asks about relations; if its spans are complete, add `kind: complete`"
+    ),
+    "other": f"{Reason.UNSUPPORTED_INTERFACE}: it asks about something other than spans, such as categories",
     "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
-    "tags in text": f"{Reason.OTHER_FORMAT}: its text has tags: write it without them, with `spans`",
+    "tags in text": f"{Reason.UNSUPPORTED_FORMAT}: its text has tags: write it without them, with `spans`",
 }
-FEW_FOLDERS = 5  # in a folder, that patterns name
-FEW = 50  # files of a folder, and rows of each, in which labels are looked for
+MAX_FOLDERS = 5  # in a folder, that patterns name
+MAX_READ = 50  # files of a folder, and rows of each, in which labels are looked for
 
 
 class Undeclared(NamedTuple):
@@ -143,7 +145,7 @@ def patterns_in(folder: Path) -> list[str]:
     suffixes = [max((one for one in SUFFIXES if parts[-1].endswith(one)), key=len) for parts in files]
     suffix = max(suffixes, key=suffixes.count, default="")
     wanted = [parts for parts, one in zip(files, suffixes, strict=True) if one == suffix]
-    named = 2 if len({parts[1] for parts in wanted if len(parts) > 2}) <= FEW_FOLDERS else 1
+    named = 2 if len({parts[1] for parts in wanted if len(parts) > 2}) <= MAX_FOLDERS else 1
     found = ["/".join([*parts[:-1][:named], *("*" * len(parts[named:-1])), f"*{suffix}"]) for parts in wanted]
     return [*dict.fromkeys(found)]
 
@@ -151,9 +153,9 @@ def patterns_in(folder: Path) -> list[str]:
 def labels_in(folder: Path) -> tuple[str, ...]:
     """List the labels in the first rows of the first files of a folder that can be read."""
     labels: set[str] = set()
-    for file in find_files(folder, SUFFIXES, hidden=False)[:FEW]:
+    for file in find_files(folder, SUFFIXES, hidden=False)[:MAX_READ]:
         with suppress(InputError, OSError):
-            for found in islice(read_items(file, ""), FEW):
+            for found in islice(read_items(file, ""), MAX_READ):
                 labels.update(span.label for span in getattr(found, "spans", ()))
     return tuple(sorted(labels - {NO_LABEL}))
 

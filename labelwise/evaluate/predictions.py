@@ -44,8 +44,8 @@ class PredictedDoc(msgspec.Struct):
         """Keep the spans that can be judged; see `text.evaluable`."""
         return evaluable(spans, (*self.gold, *self.rejected), self.uncovered)
 
-    def form(self, span: SpanKey) -> str:
-        """Return the surface form of a span, with each run of white space made one space."""
+    def words_of(self, span: SpanKey) -> str:
+        """Return the words of a span, with each run of white space made one space."""
         return " ".join(self.text[span[0] : span[1]].split())
 
 

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
 from labelwise.base.counts import Scores
-from labelwise.base.sections import SHIP_AT
+from labelwise.base.sections import DEFAULT_TARGET_F1
 from labelwise.evaluate.scores import Metrics, Mistakes
 
-CLOSE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
-FEW = 20  # gold spans in test, below which a label's scores say little
-Verdict = Literal["ready", "borderline", "not ready", "unknown"]
+MAX_BORDERLINE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
+MIN_TEST_SPANS = 20  # gold spans in test, below which a label's scores say little
+Verdict = Literal["ready", "borderline", "not ready", "too few test spans", "not scored"]
+UNDECIDED: tuple[Verdict, ...] = ("too few test spans", "not scored")
 
 
 class RankedLabel(NamedTuple):
@@ -17,7 +18,7 @@ class RankedLabel(NamedTuple):
 
     scores (Scores): on test.
     mistakes (Mistakes): errors to learn from: those on dev, or on test; see `Metrics.to_learn`.
-    unjudged (int): predictions on test that can't be judged, if they are most of its predictions there; else 0.
+    unscored (int): predictions on test that can't be scored, if they are most of its predictions there; else 0.
     few (bool): test has too few of its gold spans for its scores to say much.
     verdict (Verdict): see `decide`.
     """
@@ -25,7 +26,7 @@ class RankedLabel(NamedTuple):
     label: str
     scores: Scores
     mistakes: Mistakes
-    unjudged: int
+    unscored: int
     few: bool
     verdict: Verdict
 
@@ -35,34 +36,36 @@ class RankedLabel(NamedTuple):
         return sum(self.mistakes.kinds.values())
 
 
-def decide(metrics: Metrics, label: str, ship_at: float = SHIP_AT) -> Verdict:
+def decide(metrics: Metrics, label: str, target_f1: float = DEFAULT_TARGET_F1) -> Verdict:
     """Decide whether a label is ready to use: the one rule of the page, the model card and the advice.
 
-    RETURNS (Verdict): "ready" if the lower end of its interval of F1 reaches the goal; "borderline" within CLOSE of the
-        goal, as another machine may decide otherwise; "unknown" if test has few of its spans, if more of its
-        predictions can't be judged than can, or if the pipeline was trained on texts of test. A label with a goal of
-        its own is judged by that figure; CLOSE is then at most a tenth of the errors that the goal allows.
+    RETURNS (Verdict): "ready" if the lower end of its interval of F1 reaches the target; "borderline" if it is nearer
+        than MAX_BORDERLINE, as another machine may decide otherwise; "not scored" if more of its predictions can't be
+        scored than can, or if the pipeline was trained on texts of test. A label with a goal of its own is decided by
+        that figure; MAX_BORDERLINE is then at most a tenth of the errors that the goal allows.
     """
     scores, mistakes = metrics.judging(label).labels[label], metrics.mistakes.get(label, Mistakes())
-    seen, low, close = bool(metrics.seen and metrics.seen.texts), scores.f_low, CLOSE
+    seen, low, close = bool(metrics.seen and metrics.seen.texts), scores.f_low, MAX_BORDERLINE
     if aimed := metrics.goals.get(label):
-        low, ship_at, close = aimed.low, aimed.goal, min(CLOSE, (1 - aimed.goal) / 10)
-    if seen or mistakes.unknown or (scores.support or 0) < FEW or low is None:
-        return "unknown"
-    if abs(low - ship_at) < close:
+        low, target_f1, close = aimed.low, aimed.goal, min(MAX_BORDERLINE, (1 - aimed.goal) / 10)
+    if seen or mistakes.mostly_unscored:
+        return "not scored"
+    if (scores.support or 0) < MIN_TEST_SPANS or low is None:
+        return "too few test spans"
+    if abs(low - target_f1) < close:
         return "borderline"
-    return "ready" if low > ship_at else "not ready"
+    return "ready" if low > target_f1 else "not ready"
 
 
-def rank_labels(metrics: Metrics, ship_at: float = SHIP_AT) -> list[RankedLabel]:
+def rank_labels(metrics: Metrics, target_f1: float = DEFAULT_TARGET_F1) -> list[RankedLabel]:
     """Rank the labels, the one with the most errors first; those with few spans in test come last."""
     _, learned = metrics.to_learn
     ranked = []
     for label, scores in metrics.all_gold.labels.items():
         mistakes, here = (one.mistakes.get(label, Mistakes()) for one in (learned, metrics))
-        unjudged, few = here.unjudged if here.unknown else 0, (scores.support or 0) < FEW
+        unscored, few = here.unscored if here.mostly_unscored else 0, (scores.support or 0) < MIN_TEST_SPANS
         shown = metrics.shown(label, metrics.judging(label))
-        ranked.append(RankedLabel(label, shown, mistakes, unjudged, few, decide(metrics, label, ship_at)))
+        ranked.append(RankedLabel(label, shown, mistakes, unscored, few, decide(metrics, label, target_f1)))
     return sorted(ranked, key=lambda row: (row.few, -row.total, row.label))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 BLOCK = 64  # docs that are added at a time
 CONFIDENCE = 0.95
 MAX_TERM = 0.02  # of the series for Student's t, the last term as a share of the normal quantile
-FEWEST = 5  # docs from which an interval is computed; docs/benchmarks.md says how often it holds
+MIN_UNITS = 5  # docs from which an interval is computed; docs/benchmarks.md says how often it holds
 
 
 def f_scores(counts: np.ndarray) -> np.ndarray:
@@ -81,9 +81,9 @@ class Jackknife:
         self.docs += np.concatenate([found, anything, anything], axis=-1).sum(0)
 
     def errors(self) -> np.ndarray:
-        """Compute the standard errors; NaN where fewer docs than FEWEST have any span."""
+        """Compute the standard errors; NaN where fewer docs than MIN_UNITS have any span."""
         docs = np.maximum(self.docs, 1)
-        return np.where(self.docs >= FEWEST, np.sqrt((docs - 1) / docs * self._squares), np.nan)
+        return np.where(self.docs >= MIN_UNITS, np.sqrt((docs - 1) / docs * self._squares), np.nan)
 
     def interval(self, *, within: bool = False, tests: int = 1, runs: Sequence[np.ndarray] | None = None) -> np.ndarray:
         """Compute the lower and upper bounds, with CONFIDENCE, by Student's t with a degree less than docs.

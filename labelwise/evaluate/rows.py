@@ -21,7 +21,7 @@ from labelwise.corpus.surface_forms import digest
 from labelwise.evaluate.pairs import SpanPair, pair_spans
 from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline, predict_docs
 from labelwise.evaluate.predictions import PredictedDoc, encode_prediction
-from labelwise.evaluate.tables import PAIR_ROWS, TEXT_ROWS, TOKENS, Rows
+from labelwise.evaluate.tables import MISALIGNED, PAIR_ROWS, TEXT_ROWS, Rows
 
 CHUNK = 32  # texts whose rows are dicts at a time: those of a thousand take ten times the memory of their table
 Forms = Mapping[SpanKey, int]  # digests of the words of spans on token boundaries
@@ -30,7 +30,7 @@ Forms = Mapping[SpanKey, int]  # digests of the words of spans on token boundari
 class EvaluateJob(NamedTuple):
     """A partition to predict, and the pipeline's folder and its digest.
 
-    labels (Sequence[str]): labels that are scored; predictions of others are "unjudged".
+    labels (Sequence[str]): labels that are scored; predictions of others are "unscored".
     seen (Path | None): the file of the texts that the pipeline was trained on; None to say nothing of them.
     predictions (bool): write the predictions as JSONL, too.
     """
@@ -148,7 +148,7 @@ def _pair_rows(
         ("nested" if pair.kind == "missed" and pair.gold in found and _overlaps(pair.gold, gold) else pair.kind, pair)
         for pair in pair_spans(gold, predicted)
     ]
-    rows += [("unjudged", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
+    rows += [("unscored", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
     rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
     overlapped = {
         one
@@ -167,8 +167,8 @@ def _pair_rows(
             "cause": one and _cause(kind, about in forms, one in overlapped),
             **_columns("gold", one),
             **_columns("predicted", other),
-            "form": doc.form(about),
-            "predicted_form": other and doc.form(other),
+            "gold_text": one and doc.words_of(one),
+            "predicted_text": other and doc.words_of(other),
             "probability": found.get(other) if other else None,
             "gold_probability": found.get(one) if one else None,
             "form_digest": forms.get(about),
@@ -194,5 +194,5 @@ def _cause(kind: str, on_tokens: bool, overlapped: bool) -> str:
     if kind in ("right", "nested"):
         return "found"
     if not on_tokens:
-        return TOKENS
+        return MISALIGNED
     return "overlapped" if kind == "missed" and overlapped else kind

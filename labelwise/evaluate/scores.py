@@ -4,7 +4,7 @@ import msgspec
 
 from labelwise.base.counts import AllScores, Score, Scores
 from labelwise.base.text import counted
-from labelwise.evaluate.resampling import FEWEST
+from labelwise.evaluate.resampling import MIN_UNITS
 
 MIN_DEV_TEXTS = 10  # in dev: fewer have too few errors to learn from
 SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or train it again"
@@ -26,7 +26,7 @@ class GroupScores(Scores, omit_defaults=True):
 Groups = dict[str, dict[str, GroupScores]]  # by key and value
 
 
-class Mistakes(msgspec.Struct):
+class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
     """The pairs of gold and predicted spans that a label is in, each counted once, by kind; see `pairs`.
 
     right (int): gold that was predicted with this label, also if it overlaps an entity, which entities can't.
@@ -34,7 +34,7 @@ class Mistakes(msgspec.Struct):
     boundaries (int): pairs that overlap, both with this label.
     label (int): gold with this label that was predicted with another one.
     taken (int): predictions with this label where gold has another one, which counts them as `label`.
-    unjudged (int): predictions in texts that nobody has annotated for it; no mistakes.
+    unscored (int): predictions in texts that nobody has annotated for it; no mistakes.
     causes (dict): gold by cause; see `tables.MISSED`.
     confused (dict): `label`, by the predicted label.
     """
@@ -43,7 +43,7 @@ class Mistakes(msgspec.Struct):
     missed: int = 0
     spurious: int = 0
     boundaries: int = 0
-    unjudged: int = 0
+    unscored: int = 0
     label: int = 0
     taken: int = 0
     causes: dict[str, int] = {}
@@ -58,12 +58,15 @@ class Mistakes(msgspec.Struct):
     def kinds(self) -> dict[str, int]:
         """The mistakes of each kind; predictions of a label without gold are a kind of their own."""
         found = {"missed": self.missed, "boundaries": self.boundaries, "label": self.label + self.taken}
-        return found | {"spurious": self.spurious if self.gold else 0, "goldless": 0 if self.gold else self.spurious}
+        return found | {
+            "spurious": self.spurious if self.gold else 0,
+            "no_test_gold": 0 if self.gold else self.spurious,
+        }
 
     @property
-    def unknown(self) -> bool:
-        """Whether most of its predictions can't be judged, so that its scores say little."""
-        return self.unjudged > self.right + self.boundaries + self.taken + self.spurious
+    def mostly_unscored(self) -> bool:
+        """Whether most of its predictions can't be scored, so that its scores say little."""
+        return self.unscored > self.right + self.boundaries + self.taken + self.spurious
 
 
 class Aimed(msgspec.Struct):
@@ -99,7 +102,7 @@ class SplitMetrics(msgspec.Struct):
     all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None if no
         gold overlaps.
     calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
-    unscored (int): predictions that can't be judged.
+    unscored (int): predictions that can't be scored.
     mistakes (dict): of each label.
     seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts, and on dev.
     texts_digest (str): equal for equal texts.
@@ -131,21 +134,22 @@ class SplitMetrics(msgspec.Struct):
         return self.all_gold
 
     def shown(self, label: str, scores: AllScores) -> Scores:
-        """Return the scores of a label; none where most of its predictions can't be judged, and no F1 without gold."""
+        """Return the scores of a label; none where most of its predictions can't be scored, and no F1 without gold."""
         own = scores.labels[label]
-        unknown = label in self.mistakes and self.mistakes[label].unknown
-        return Scores(None, None, None, own.support) if unknown else own.shown()
+        unscored = label in self.mistakes and self.mistakes[label].mostly_unscored
+        return Scores(None, None, None, own.support) if unscored else own.shown()
 
     def few_units(self, scores: Scores) -> str:
         """Count the units where they are too few for an interval, as in "3 documents"; else return an empty string."""
-        few = scores.f is not None and scores.units is not None and scores.units < FEWEST
+        few = scores.f is not None and scores.units is not None and scores.units < MIN_UNITS
         return counted(scores.units or 0, self.unit) if few else ""
 
 
-class Metrics(SplitMetrics):
+class Metrics(SplitMetrics, forbid_unknown_fields=True):
     """The scores of a pipeline, as the evaluation writes them: those on test, or on another split.
 
-    untaught (list): labels that the pipeline leaves out, and that aren't scored: no text in train is complete for them.
+    excluded_labels (list): labels that the pipeline leaves out, and that aren't scored, as no text in train is complete
+        for them.
     groups (dict): scores of the texts of each dataset, if the merge has `by: [dataset]`; other keys may have secrets.
     predictions_digest (str): equal for equal tables of pairs.
     pipeline_digest, weights_digest (str): of the pipeline's files, and of its models alone.
@@ -154,7 +158,7 @@ class Metrics(SplitMetrics):
     dev (SplitMetrics | None): scores on dev, where dev was evaluated beside the split.
     """
 
-    untaught: list[str] = []
+    excluded_labels: list[str] = []
     groups: Groups = {}
     predictions_digest: str = ""
     pipeline_digest: str = ""
@@ -178,7 +182,7 @@ def describe_seen(metrics: Metrics) -> str:
     """Describe whether a pipeline was trained on scored texts, without a full stop; empty if it wasn't."""
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:
-        f, without = ("unknown" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))
+        f, without = ("not scored" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))
         some = f"{seen.texts:,} of {texts}"
         return f"{some} were in the pipeline's train or dev set: F1 is {f}, without them {without}"
     if seen:

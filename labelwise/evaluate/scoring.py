@@ -18,7 +18,7 @@ from labelwise.base.counts import AllScores, count_spans, prf, score_table
 from labelwise.corpus.pipeline import Points
 from labelwise.evaluate.resampling import (
     BLOCK,
-    FEWEST,
+    MIN_UNITS,
     Jackknife,
     stream_units,
     sum_by_unit,
@@ -55,7 +55,7 @@ def measure(
         all_spans=score_all_spans(tables, labels, units, split),
         calibration_error=measure_calibration(tables, split),
         unscored=sum(
-            pc.sum(pc.equal(pairs["kind"], "unjudged")).as_py() or 0 for _, pairs in tables.groups((), ["kind"], split)
+            pc.sum(pc.equal(pairs["kind"], "unscored")).as_py() or 0 for _, pairs in tables.groups((), ["kind"], split)
         ),
         mistakes=count_mistakes(tables, labels, split),
         unit=unit if len(np.unique(units)) < texts else "text",
@@ -85,7 +85,7 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
     rows = zip(jackknife.value.tolist(), *jackknife.interval(within=True).tolist(), jackknife.docs, strict=True)
     for label, at, (value, *between, docs), row in zip(labels, column, rows, jackknife.total.tolist(), strict=False):
         ends = between
-        if isnan(between[0]) and docs >= FEWEST and row[at]:  # all are right, or none
+        if isnan(between[0]) and docs >= MIN_UNITS and row[at]:  # all are right, or none
             ends = [*wilson_share(row[0], row[at])]
         own = (None if isnan(one) else one for one in (value, *ends))
         # spaCy's JSON has 0.7000000000000001.
@@ -176,7 +176,7 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
     for lower, upper, docs, (right, predicted, gold) in zip(low, high, jackknife.docs, counts, strict=True):
         if not isnan(lower):
             found.append((lower, upper))
-        elif docs >= FEWEST and predicted + gold:
+        elif docs >= MIN_UNITS and predicted + gold:
             found.append(wilson_interval(right, predicted, gold))
         else:
             found.append((None, None))
@@ -200,7 +200,7 @@ def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> di
             if kind == "label":
                 one.confused[other] = one.confused.get(other, 0) + n
                 found[other].taken += n
-        if one := one or found.get(other):  # a prediction that can't be judged may have any label
+        if one := one or found.get(other):  # a prediction that can't be scored may have any label
             field = "right" if kind == "nested" else kind
             setattr(one, field, getattr(one, field) + n)
     return found
@@ -225,12 +225,12 @@ def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> I
     names = ("key", "kind", "gold_label", "predicted_label", "gold_probability")
     for texts, pairs in tables.groups(("key",), names, split):
         kinds, found = pairs["kind"].cast(pa.string()), pairs["gold_probability"].is_valid().to_numpy()
-        right, unjudged = (pc.equal(kinds, kind).to_numpy() for kind in ("right", "unjudged"))
+        right, unscored = (pc.equal(kinds, kind).to_numpy() for kind in ("right", "unscored"))
         text = numbers(pairs["key"], texts["key"].to_pylist())
         gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
         counts = np.zeros((len(texts), len(labels), 3), int)
         nested = gold, found & ~right & (gold >= 0)  # gold that was found, though no entity
-        entities = predicted, ~unjudged & (predicted >= 0)
+        entities = predicted, ~unscored & (predicted >= 0)
         columns = (0, gold, found & (gold >= 0)), (1, *entities), (1, *nested), (2, gold, gold >= 0)
         for column, label, chosen in columns:
             np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
@@ -243,7 +243,7 @@ def measure_calibration(tables: Tables, split: str = "") -> float | None:
     sums = np.zeros((3, BINS))
     for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"], split):
         kinds = pairs["kind"].cast("string")
-        right, judged = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unjudged")))
+        right, judged = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unscored")))
         found, gold = (np.asarray(pairs[name].cast("float64")) for name in ("probability", "gold_probability"))
         of_found, of_gold = judged & ~np.isnan(found), judged & ~right & ~np.isnan(gold)
         sums += sum_bins(found[of_found], right[of_found]) + sum_bins(gold[of_gold], np.ones(of_gold.sum()))

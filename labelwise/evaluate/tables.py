@@ -1,11 +1,11 @@
 """The two tables of an evaluation, from which every score, interval and example is a query.
 
-`texts.parquet` has a row for each scored text, also where nothing was marked or found. `pairs.parquet` has one for each
-pair of gold and predicted span, or for one of them alone; see `pairs`. Both are sorted by the key of the text, and
+`texts.parquet` has a row for each scored text, also where nothing was annotated or found. `pairs.parquet` has one for
+each pair of gold and predicted span, or for one of them alone; see `pairs`. Both are sorted by the key of the text, and
 written text by text, in row groups of the same GROUP texts. If they have dev and test, dev comes first, and no row
 group has texts of both. Readers name the split that they want, or "" for the only one.
 
-A predicted span that can't be judged, because nobody looked for its label in the text, is "unjudged". A per-label
+A predicted span that can't be scored, because nobody looked for its label in the text, is "unscored". A per-label
 recognizer also finds spans that overlap: those that are neither entities nor gold are "nested", and so is gold that was
 found though other gold overlaps it, which entities can't have. Gold that tokens can't represent is a row like any
 other, with its cause.
@@ -27,12 +27,12 @@ from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.evaluate.predictions import PredictedDoc
 
 GROUP = 1024  # texts of a row group
-ENOUGH = 5  # times that train must have a form without the label to contradict gold
-HARDLY = 0.05  # the share of these at which it may still mark the form
+MIN_UNANNOTATED = 5  # times that train must have a form without the label to contradict gold
+MAX_ANNOTATED_SHARE = 0.05  # the share of these at which it may still annotate the form
 # Why a span is missed: another prediction overlaps it; or by what train has of its form. Gold without token boundaries
-# has the cause TOKENS in any case.
-TOKENS = "tokens"
-MISSED = ("overlapped", "known", "sometimes", "new", "unmarked", "otherwise", TOKENS)
+# has the cause MISALIGNED in any case.
+MISALIGNED = "misaligned"
+MISSED = ("overlapped", "seen", "inconsistent", "unseen", "unannotated", "other_label", MISALIGNED)
 
 NAME = pa.dictionary(pa.int32(), pa.string())
 SPAN = pa.struct([("start", pa.int32()), ("end", pa.int32()), ("label", pa.string())])
@@ -56,7 +56,7 @@ PAIRS = pa.schema(
         "key": pa.string(),
         "doc": pa.string(),
         "split": NAME,
-        "kind": NAME,  # one of pairs.Kind, "unjudged" or "nested"
+        "kind": NAME,  # one of pairs.Kind, "unscored" or "nested"
         "cause": NAME,  # of gold: one of MISSED; or else the kind
         "gold_label": NAME,
         "gold_start": pa.int32(),
@@ -64,13 +64,15 @@ PAIRS = pa.schema(
         "predicted_label": NAME,
         "predicted_start": pa.int32(),
         "predicted_end": pa.int32(),
-        "form": pa.string(),  # the words of gold, or else of the prediction
-        "predicted_form": pa.string(),
+        "gold_text": pa.string(),  # its words, with each run of white space made one space
+        "predicted_text": pa.string(),
         "probability": pa.float64(),  # of the predicted span
         "gold_probability": pa.float64(),  # of the gold span, if it was found, perhaps inside of another
-        "marked": pa.int32(),  # times that train marks the form with the label
-        "free": pa.int32(),  # times that train has it without the label, in texts that are complete for it
-        "otherwise": pa.int32(),  # times that train marks the form with the other label that it has most often
+        # How often train annotates the words of gold, or else of the prediction, with the label; how often it has them
+        # without it, in texts that are complete for it; and with the other label that they have most often.
+        "annotated": pa.int32(),
+        "unannotated": pa.int32(),
+        "otherwise": pa.int32(),
         "other_label": NAME,
         "before": pa.string(),
         "after": pa.string(),
@@ -235,12 +237,12 @@ def count_in_train(pairs: pa.Table, forms: SurfaceForms) -> dict[str, pa.Chunked
     others[:, 1:] = forms.marked.of(forms.keys(digests[first, None], np.arange(len(forms.labels))))
     others[np.arange(len(keys)), 1 + labels[first]] = 0
     of_forms = np.stack([forms.marked.of(keys), forms.free.of(keys), others.max(1), others.argmax(1)])
-    marked, free, otherwise, other = columns = np.zeros((4, len(pairs)), int)
+    annotated, unannotated, otherwise, other = columns = np.zeros((4, len(pairs)), int)
     columns[:, known] = of_forms[:, back]
-    hardly = (free >= ENOUGH) & (marked <= HARDLY * free)
-    kinds = [hardly & (2 * otherwise >= free), hardly, marked == 0, marked >= free]
-    causes = pa.array(np.select(kinds, ["otherwise", "unmarked", "new", "known"], "sometimes"))
+    hardly = (unannotated >= MIN_UNANNOTATED) & (annotated <= MAX_ANNOTATED_SHARE * unannotated)
+    kinds = [hardly & (2 * otherwise >= unannotated), hardly, annotated == 0, annotated >= unannotated]
+    causes = pa.array(np.select(kinds, ["other_label", "unannotated", "unseen", "seen"], "inconsistent"))
     other_label = pa.array([None, *forms.labels], pa.string()).take(pa.array(other))
-    arrays = {"marked": marked, "free": free, "otherwise": otherwise, "other_label": other_label}
+    arrays = {"annotated": annotated, "unannotated": unannotated, "otherwise": otherwise, "other_label": other_label}
     cause = pc.if_else(pc.equal(pairs["cause"], "missed"), causes, pairs["cause"])
     return {"cause": cause} | {name: pa.chunked_array([array]) for name, array in arrays.items()}

@@ -5,8 +5,8 @@ import numpy as np
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SplitMetrics
 
-KNOWN = 10  # gold spans whose words train marks: how many must be missed to say something
-WORTH = 0.01  # what twice the steps must add to F1 on dev
+MIN_SEEN_MISSED = 10  # gold spans whose words train marks: how many must be missed to say something
+MIN_GAIN = 0.01  # what twice the steps must add to F1 on dev
 MIN_F = 0.1  # of F1 on dev, the best one: a training that never reaches it is broken
 
 
@@ -25,10 +25,10 @@ def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
     """
     if not curve or not curve.steps:
         return ""
-    known, found = (sum(one.causes.get(cause, 0) for one in metrics.mistakes.values()) for cause in ("known", "found"))
-    if known >= KNOWN and known > found:
+    known, found = (sum(one.causes.get(cause, 0) for one in metrics.mistakes.values()) for cause in ("seen", "found"))
+    if known >= MIN_SEEN_MISSED and known > found:
         return f"it misses {known:,} spans whose words are annotated in train, and finds {found:,} in all"
-    if (gain := expect_gain(curve)) > WORTH:
+    if (gain := expect_gain(curve)) > MIN_GAIN:
         return f"F1 on dev still rises; twice the steps should add about {100 * gain:.1f} points"
     return ""
 

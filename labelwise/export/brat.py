@@ -17,7 +17,7 @@ from labelwise.export.standoff import brat_label, standoff
 from labelwise.sources.brat import PREDICTIONS, SUFFIXES, digest_of
 from labelwise.sources.files import read_file
 
-LONGEST = 200  # bytes of a name
+MAX_NAME_BYTES = 200  # bytes of a name
 CONFIG, LIST, LEFT_OUT = "annotation.conf", "documents.tsv", "left_out.tsv"
 OVERLAP = "<OVERLAP>\tArg1:<ENTITY>, Arg2:<ENTITY>, <OVL-TYPE>:<ANY>"  # has brat accept spans that overlap
 # Lines that aren't spans, by their first character.
@@ -155,6 +155,6 @@ def document_path(doc: ExportDoc) -> PurePosixPath:
     """Make the path of a text in its folder, whatever its name is: never outside, and safe on every file system."""
     named = (UNSAFE.sub("_", part) for part in PurePosixPath(doc.name).parts if part not in ("/", "..", "."))
     # Cut to what file systems allow, in bytes, with some left for a suffix.
-    parts = [part.encode("utf8", "replace")[:LONGEST].decode("utf8", "ignore") for part in named]
+    parts = [part.encode("utf8", "replace")[:MAX_NAME_BYTES].decode("utf8", "ignore") for part in named]
     path = PurePosixPath(*parts) if parts else PurePosixPath(doc.key)
     return path if path.suffix == ".txt" else path.with_name(f"{path.name}.txt")

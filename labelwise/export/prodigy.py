@@ -155,7 +155,7 @@ def write_verdicts(source: ExportSource, folder: Path, judge: Callable[[ExportDo
     with path.open("wb") as file:
         for doc in source.read():
             for span, answer in judge(doc):
-                binary = {"_is_binary": True, "_view_id": "ner", "answer": answer}
+                binary: dict[str, Any] = {"_is_binary": True, "_view_id": "ner", "answer": answer}
                 file.write(encode_task(doc, [span], source.tokenize, **binary))
                 rows[span[2]] += 1
     if not rows:

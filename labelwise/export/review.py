@@ -1,10 +1,11 @@
-"""Tasks for Prodigy to look at: spans that lost, each with its winner, and what several people marked differently.
+"""Tasks for Prodigy to look at: dropped spans, each with the one that was kept, and what several people
+annotated differently.
 
-A line of lost_spans.jsonl:
+A line of dropped_spans.jsonl:
 
     {"text": "Add 5 mL", "spans": [{"start": 4, "end": 8, "label": "Amount", "claim": "accept", "datasets": ["amount"],
-     "lost": true}, …], "_input_hash": …, "_task_hash": …,
-     "meta": {"reason": "nested", "learnt": true, "doc": "p1.txt", "from": "amount.jsonl:7, device.jsonl:7"}}
+     "dropped": true}, …], "_input_hash": …, "_task_hash": …,
+     "meta": {"reason": "nested", "learned": true, "doc": "p1.txt", "from": "amount.jsonl:7, device.jsonl:7"}}
 
 A line of disagreements.jsonl:
 
@@ -12,8 +13,8 @@ A line of disagreements.jsonl:
      "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
 
 Both are for Prodigy's spans.manual, as their spans overlap. They have its tokens, and keys that a merge reads when
-answers come back. An answer to a disagreement is a review, of its label alone. A task with a lost span doesn't have all
-spans of a label, so an answer to it covers no label.
+answers come back. An answer to a disagreement is a review, of its label alone. A task with a dropped span doesn't
+have all spans of a label, so an answer to it covers no label.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,13 +30,13 @@ from labelwise.annotations import PREDICTED, REVIEW, UNCOVERED
 from labelwise.base.errors import InputError
 from labelwise.corpus.agreement import Version, find_settled, find_versions
 from labelwise.corpus.docbin_reader import StoredDoc
-from labelwise.corpus.lost_spans import LostSpan, find_lost
+from labelwise.corpus.dropped_spans import DroppedSpan, find_dropped
 from labelwise.corpus.manifest import is_corpus, read_manifest
 from labelwise.corpus.tables import Group
 from labelwise.corpus.tasks import place_in_tokens, task_hashes, task_tokens
 from labelwise.corpus.texts import read_groups_with_docs
 
-LOST, DISAGREEMENTS = "lost_spans.jsonl", "disagreements.jsonl"
+DROPPED, DISAGREEMENTS = "dropped_spans.jsonl", "disagreements.jsonl"
 
 
 class Reviewed(NamedTuple):
@@ -48,12 +49,12 @@ class Reviewed(NamedTuple):
 def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Collection[str]) -> Reviewed:
     """Write files of tasks, in the order of the keys of texts.
 
-    files (Collection[str]): LOST, DISAGREEMENTS, or both.
+    files (Collection[str]): DROPPED, DISAGREEMENTS, or both.
     splits (Collection[str]): those whose texts are looked at.
     RAISES (InputError): it isn't a merged corpus.
     """
     if not is_corpus(corpus):
-        raise InputError(f"{corpus}: not a merged corpus, so no span has lost there; leave out --lost, --disagreements")
+        raise InputError(f"{corpus}: not a merged corpus, so it dropped no span; leave out --dropped, --disagreements")
     labels = read_manifest(corpus).labels
     tasks, without_text = dict.fromkeys(files, 0), set[str]()
     for name in files:
@@ -76,11 +77,11 @@ def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Col
 Tasks = Callable[[StoredDoc, Sequence[str]], Iterator[bytes]]  # makes the tasks of a text, given the corpus's labels
 
 
-def _find_lost(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts in which spans lost."""
-    for key, lost in groupby(find_lost(group), attrgetter("text")):
-        spans = [*lost]
-        yield key, lambda doc, labels, spans=spans: lost_span_tasks(doc, labels, spans)  # type: ignore[misc]
+def _find_dropped(group: Group) -> Iterator[tuple[str, Tasks]]:
+    """Yield the keys of texts in which spans were dropped."""
+    for key, dropped in groupby(find_dropped(group), attrgetter("text")):
+        spans = [*dropped]
+        yield key, lambda doc, labels, spans=spans: dropped_span_tasks(doc, labels, spans)  # type: ignore[misc]
 
 
 def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
@@ -97,15 +98,15 @@ def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
 
 
 FINDERS: Mapping[str, Callable[[Group], Iterator[tuple[str, Tasks]]]] = {
-    LOST: _find_lost,
+    DROPPED: _find_dropped,
     DISAGREEMENTS: _find_disagreements,
 }
 
 
-def lost_span_tasks(doc: StoredDoc, labels: Sequence[str], lost: Iterable[LostSpan]) -> Iterator[bytes]:
-    """Yield a line of JSON for each span that lost, with its winner."""
-    for one in lost:
-        asserted = [span for span in (one.lost, one.kept) if span]
+def dropped_span_tasks(doc: StoredDoc, labels: Sequence[str], dropped: Iterable[DroppedSpan]) -> Iterator[bytes]:
+    """Yield a line of JSON for each dropped span, with the span that was kept."""
+    for one in dropped:
+        asserted = [span for span in (one.dropped, one.kept) if span]
         spans = [
             {
                 "start": span.span[0],
@@ -113,13 +114,13 @@ def lost_span_tasks(doc: StoredDoc, labels: Sequence[str], lost: Iterable[LostSp
                 "label": span.span[2],
                 "claim": span.verdict,
                 "datasets": span.datasets,
-                "lost": span is one.lost,
+                "dropped": span is one.dropped,
             }
             for span in asserted
         ]
         places = [place for span in asserted for place in span.places]
         keys = {UNCOVERED: dict.fromkeys(labels, "none")}
-        yield review_task(doc, spans, {"reason": one.reason, "learnt": one.learnt}, places, keys)
+        yield review_task(doc, spans, {"reason": one.reason, "learned": one.learned}, places, keys)
 
 
 def disagreement_tasks(

@@ -58,7 +58,7 @@ class ExportDoc(msgspec.Struct):
     answered (Sequence[SpanKey]): the predicted text's spans that annotators accepted or rejected.
     predicted (bool): a pipeline found the spans, and nobody has looked at them.
     split (str): the one that a declaration gives the text; empty if none does.
-    places (dict[Place, PlacedSpan]): the spans that were read from brat, even those that lost, by their lines.
+    places (dict[Place, PlacedSpan]): the spans that were read from brat, even dropped ones, by their lines.
     """
 
     text: str

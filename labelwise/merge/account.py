@@ -152,7 +152,7 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
     same = [other.hex() for other in sorted(text.variants)]
     account.texts.add((key, split, found.why_not, found.chosen_by, words, merged.doc or None, *states, same))
     counting = (*merged.gold.values(), *merged.rejected.values())
-    not_covered = {claims[0].span: SpanOutcome(Reason.NOT_COVERED) for claims in counting}
+    not_covered = {claims[0].span: SpanOutcome(Reason.NOT_FULLY_ANNOTATED) for claims in counting}
     outcomes = merged.spans | (made.spans if made else not_covered)
     refs = [(answer.number, place) for answer in answers for place in range(len(answer.task.all_spans))]
     refs += [(row, 0) for row, _ in enumerate(merged.judged, len(answers)) if (row, 0) in outcomes]
@@ -173,7 +173,7 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
             task.answer,
             row.reason,
             None,
-            row.winner,
+            row.kept,
             tuple(row.covered),
             tuple(row.superseded),
             tuple(row.superseded.values()),
@@ -201,5 +201,5 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
 
 def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:
     """Return the columns of a span's outcome."""
-    winner = None if outcome.winner is None else numbers[outcome.winner]
-    return outcome.reason, outcome.detail or None, winner, outcome.realigned, outcome.learnt
+    kept = None if outcome.kept is None else numbers[outcome.kept]
+    return outcome.reason, outcome.detail or None, kept, outcome.realigned, outcome.learned

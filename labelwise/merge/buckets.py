@@ -35,10 +35,10 @@ SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and tha
 SOURCE_BYTES = 2**25  # per bucket
 LEAST_BITS, MOST_BITS, MOST_BLOCKS = 3, 8, 2**15
 WAITING_BYTES = 2**22  # that a writer holds
-LARGE = 2**25  # bytes from which a bucket is cut again, by CUT_BITS
+MAX_BUCKET_BYTES = 2**25  # bytes from which a bucket is cut again, by CUT_BITS
 CUT_BITS = 4
-COUNTED = 2**15  # tasks, up to which texts are counted rather than estimated
-KNOWN = 2**15  # texts that a process knows to be written
+MAX_COUNTED_TASKS = 2**15  # tasks, up to which texts are counted rather than estimated
+MAX_KNOWN_TEXTS = 2**15  # texts that a process knows to be written
 
 encode_task = msgspec.msgpack.Encoder().encode
 decode_task = msgspec.msgpack.Decoder(Task).decode
@@ -144,7 +144,7 @@ class TaskWriter(BucketWriter):
         key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
         known = written_texts(self.folder)
         if (form := known.get(key)) is None:
-            if len(known) >= KNOWN:
+            if len(known) >= MAX_KNOWN_TEXTS:
                 known.clear()
             form = known[key] = text_key(form_of(task.text))
             self.add(key, HEAD.pack(key, TEXT, 0, key, len(text)) + text)
@@ -207,13 +207,13 @@ class Buckets(msgspec.Struct, frozen=True):
     def count_texts(self, tasks: int) -> tuple[int, int]:
         """Count the distinct texts, and their bytes.
 
-        Above COUNTED tasks, they are estimated from a share of the keys, so that the estimate depends on the texts, and
+        Above MAX_COUNTED_TASKS, they are estimated from a share of the keys: the estimate depends on the texts, and
         on the number of tasks, alone.
 
         tasks (int): the number of all tasks.
         """
         shift = 0
-        while tasks >> shift > COUNTED:
+        while tasks >> shift > MAX_COUNTED_TASKS:
             shift += 1
         found: dict[bytes, int] = {}
         for number in range(max(1, 1 << self.bits >> shift)):
@@ -281,7 +281,7 @@ def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
     for record in tasks:
         some.append(record)
         size += len(record)
-        if size > LARGE and skip + CUT_BITS <= 64:
+        if size > MAX_BUCKET_BYTES and skip + CUT_BITS <= 64:
             break
     else:
         some.sort()

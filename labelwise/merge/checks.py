@@ -85,10 +85,10 @@ USED = (
     Reason.NESTED,
     Reason.CROSSING,
     Reason.OUTVOTED,
-    Reason.ACCEPT_REJECT,
+    Reason.CONFLICT,
     Reason.REMOVED,
 )
-BARE = frozenset("BIOSELU")  # the prefixes of tags
+TAG_PREFIXES = frozenset("BIOSELU")  # the prefixes of tags
 DECLARABLE = ", ".join(filter(None, get_args(AnyOffsets)))
 # The option of the section brat that may keep spans with an outcome, unless it is set already.
 KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuous", Reason.NOT_DECODABLE: "encoding"}
@@ -102,7 +102,7 @@ def unusable_rows(data: Data) -> list[Found]:
     rows, spans = data.figures.rows, data.figures.labels(*USED, *UNUSED)
     bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
     most = bad.total() >= MIN_SPANS and 2 * bad.total() > rows.total()
-    if not most and (spans or not bad[Reason.OTHER_FORMAT]):
+    if not most and (spans or not bad[Reason.UNSUPPORTED_FORMAT]):
         return []
     return some(bad.total(), data.figures.sample(*bad), all=rows.total(), reasons=largest_first(bad))
 
@@ -245,7 +245,7 @@ def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
         return []
     sample = data.figures.sample(*sorted(reasons, key=[*why].index))
     undeclared = [*largest_first(lost)] if first == Reason.UNDECLARED else []
-    misplaced = first in (Reason.NO_BOUNDARY, Reason.INVALID) and not data.dataset.offsets
+    misplaced = first in (Reason.MISALIGNED, Reason.INVALID) and not data.dataset.offsets
     values: dict[str, Any] = {"offsets": data.dataset.offsets, "undeclared": undeclared, "misplaced": misplaced}
     return some(lost.total(), sample, all=(lost + used).total(), reasons=why, **values)
 
@@ -256,7 +256,7 @@ def odd_labels(data: Data, problem: str) -> list[Found]:
     spans = used + lost
     if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
         return []
-    bare = sorted(label for label in spans if label in BARE or re.search(r"[=|]", label))
+    bare = sorted(label for label in spans if label in TAG_PREFIXES or re.search(r"[=|]", label))
     once = [label for label, n in spans.items() if n == 1]
     found = {
         "bare": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],
@@ -297,10 +297,10 @@ def replaced_spans(data: Data, stops: bool) -> list[Found]:
 
 def off_tokens(data: Data) -> list[Found]:
     """Find datasets with many spans off the tokens."""
-    lost = data.figures.labels(Reason.NO_BOUNDARY).total()
+    lost = data.figures.labels(Reason.MISALIGNED).total()
     total = lost + data.figures.labels(*USED).total()
     many = lost >= max(MIN_SPANS, MIN_OFF_TOKENS * total)
-    return some(many and lost, data.figures.sample(Reason.NO_BOUNDARY), all=total)
+    return some(many and lost, data.figures.sample(Reason.MISALIGNED), all=total)
 
 
 def copied_answers(data: Data) -> Iterator[Found]:
@@ -446,7 +446,7 @@ def simplify(label: str) -> str:
 
 def same_spans(ledger: Ledger) -> Iterator[Found]:
     """Find labels with nearly the same spans."""
-    for old, of in ledger.lost_spans.get(Reason.SAME_SPAN, {}).items():
+    for old, of in ledger.dropped_spans.get(Reason.SAME_SPAN, {}).items():
         for new, n in of.items():
             gold = [ledger.labels[label]["gold"] for label in (old, new)]
             if n >= max(MIN_SPANS, MIN_SAME_SPANS * min(gold)):
@@ -478,7 +478,7 @@ def files_of_other_labels(data: Data) -> list[Found]:
     return some(len(lost), labels=lost, files=len(dataset.files))
 
 
-LOST = "{n:,} of {all:span} can't be used: {reasons}"
+UNUSABLE_OF_ALL = "{n:,} of {all:span} can't be used: {reasons}"
 IF_CORRECT = "If the data is correct, {add}"
 TRIED = f"No other reading of the offsets fits better (tried: {DECLARABLE}, unescaped HTML, stripped texts)."
 UNUSABLE = "{n:span has|spans have} unusable offsets"
@@ -561,7 +561,7 @@ READING: tuple[Kind, ...] = (
     stop(
         "unusable spans",
         most_spans_lost,
-        LOST,
+        UNUSABLE_OF_ALL,
         "{offsets:?Correct `offsets: %s`, which its entry says. }{undeclared:?List %s in `labels`, if annotators were "
         f"shown them. }}{{misplaced:?{TRIED} }}{IF_CORRECT}",
         EXPECTED,
@@ -569,21 +569,21 @@ READING: tuple[Kind, ...] = (
     stop(
         "shifted spans",
         lambda data: most_spans_lost(data, Reason.MENTION_DIFFERS),
-        LOST,
+        UNUSABLE_OF_ALL,
         f"To move each to the nearest occurrence of the words that it quotes {OR_EXPECT}, {{add}}",
         "shifted: nearest",
     ),
     stop(
         "discontinuous spans",
         lambda data: most_spans_lost(data, Reason.DISCONTINUOUS),
-        LOST,
+        UNUSABLE_OF_ALL,
         f"To cover all pieces of each {OR_EXPECT}, {{add}}",
         "discontinuous: cover  # or `first`: the first piece",
     ),
     stop(
         "undecodable spans",
         lambda data: most_spans_lost(data, Reason.NOT_DECODABLE),
-        LOST,
+        UNUSABLE_OF_ALL,
         f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
         "encoding: cp1252  # or the encoding in which they were saved",
     ),
@@ -747,7 +747,7 @@ ADVICE: tuple[Kind, ...] = (
         "texts of other splits",
         lambda data: [
             Found(rows, {"other": other})
-            for other, rows in data.figures.other_split.items()
+            for other, rows in data.figures.split_conflict.items()
             if rows >= MIN_OTHER_SPLIT * data.figures.rows.total()
         ],
         "{n:answer} left out; {other!r} declares another split for their texts.",
@@ -792,12 +792,12 @@ ADVICE: tuple[Kind, ...] = (
     check(
         "outvoted spans",
         outvoted_spans,
-        "{n:span} outvoted: too few annotators marked them, and no review has decided.",
+        "{n:span} outvoted: too few annotators annotated them, and no review has decided.",
         "Adjudicate them in Prodigy (export --disagreements), or change `annotators` in project.yml.",
     ),
     check(
         "stale decisions",
-        lambda merged: some(merged.ledger.rows[Reason.SUPERSEDED_DECISION]),
+        lambda merged: some(merged.ledger.rows[Reason.STALE_DECISION]),
         "{n:decision no longer applies|decisions no longer apply}: the annotations they were based on have changed.",
         "`python -m scripts.why corpus --problems` lists them; load them into the page of a new report, and decide "
         "again.",

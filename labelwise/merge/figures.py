@@ -14,7 +14,7 @@ from labelwise.corpus.tables import Group
 
 SAMPLE = 3
 ALONE = "alone"  # superseded spans that the row that counts lacks, though neither time nor file says which is later
-UNUSED = (Reason.NO_BOUNDARY, *SPAN_PROBLEMS)
+UNUSED = (Reason.MISALIGNED, *SPAN_PROBLEMS)
 OVERLAPPED = (Reason.SAME_SPAN, Reason.NESTED)
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
 
@@ -26,7 +26,7 @@ class Figures:
     rows (Counter): by outcome.
     spans (Counter): by label and outcome, which for equal spans is that of the first.
     people (Counter): rows, by the name of the annotator; None without one.
-    other_split (Counter): rows left out, by the dataset that declares another split for their texts.
+    split_conflict (Counter): rows left out, by the dataset that declares another split for their texts.
     out_of_order (int): questions on whose latest answer times and the order of files disagree.
     replaced_by (Counter): answers that the same person's later answer replaces, by the other dataset that has it.
     replaced (Counter): accepted spans that are superseded, by label.
@@ -35,14 +35,14 @@ class Figures:
     copies (Counter): rows that repeat an answer, by the dataset of that.
     unnamed (Counter): texts with an answer that names nobody and one of a named annotator, by that name.
     shared (Counter): texts that another dataset has, too: that before it in the order of declaration.
-    overlapped (Counter): spans that lost to one of another dataset that overlaps them, by label and that dataset.
+    overlapped (Counter): spans dropped for one of another dataset that overlaps them, by label and that dataset.
     samples (dict): the first rows of the tables, by outcome.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
     spans: Counter[tuple[str, str]] = field(default_factory=Counter)
     people: Counter[str | None] = field(default_factory=Counter)
-    other_split: Counter[str] = field(default_factory=Counter)
+    split_conflict: Counter[str] = field(default_factory=Counter)
     out_of_order: int = 0
     replaced_by: Counter[str] = field(default_factory=Counter)
     replaced: Counter[str] = field(default_factory=Counter)
@@ -79,17 +79,18 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
         found[dataset].people[who] += n
     for dataset, n in queries.count(group.rows.filter(group.rows["out_of_order"]), "dataset").items():
         found[dataset].out_of_order += n
-    won = queries.with_winner(group.rows, "row", "dataset")
-    for (dataset, by), n in queries.count(queries.where(won, "reason", [Reason.SAME_ANSWER]), "dataset", "by").items():
+    kept = queries.with_kept(group.rows, "row", "dataset")
+    copies, conflicts = (queries.where(kept, "reason", [one]) for one in (Reason.SAME_ANSWER, Reason.SPLIT_CONFLICT))
+    for (dataset, by), n in queries.count(copies, "dataset", "by").items():
         found[dataset].copies[by] += n
-    for (dataset, by), n in queries.count(queries.where(won, "reason", [Reason.OTHER_SPLIT]), "dataset", "by").items():
-        found[dataset].other_split[by] += n
+    for (dataset, by), n in queries.count(conflicts, "dataset", "by").items():
+        found[dataset].split_conflict[by] += n
     again = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
     pairs = pa.table({"dataset": rows["dataset"][1:], "before": rows["dataset"][:-1]}).filter(again)
     for (dataset, before), n in queries.count(pairs, "dataset", "before").items():
         if dataset != before:
             found[dataset].shared[before] += n
-    overlapped = queries.where(queries.with_winner(group.spans, "span", "dataset"), "reason", OVERLAPPED)
+    overlapped = queries.where(queries.with_kept(group.spans, "span", "dataset"), "reason", OVERLAPPED)
     for (dataset, label, by), n in queries.count(overlapped, "dataset", "label", "by").items():
         if dataset != by:
             found[dataset].overlapped[label, by] += n
@@ -144,27 +145,27 @@ def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
     places: defaultdict[tuple[str, int], dict[int, tuple[int, int, str]]] = defaultdict(dict)  # by place in `lost`
     for place, (text, number, start, end, label) in enumerate(zip(*columns, strict=True)):
         places[text, number][place] = (start, end, label)
-    for (text, number), lost_spans in places.items():
+    for (text, number), dropped_spans in places.items():
         row = rows[text, number]
         figures = found[row["dataset"]]
-        by = [row["winner"]] if row["reason"] == Reason.SUPERSEDED else row["superseded_by"]
-        winners = [rows[text, other] for other in by if other is not None]
-        instead = {span: verdict for winner in winners for span, verdict in marked[text, winner["row"]].items()}
+        by = [row["kept_row"]] if row["reason"] == Reason.SUPERSEDED else row["superseded_by"]
+        instead_of = [rows[text, other] for other in by if other is not None]
+        instead = {span: verdict for kept in instead_of for span, verdict in marked[text, kept["row"]].items()}
         labels = {label for (_, _, label), verdict in instead.items() if verdict == "accept"}
         own = {span for span, verdict in marked[text, number].items() if verdict == "accept"}
         figures.passes.update({"rows": 1, "disjoint": labels.isdisjoint(label for _, _, label in own)})
-        if winners and not any(_is_later(winner, row) for winner in winners):
-            alone = [place for place, span in lost_spans.items() if span not in instead]
+        if instead_of and not any(_is_later(kept, row) for kept in instead_of):
+            alone = [place for place, span in dropped_spans.items() if span not in instead]
             figures.passes[ALONE] += len(alone)
-            kept = figures.samples[ALONE]
-            if alone and len(kept) < SAMPLE:
-                kept += _with_split(group, lost.slice(alone[0], 1))
+            sample = figures.samples[ALONE]
+            if alone and len(sample) < SAMPLE:
+                sample += _with_split(group, lost.slice(alone[0], 1))
 
 
-def _is_later(winner: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+def _is_later(kept: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     """Return whether a row counts instead of another by its time, its file or its dataset, not by its line alone."""
-    times = (winner["when"], row["when"])
-    return (winner["dataset"], winner["file"]) != (row["dataset"], row["file"]) or (
+    times = (kept["when"], row["when"])
+    return (kept["dataset"], kept["file"]) != (row["dataset"], row["file"]) or (
         None not in times and times[0] > times[1]
     )
 

@@ -125,7 +125,7 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     in_train, elsewhere = COVERAGE[job.settings.coverage] if uncovered else ("outside", "outside")
     unmarked = in_train if split == "train" else elsewhere
     if unmarked is None:
-        return result._replace(why_not="not covered")
+        return result._replace(why_not="not fully annotated")
     groups = {key: [values[key]] for key in job.settings.by if key in values}
     if DATASET in job.settings.by:
         groups[DATASET] = merged.datasets

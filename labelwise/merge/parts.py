@@ -19,7 +19,7 @@ from labelwise.merge.near_duplicates import PAIR, PLACE, Rows, Text, find_place,
 from labelwise.merge.partition import MergeJob
 from labelwise.merge.read import ReadCounts, Source
 
-LONGER = 3  # times as long as a text that may be a part
+MIN_LENGTH_RATIO = 3  # times as long as a text that may be a part
 BEGIN = 4  # words of a text by which it is looked for
 WORD = re.compile(r"\S+")
 PART = np.dtype([*PLACE, ("begin", "<u4"), ("length", "<u4"), ("digest", "<u8"), ("dataset", "<u4")])
@@ -61,7 +61,10 @@ def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> di
     for source, counts in zip(sources, read, strict=True):
         lengths[source.dataset.name] += counts.lengths
     middle = {name: _median(found) for name, found in lengths.items() if found}
-    found = {whole: [name for name, one in middle.items() if LONGER * one <= size] for whole, size in middle.items()}
+    found = {
+        whole: [name for name, one in middle.items() if MIN_LENGTH_RATIO * one <= size]
+        for whole, size in middle.items()
+    }
     return {whole: names for whole, names in found.items() if names}
 
 

@@ -17,7 +17,7 @@ from labelwise.sources.files import FileStat, SourceFile, stat_of
 from labelwise.sources.formats import read_items
 from labelwise.sources.tags import NO_LABEL
 
-LONGEST = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
+MAX_TEXT_CHARS = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -122,7 +122,7 @@ def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
 
 def check_length(item: Found) -> Found:
     """Convert a task with too long a text to a problem."""
-    if isinstance(item, Problem) or len(item.text) <= LONGEST:
+    if isinstance(item, Problem) or len(item.text) <= MAX_TEXT_CHARS:
         return item
-    detail = f"a text of {len(item.text):,} characters; cut it into texts of {LONGEST:,} at most"
+    detail = f"a text of {len(item.text):,} characters; cut it into texts of {MAX_TEXT_CHARS:,} at most"
     return Problem(item.line, Reason.MALFORMED, detail)

@@ -13,8 +13,8 @@ from labelwise.merge.account import TextResult
 from labelwise.merge.rules.to_doc import Projection
 from labelwise.sources.offsets import ENTITY, OTHER_TEXTS, READINGS, is_inside
 
-FEW = 5  # spans that are lost, from which a reading is tried
-LEFT = 0.2  # of these, that a reading may lose
+MIN_LOST_SPANS = 5  # spans that are lost, from which a reading is tried
+MAX_LEFT_SHARE = 0.2  # of these, that a reading may lose
 MAX_TRIMMED = 8  # characters of white space that may have been trimmed off each side of a span
 BEFORE, AFTER = "before", "after"
 # In place of the names of the readings that move each span; and the spans that begin and end inside words.
@@ -109,7 +109,7 @@ def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
     able = []
     for name in READINGS:
         before, after = _count(trials, files, name)
-        if before >= FEW and after <= LEFT * before:
+        if before >= MIN_LOST_SPANS and after <= MAX_LEFT_SHARE * before:
             able.append((after, name, before))
     after, name, before = min(able, default=(0, "", 0))
     return Better(name, before, after) if name else None

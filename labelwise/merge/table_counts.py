@@ -16,7 +16,7 @@ from labelwise.corpus.queries import count, where
 from labelwise.corpus.tables import Group
 
 SUPERSEDED = (Reason.SUPERSEDED, Reason.SAME_ANSWER)
-COUNTED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annotators answered
+ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annotators answered
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
@@ -74,7 +74,7 @@ def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
     )
     gold = where(spans, "reason", queries.GOLD)
     gold = gold.append_column("split", pc.take(texts["split"], queries.texts_of(group, gold)))
-    lost = count(where(queries.with_winner(spans, "span", "label"), "reason", queries.LOST), "reason", "label", "by")
+    lost = count(where(queries.with_kept(spans, "span", "label"), "reason", queries.DROPPED), "reason", "label", "by")
     agreement, pairs = count_agreement(group)
     return {
         "rows": count(rows, "reason"),
@@ -85,7 +85,7 @@ def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
         "datasets": _count_datasets(group),
         "partly": count(partly, "split"),
         "complete": count(complete, "split", "label"),
-        "lost_spans": Counter({(reason, label, by or ""): n for (reason, label, by), n in lost.items()}),
+        "dropped_spans": Counter({(reason, label, by or ""): n for (reason, label, by), n in lost.items()}),
         "agreement": agreement,
         "pairs": pairs,
         "gold": count(gold, "split", "label"),
@@ -104,7 +104,7 @@ def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
             "complete": pa.table({"label": pc.list_flatten(group.texts["complete"])}),
             "partial": pa.table({"label": pc.list_flatten(group.texts["partial"])}),
             "realigned": gold.filter(gold["realigned"]),
-            "learnt as well": gold.filter(gold["learnt"]),
+            "overlapping": gold.filter(gold["learned"]),
             "rejected": where(group.spans, "reason", queries.REJECTED),
             "outvoted": where(group.spans, "reason", [Reason.OUTVOTED]),
         },
@@ -114,7 +114,7 @@ def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
 def _count_datasets(group: Group) -> Counter[Any]:
     """Count rows, texts and spans by dataset; equal spans have the outcome of the first."""
     answers = queries.of_sources(group.rows)
-    outcomes = group.spans.select(["reason", "learnt"]).take(queries.firsts(group.spans))
+    outcomes = group.spans.select(["reason", "learned"]).take(queries.firsts(group.spans))
     spans = outcomes.append_column("dataset", group.spans["dataset"])
     found = _count_each(
         "dataset",
@@ -122,10 +122,10 @@ def _count_datasets(group: Group) -> Counter[Any]:
             "rows": answers,
             **{name: where(answers, "answer", [answer]) for name, answer in ANSWERS.items()},
             "superseded": where(answers, "reason", SUPERSEDED),
-            "unused": answers.filter(pc.invert(pc.is_in(answers["reason"], pa.array([*SUPERSEDED, *COUNTED])))),
+            "unused": answers.filter(pc.invert(pc.is_in(answers["reason"], pa.array([*SUPERSEDED, *ANSWERED])))),
             "spans": spans,
             "entities": where(spans, "reason", [Reason.ENTITY]),
-            "lost": where(spans.filter(pc.invert(spans["learnt"])), "reason", queries.LOST),
+            "dropped": where(spans.filter(pc.invert(spans["learned"])), "reason", queries.DROPPED),
         },
     )
     with_text = answers.filter(pc.is_valid(answers["text"]))

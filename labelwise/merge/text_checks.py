@@ -16,8 +16,8 @@ from labelwise.merge.check_kinds import Found, Merged, SampledText, check, large
 from labelwise.merge.near_duplicates import PAIR
 
 MIN_WORDS = 1000  # from which a language can be told
-BETTER = 3  # times as many stop words
-SHARE = 0.15  # of words that are stop words, from which it is a language
+MIN_STOP_WORDS_RATIO = 3  # times as many stop words
+MIN_STOP_WORDS_SHARE = 0.15  # of words that are stop words, from which it is a language
 MAX_TOKENS = 2  # in a word
 MAX_WORD_CHARS = 15  # between spaces, on average, of scripts that have spaces
 MIN_PARTS = 5
@@ -67,10 +67,10 @@ def find_language(words: Counter[str], lang: str) -> str:
         stops = stop_words(name)
         return sum(n for word, n in words.items() if word in stops) / total
 
-    if total < MIN_WORDS or lang == "xx" or not stop_words(lang) or (known := share(lang)) > SHARE:
+    if total < MIN_WORDS or lang == "xx" or not stop_words(lang) or (known := share(lang)) > MIN_STOP_WORDS_SHARE:
         return ""
     best, other = max((share(module.name), module.name) for module in pkgutil.iter_modules(spacy.lang.__path__))
-    return other if best >= max(SHARE, BETTER * known) else ""
+    return other if best >= max(MIN_STOP_WORDS_SHARE, MIN_STOP_WORDS_RATIO * known) else ""
 
 
 def stop_words(lang: str) -> frozenset[str]:

@@ -12,11 +12,11 @@ from spacy.language import Language
 
 from labelwise import __version__
 from labelwise.base.counts import Score, Scores
-from labelwise.base.sections import SHIP_AT
+from labelwise.base.sections import DEFAULT_TARGET_F1
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, RawTexts
-from labelwise.evaluate.ranking import CLOSE, group_by_verdict, rank_labels
+from labelwise.evaluate.ranking import MAX_BORDERLINE, group_by_verdict, rank_labels
 from labelwise.evaluate.scores import Metrics, describe_seen
 from spacy_per_label import PerLabelRecognizer
 
@@ -28,14 +28,14 @@ def write_card(
     merge: Ledger,
     corpus: str,
     manifest: Manifest,
-    ship_at: float = SHIP_AT,
+    target_f1: float = DEFAULT_TARGET_F1,
     raw: RawTexts | None = None,
 ) -> str:
     """Write the card of a pipeline, in Markdown.
 
     meta (Mapping): of the package: lang, name, version, description.
     corpus (str): digest of the corpus.
-    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
     raw (RawTexts | None): what a student learned from besides gold.
     """
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `code`.
@@ -55,9 +55,9 @@ def write_card(
         per_label=isinstance(ner, PerLabelRecognizer),
         vectors=bool(nlp.vocab.vectors.size),
         metrics=metrics,
-        verdicts=group_by_verdict(sorted(row for row in rank_labels(metrics, ship_at) if row.scores.support)),
-        ship_at=ship_at,
-        close=CLOSE,
+        verdicts=group_by_verdict(sorted(row for row in rank_labels(metrics, target_f1) if row.scores.support)),
+        target_f1=target_f1,
+        close=MAX_BORDERLINE,
         merge=merge,
         corpus=corpus,
         seen=describe_seen(metrics),

@@ -24,7 +24,7 @@ from spacy.language import Language
 import spacy_per_label
 from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable
-from labelwise.base.sections import SHIP_AT, PackageName
+from labelwise.base.sections import DEFAULT_TARGET_F1, PackageName
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import check_tokens, load_pipeline, strings_of
 from labelwise.corpus.record import read_raw
@@ -58,12 +58,14 @@ def load(**overrides):
 '''
 
 
-def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, ship_at: float = SHIP_AT) -> Path:
+def make_package(
+    root: Path, pipeline: str, out: Path, identity: PackageName, target_f1: float = DEFAULT_TARGET_F1
+) -> Path:
     """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
 
     root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
     pipeline (str): its name, such as cpu.
-    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
     RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
     RETURNS (Path): the pipeline's wheel.
     """
@@ -80,7 +82,7 @@ def make_package(root: Path, pipeline: str, out: Path, identity: PackageName, sh
             f"{root / 'metrics'}: there are no scores of the label {min(lacking)!r}; evaluate {pipeline} again"
         )
     meta = describe(nlp, identify(identity, pipeline, metrics.pipeline_digest), metrics)
-    card = write_card(nlp, meta, metrics, merge, digest, manifest, ship_at, read_raw(model))
+    card = write_card(nlp, meta, metrics, merge, digest, manifest, target_f1, read_raw(model))
     with atomic(out, folders=[out]) as [made]:
         made.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
@@ -125,7 +127,7 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
     """Write the meta.json of a package: spaCy's, with the package's name, its scores, and what it requires."""
     scores = metrics.all_gold
     by_label = {name: {"p": own.p, "r": own.shown().r, "f": own.shown().f} for name, own in scores.labels.items()}
-    # What the tokenizer needs is the version whose words the pipeline has learnt.
+    # What the tokenizer needs is the version whose words the pipeline has learned.
     requirements = [f"{name}=={installed(name)}" for name in packages_of(nlp.config["nlp"]["tokenizer"])]
     architectures, extra = str(nlp.config["components"]), ""
     if "spacy-per-label.Transformer." in architectures:

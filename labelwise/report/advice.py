@@ -15,7 +15,8 @@ as far as there is evidence that it does. Each error is of one kind, and removed
   quarter of them; more texts teach the others.
 - No token boundary: split the tokens.
 
-If the first step of cpu were to annotate more texts, and train has few, a small transformer comes first; see FEW_TEXTS.
+If the first step of cpu were to annotate more texts, and train has fewer than MIN_CPU_TEXTS, a small transformer comes
+first.
 """
 
 from collections import Counter
@@ -26,24 +27,24 @@ from labelwise.base.sections import stage_of
 from labelwise.base.text import counted, name_counts
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.warnings import NAMED, ScoreWarning, name_labels, warnings_about_untaught
-from labelwise.evaluate.ranking import RankedLabel, group_by_verdict, rank_labels
+from labelwise.corpus.warnings import MAX_NAMED_LABELS, ScoreWarning, name_labels, warnings_about_excluded_labels
+from labelwise.evaluate.ranking import UNDECIDED, RankedLabel, group_by_verdict, rank_labels
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.evaluate.undertrained import is_broken, train_longer
 from labelwise.merge.checks import MIN_TEST_TEXTS, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED, SMALL_TEST, describe
 from labelwise.report.unanswered import Unanswered
 
-SOME = 3  # errors that a step must remove,
-TENTH = 0.1  # and the share of the label's errors
-TEACHABLE = 1 / 3  # of a label's errors: how many more texts must teach to be advised
-SURE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
+MIN_REMOVED = 3  # errors that a step must remove,
+MIN_REMOVED_SHARE = 0.1  # and the share of the label's errors
+MIN_TEACHABLE_SHARE = 1 / 3  # of a label's errors: how many more texts must teach to be advised
+MIN_BOUNDARIES_SHARE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
 CASES = 30  # of the random sample, which says how many findings are right
-RANDOM = 100  # test texts to annotate, at most
-MIN_UNJUDGED = 0.01  # of test texts, that have predictions that can't be judged: below, that is no warning
+MAX_TEST_TEXTS = 100  # test texts to annotate, at most
+MIN_UNSCORED = 0.01  # of test texts, that have predictions that can't be scored: below, that is no warning
 MIN_HEAD = (0.1, 5)  # share and number of these below which the warning is the last one
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
-FEW_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
+MIN_CPU_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
 PREDICT = "weasel run predict"
 FIX = "#fix"  # the card of the page where suspected annotation errors are reviewed
 MAX_TASKS = 3
@@ -77,7 +78,7 @@ class Step(NamedTuple):
 
 NOTHING = Step("–")
 TRAIN = Step("train again")
-LONGER = Step("train longer")
+TRAIN_LONGER = Step("train longer")
 READ = Step("look at its errors")
 LABEL_MORE = Step("annotate more texts", PREDICT)
 FIX_CASES = Step("review its suspected annotation errors", FIX)
@@ -107,7 +108,7 @@ KINDS = {
     "boundaries": Kind("wrong boundaries", "a span with wrong boundaries", "wrong boundaries"),
     "label": Kind("wrong label", "a wrong label", "wrong labels"),
     "spurious": Kind("spurious", "a spurious span", "spurious spans"),
-    "goldless": Kind(
+    "no_test_gold": Kind(
         "of labels without gold",
         "a prediction of a label without gold",
         "predictions of labels without gold",
@@ -115,12 +116,12 @@ KINDS = {
 }
 REASONS = {
     "overlapped": Reason("overlapped by another prediction", "annotate more texts"),
-    "known": Reason("annotated in train", "annotate more texts"),
-    "sometimes": Reason("annotated in train less often than not", "review annotations, or annotate more texts"),
-    "new": Reason("rare or absent in train", "annotate more texts"),
-    "unmarked": Reason("left unannotated in train", "review annotations"),
-    "otherwise": Reason("annotated in train with another label", "review annotations"),
-    "tokens": Reason("not at token boundaries", "adjust tokenization"),
+    "seen": Reason("annotated in train", "annotate more texts"),
+    "inconsistent": Reason("annotated in train less often than not", "review annotations, or annotate more texts"),
+    "unseen": Reason("rare or absent in train", "annotate more texts"),
+    "unannotated": Reason("left unannotated in train", "review annotations"),
+    "other_label": Reason("annotated in train with another label", "review annotations"),
+    "misaligned": Reason("not at token boundaries", "adjust tokenization"),
 }
 
 
@@ -175,7 +176,7 @@ def advise(
     metrics: Metrics,
     curve: Curve | None,
     pipeline: str,
-    ship_at: float,
+    target_f1: float,
     found: Mapping[str, Counter[str]],
     merge: Ledger,
     *,
@@ -195,16 +196,16 @@ def advise(
     unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
     tried (Collection[str]): pipelines that were evaluated.
     """
-    ranked, evidence = rank_labels(metrics, ship_at), scale_findings(found, metrics, merge, shares)
+    ranked, evidence = rank_labels(metrics, target_f1), scale_findings(found, metrics, merge, shares)
     pairs = confused_pairs(metrics)
-    rows = [(row, next_step(row, ship_at, evidence.get(row.label, Counter()), pairs)) for row in ranked]
+    rows = [(row, next_step(row, target_f1, evidence.get(row.label, Counter()), pairs)) for row in ranked]
     if blocked := _find_block(metrics, curve, pipeline, merge, steps):
         why, *tasks, every = blocked
-        rows = [(row, step if row.unjudged else every) for row, step in rows]
+        rows = [(row, step if row.unscored else every) for row, step in rows]
     else:
         rows = _share_pairs(rows)
         why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered)
-        few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < FEW_TEXTS
+        few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < MIN_CPU_TEXTS
         tasks[:0] = [TRY_SMALL] if few and tasks[0].command == PREDICT else []
         del tasks[MAX_TASKS:]
     warned = list(warnings(metrics, checks, unanswered))
@@ -215,7 +216,8 @@ def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
     """Count the labels that are ready, and the others by verdict."""
     sizes = {verdict: len(labels) for verdict, labels in group_by_verdict(rows).items()}
     ready = sizes.pop("ready")
-    others = ", ".join(f"{n:,} {verdict}" for verdict, n in sizes.items() if n)
+    words: dict[str, str] = {"too few test spans": "with too few test spans"}
+    others = ", ".join(f"{n:,} {words.get(verdict, verdict)}" for verdict, n in sizes.items() if n)
     is_ready = f"{ready:,} of {counted(len(rows), 'label')} {'is' if 1 in (ready, len(rows)) else 'are'} ready"
     return f"{is_ready}; {others}" if others else is_ready
 
@@ -231,7 +233,7 @@ def _find_block(
         why = f"training stopped too early: {longer}"
         if broken:
             why = f"training is broken: F1 on dev was {max(curve.f):.3f} at best"
-        every, number = TRAIN if broken else LONGER, 2 * curve.steps[-1]
+        every, number = TRAIN if broken else TRAIN_LONGER, 2 * curve.steps[-1]
         if 0 < steps.asked < steps.least:  # twice too small a number may be too small, too
             return why, Step("set steps: 0 in project.yml, for as many as the texts need", again), every
         if broken:
@@ -255,10 +257,10 @@ def _choose_tasks(
     unanswered: Unanswered | None,
 ) -> tuple[str, list[Step]]:
     """Choose what is in the way, and the tasks of the labels that aren't ready, by the errors that they may remove."""
-    unknown = [row.label for row, _ in rows if row.verdict == "unknown"]
-    if 2 * len(unknown) > len(rows):
-        why = f"{len(unknown)} of {counted(len(rows), 'label')} have too little in test to tell"
-        return why, [_annotate_test(unknown, metrics.texts, unanswered)]
+    undecided = [row.label for row, _ in rows if row.verdict in UNDECIDED]
+    if 2 * len(undecided) > len(rows):
+        why = f"{len(undecided)} of {counted(len(rows), 'label')} have too little in test to tell"
+        return why, [_annotate_test(undecided, metrics.texts, unanswered)]
     why, verdicts = describe_mistakes(metrics), group_by_verdict(row for row, _ in rows)
     improved = verdicts["not ready"] or ([] if verdicts["ready"] else verdicts["borderline"])
     if not improved:
@@ -295,7 +297,7 @@ def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | N
     """Ask for the test texts that aren't complete for some labels, or, if nearly all are, for new ones."""
     there = max((unanswered.texts[label] for label in labels), default=0) if unanswered else 0
     if unanswered and is_much(there, texts):
-        some = counted(min(RANDOM, there), "test text")
+        some = counted(min(MAX_TEST_TEXTS, there), "test text")
         return Step(f"annotate {some} in full for {name_labels(labels)}", TEST_TEXTS)
     new = f"annotate new texts for {name_labels(labels)}, and declare their dataset as split: test"
     return Step(f"{new}, or raise test_ratio in project.yml")
@@ -304,12 +306,12 @@ def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | N
 def _share_pairs(rows: Sequence[tuple[RankedLabel, Step]]) -> list[tuple[RankedLabel, Step]]:
     """Make the rule for two confused labels the step of both, though the other label's own step may be another one.
 
-    A label that is ready, can't be judged, or is confused more often with a third one keeps its step.
+    A label that is ready, can't be scored, or is confused more often with a third one keeps its step.
     """
     steps = sorted((step for _, step in rows if step.labels), key=lambda step: step.removes)
     shared = {label: step for step in steps for label in step.labels}
     return [
-        (row, step if row.verdict == "ready" or row.unjudged or step.labels else shared.get(row.label, step))
+        (row, step if row.verdict == "ready" or row.unscored or step.labels else shared.get(row.label, step))
         for row, step in rows
     ]
 
@@ -350,7 +352,7 @@ def describe_pairs(metrics: Metrics) -> list[str]:
     return [f"{' and '.join(pair)} ({n:,})" for pair, n in pairs]
 
 
-def next_step(row: RankedLabel, ship_at: float, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
+def next_step(row: RankedLabel, target_f1: float, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
     """Choose the next step of a label.
 
     found (Counter): findings of the check; see `removable`.
@@ -360,7 +362,7 @@ def next_step(row: RankedLabel, ship_at: float, found: Counter[str], pairs: Mapp
         return NOTHING
     best = max(removable(row, found, pairs), key=lambda step: step.removes, default=READ)
     # Test has too little of it; or it may be good enough, but the interval is too wide, and no rule for a pair is due.
-    if row.verdict == "unknown" or ((row.scores.f or 0) >= ship_at and not best.labels):
+    if row.verdict in UNDECIDED or ((row.scores.f or 0) >= target_f1 and not best.labels):
         return MORE_TEST
     return best
 
@@ -387,22 +389,22 @@ def removable(row: RankedLabel, found: Counter[str], pairs: Mapping[tuple[str, .
     pairs (Mapping): wrong labels by pair; a rule for both labels removes those that no finding explains.
     """
     one, causes = row.mistakes, Counter(row.mistakes.causes)
-    boundaries, either = causes["boundaries"], causes["label"] + one.taken + causes["sometimes"]
-    contradicted = causes["unmarked"] + causes["otherwise"] + one.spurious
+    boundaries, either = causes["boundaries"], causes["label"] + one.taken + causes["inconsistent"]
+    contradicted = causes["unannotated"] + causes["other_label"] + one.spurious
     moved = min(boundaries, found[WRONG_BOUNDARIES])
-    if moved >= SURE * boundaries:  # the check finds only the surest ones, and no text teaches a policy
+    if moved >= MIN_BOUNDARIES_SHARE * boundaries:  # the check finds only the surest ones, and no text teaches a policy
         moved = boundaries
     fixed = min(contradicted + either, found.total() - found[WRONG_BOUNDARIES])
-    teachable = causes["known"] + causes["new"] + causes["overlapped"]
+    teachable = causes["seen"] + causes["unseen"] + causes["overlapped"]
     unexplained = min(either, contradicted + either - fixed)
-    learnt = teachable + boundaries - moved + unexplained
-    if teachable <= TEACHABLE * row.total:
-        learnt = 0
-    removes = {LABEL_MORE: learnt, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes["tokens"]}
+    learned = teachable + boundaries - moved + unexplained
+    if teachable <= MIN_TEACHABLE_SHARE * row.total:
+        learned = 0
+    removes = {LABEL_MORE: learned, FIX_CASES: fixed, BOUNDARIES: moved, SPLIT: causes["misaligned"]}
     steps = [step._replace(removes=n) for step, n in removes.items()]
     confused = [(pair, min(n, unexplained)) for pair, n in pairs.items() if row.label in pair]
     steps += [Step(f"agree on {' / '.join(pair)}", removes=n, labels=pair) for pair, n in confused]
-    return [step for step in steps if step.removes >= max(SOME, TENTH * row.total)]
+    return [step for step in steps if step.removes >= max(MIN_REMOVED, MIN_REMOVED_SHARE * row.total)]
 
 
 def warnings(
@@ -415,12 +417,13 @@ def warnings(
     """
     if said := describe_seen(metrics):
         yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
-    yield from warnings_about_untaught(metrics.untaught)
+    yield from warnings_about_excluded_labels(metrics.excluded_labels)
     if short := [
         f"{label} ({one.figure} {one.bound:.3f})" for label, one in metrics.goals.items() if one.bound < one.goal
     ]:
-        told = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {', '.join(short[:NAMED])}"
-        yield ScoreWarning(f"{told}{' …' if short[NAMED:] else ''}.", "Annotate more texts, or lower the goal.")
+        named, more = ", ".join(short[:MAX_NAMED_LABELS]), " …" if short[MAX_NAMED_LABELS:] else ""
+        told = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {named}{more}."
+        yield ScoreWarning(told, "Annotate more texts, or lower the goal.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     if metrics.texts < MIN_TEST_TEXTS:
         yield _describe(ImportCheck(kind=SMALL_TEST, n=metrics.texts))
@@ -428,13 +431,13 @@ def warnings(
         yield _describe(ImportCheck(kind=NO_GOLD_IN_TEST, values={"labels": without_gold}))
     texts = unanswered.total if unanswered else 0
     head = is_much(texts, metrics.texts)
-    unjudged = [_warn_unjudged(metrics, unanswered)] if unanswered and texts >= MIN_UNJUDGED * metrics.texts > 0 else []
-    yield from unjudged if head else []
+    unscored = [_warn_unscored(metrics, unanswered)] if unanswered and texts >= MIN_UNSCORED * metrics.texts > 0 else []
+    yield from unscored if head else []
     for check in checks:
-        untaught = check.kind == NOT_FULLY_ANNOTATED and {*check.values["labels"]} <= {*metrics.untaught}
-        if not untaught and check.kind not in (SMALL_TEST, NO_GOLD_IN_TEST):
+        excluded_labels = check.kind == NOT_FULLY_ANNOTATED and {*check.values["labels"]} <= {*metrics.excluded_labels}
+        if not excluded_labels and check.kind not in (SMALL_TEST, NO_GOLD_IN_TEST):
             yield _describe(check)
-    yield from [] if head else unjudged
+    yield from [] if head else unscored
 
 
 def _describe(check: ImportCheck) -> ScoreWarning:
@@ -443,17 +446,17 @@ def _describe(check: ImportCheck) -> ScoreWarning:
     return ScoreWarning(sentence, " ".join([remedy, *(f"`{line}`" for line in lines)]))
 
 
-def _warn_unjudged(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
-    """Warn about predictions that can't be judged, and name the texts, for the labels with the most of them."""
-    remedies, labels = [], [label for label, _ in unanswered.unjudged.most_common(NAMED)]
+def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
+    """Warn about predictions that can't be scored, and name the texts, for the labels with the most of them."""
+    remedies, labels = [], [label for label, _ in unanswered.unscored.most_common(MAX_NAMED_LABELS)]
     for label in labels:
-        places, texts = unanswered.places.get(label, []), unanswered.unjudged[label]
+        places, texts = unanswered.places.get(label, []), unanswered.unscored[label]
         rest = f" and {texts - len(places):,} more" if texts > len(places) else ""
         named = f"{', '.join(place.name for place in places)}{rest}" if places else counted(texts, "test text")
         lacking = sorted({place.dataset for place in places if place.lacks})
         absent = f", or, if {label} never occurs there, declare it absent for {', '.join(lacking)} in datasets.yml"
         remedies.append(f"{label}: annotate {named} in full{absent if lacking else ''}.")
-    there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unjudged, NAMED)
+    there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unscored, MAX_NAMED_LABELS)
     return ScoreWarning(
         f"{counted(metrics.unscored, 'prediction')} in {there} can't be scored: these aren't fully annotated for {of}.",
         " ".join(remedies),
@@ -464,7 +467,7 @@ def format_f(metrics: Metrics) -> str:
     """Write F1 of all spans, with its interval."""
     scores = metrics.all_gold
     if scores.f is None or not scores.support:
-        return "unknown"
+        return "not scored"
     few = metrics.few_units(scores)
     between = f" ({few}: no interval)" if few else ""
     if scores.f_low is not None:

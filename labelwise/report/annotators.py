@@ -15,7 +15,7 @@ class Agreed(NamedTuple):
     """A person's agreement with the others.
 
     texts (int): those that others annotated, too.
-    f (float | None): F1 with the others over all labels; None if nobody marked anything.
+    f (float | None): F1 with the others over all labels; None if nobody annotated anything.
     labels (list): each label with its F1, the lowest first.
     """
 

@@ -1,7 +1,8 @@
 """Make the report of a pipeline: one HTML page that needs neither network nor other files.
 
-`results` reads what merge, training and evaluation have written, and `deck` the findings of a check; `advice` judges
-them, and the template shows them. It escapes everything that comes from a corpus. Equal results make equal bytes.
+`results` reads what merge, training and evaluation have written, and `review_queue` the findings of a check; `advice`
+decides what to do, and the template shows it. It escapes everything that comes from a corpus. Equal results make equal
+bytes.
 """
 
 import base64
@@ -26,31 +27,31 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
 from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
-from labelwise.base.text import AROUND, SpanKey, counted
+from labelwise.base.text import MAX_CONTEXT_CHARS, SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import TrainCurve, read_train_curve
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus
-from labelwise.evaluate.ranking import CLOSE, SHIP_AT, RankedLabel, group_by_verdict
+from labelwise.evaluate.ranking import DEFAULT_TARGET_F1, MAX_BORDERLINE, MIN_TEST_SPANS, RankedLabel, group_by_verdict
 from labelwise.evaluate.results import Curve, load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.tables import MISSED, TOKENS, Tables
+from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
 from labelwise.merge.checks import KINDS as CHECKS
 from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Steps, advise, describe_pairs, divide
 from labelwise.report.annotators import read_annotators
-from labelwise.report.deck import read_deck
+from labelwise.report.review_queue import read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
 CURVE = "metrics/train_curve.json"
-MISTAKES = 1000  # different ones on a page, at most
-CHANGES = 300  # of those that are gone or new since the base
+MAX_MISTAKES = 1000  # different ones on a page, at most
+MAX_CHANGES = 300  # of those that are gone or new since the baseline
 TRADEOFF = 20  # points of precision by recall
-NAMED = 3  # confused pairs of labels
+MAX_PAIRS = 3  # confused pairs of labels
 
 
-class Base(NamedTuple):
+class Baseline(NamedTuple):
     """An earlier evaluation that the page compares with.
 
     name (str): of the git revision.
@@ -69,37 +70,40 @@ def write_report(
     pipeline: str,
     out: Path | str,
     *,
-    base: Base | None = None,
-    ship_at: float = SHIP_AT,
+    baseline: Baseline | None = None,
+    target_f1: float = DEFAULT_TARGET_F1,
     annotators: bool = False,
 ) -> Advice:
     """Write the report of a pipeline as an HTML page, and return what it says.
 
     root (Path | str): the folder of the project.
     pipeline (str): its name, such as cpu.
-    ship_at (float): what the lower end of a label's interval of F1 must reach for it to be used.
+    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
     annotators (bool): name the people who annotated, though pages are sent around.
     RAISES (InputError): nothing was evaluated, a file isn't what it should be, or another process is writing the page.
     """
     root = Path(root)
-    if not 0 <= ship_at <= 1:
-        raise InputError(f"ship_at {ship_at}: give a share, from 0 to 1")
+    if not 0 <= target_f1 <= 1:
+        raise InputError(f"target_f1 {target_f1}: give a share, from 0 to 1")
     out = Path(out)
-    (metrics, merge, corpus, tables, curve, groups), deck = load_results(root, pipeline), read_deck(root)
-    estimate, sample = deck.estimate(), deck.sample()
+    (metrics, merge, corpus, tables, curve, groups), queue = load_results(root, pipeline), read_review_queue(root)
+    estimate, sample = queue.estimate(), queue.sample()
     known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
     known["checks"] = list_checks(root / "corpus", people=annotators)
     known["steps"] = read_steps(root, pipeline)
     known["tried"] = [file.stem for file in (root / "metrics").glob("*.json")]
     known["unanswered"] = find_unanswered(tables, root / "corpus", metrics.split) if tables else None
-    advice = advise(metrics, curve, pipeline, ship_at, deck.counts, merge, **known)
-    cases = deck.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
+    advice = advise(metrics, curve, pipeline, target_f1, queue.counts, merge, **known)
+    cases = queue.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
         answer["annotator"] = ""
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
     split, learned = metrics.to_learn
     read = split if metrics.split else ""  # tables of 0.3.0 have one split
-    mistakes, changed = list_mistakes(tables, read) if tables else [], list_changed(base.changed) if base else []
+    mistakes, changed = (
+        list_mistakes(tables, read) if tables else [],
+        list_changed(baseline.changed) if baseline else [],
+    )
     name_texts(mistakes, changed, root / "corpus")
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
@@ -110,30 +114,31 @@ def write_report(
         split=split,
         learned=learned,
         advice=advice,
-        ship_at=ship_at,
-        close=CLOSE,
+        target_f1=target_f1,
+        close=MAX_BORDERLINE,
+        few=MIN_TEST_SPANS,
         verdicts=group_by_verdict(row for row, _ in advice.rows),
-        figures=list_figures(advice, metrics, merge, base),
+        figures=list_figures(advice, metrics, merge, baseline),
         bar=divide(metrics),
         missed=divide_missed(metrics),
-        confused=describe_pairs(metrics)[:NAMED],
+        confused=describe_pairs(metrics)[:MAX_PAIRS],
         estimate=estimate,
         sample=len(sample),
         more=want_texts(advice),
         groups=groups,
-        base=base,
-        deck=deck,
+        baseline=baseline,
+        queue=queue,
         listed=sum(one["listed"] for one in cases),
         cards={
             "cases": cases,
             "mistakes": mistakes,
             "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
             "split": split,
-            "base": base.name if base else "",
+            "baseline": baseline.name if baseline else "",
             "changed": changed,
             "kinds": {kind: one.name for kind, one in KINDS.items()},
             "reasons": {reason: one.name for reason, one in REASONS.items()},
-            "around": AROUND,
+            "around": MAX_CONTEXT_CHARS,
         },
         people=read_annotators(root / "corpus") if annotators else [],
         learning=learning,
@@ -200,7 +205,7 @@ def make_environment() -> Environment:
         "hash_of": hash_of,
         "kinds": KINDS,
         "reasons": REASONS,
-        "decide": "python -m scripts.decide ~/Downloads/decisions.jsonl",
+        "import_decisions": "python -m scripts.import_decisions ~/Downloads/decisions.jsonl",
         "export": "python -m scripts.export training/raw.jsonl to-annotate --format",
     }
     return environment
@@ -227,14 +232,14 @@ def format_share(share: float) -> str:
 def divide_missed(metrics: Metrics) -> dict[str, int]:
     """Divide the missed spans by their reason."""
     total = sum((Counter(one.causes) for one in metrics.to_learn[1].mistakes.values()), Counter[str]())
-    found = {reason: total[reason] for reason in MISSED if reason != TOKENS}
-    return found | {TOKENS: divide(metrics)["missed"] - sum(found.values())}
+    found = {reason: total[reason] for reason in MISSED if reason != MISALIGNED}
+    return found | {MISALIGNED: divide(metrics)["missed"] - sum(found.values())}
 
 
 def want_texts(advice: Advice) -> list[RankedLabel]:
     """List the labels whose next step is more texts, first those that miss the most spans which these teach."""
     rows = [row for row, step in advice.rows if step.command == PREDICT]
-    return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("new", "known")))
+    return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("unseen", "seen")))
 
 
 class Figures(NamedTuple):
@@ -247,7 +252,7 @@ class Figures(NamedTuple):
     cells: list[tuple[float | None, str, str]]
 
 
-def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | None) -> list[Figures]:
+def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, baseline: Baseline | None) -> list[Figures]:
     """List the columns behind the next steps, for labels with gold; one whose rows are all equal says nothing."""
     rows = [row for row, _ in advice.rows if row.scores.support]
     agreement = merge.agreement
@@ -261,9 +266,9 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, base: Base | N
         return Figures(head, [(value, f"{value:,}", "") for value in values])
 
     columns = []
-    if base:
-        changes = [measure_change(row, base.metrics) for row in rows]
-        columns.append(Figures(f"Since {base.name}", [(change, format_change(change), "") for change in changes]))
+    if baseline:
+        changes = [measure_change(row, baseline.metrics) for row in rows]
+        columns.append(Figures(f"Since {baseline.name}", [(change, format_change(change), "") for change in changes]))
     if metrics.goals:
         goals = [metrics.goals.get(row.label) for row in rows]
         told = [(one.value, f"{one.figure} {one.goal}", str(one)) if one else (None, "–", "") for one in goals]
@@ -341,7 +346,7 @@ def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) 
 def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
     """Draw precision by recall of labels with goals, from the most probable spans found to all of them."""
     columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
-    pairs = tables.read_pairs(columns, split, pc.field("kind") != "unjudged") if metrics.goals else pa.table({})
+    pairs = tables.read_pairs(columns, split, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
     found: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}
     gold = Counter[str]()
     for row in pairs.to_pylist():
@@ -405,22 +410,22 @@ def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: i
 
 
 def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
-    """List what was won and lost; if it is too much, the first of each label."""
+    """List what is fixed and what is new; if it is too much, the first of each label."""
     names = ([(one.label, one.change)] for one in changed)
-    return [one._asdict() for one in first_of_each(changed, names, CHANGES)]
+    return [one._asdict() for one in first_of_each(changed, names, MAX_CHANGES)]
 
 
 def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
-    """List mistakes on a split, each form once, the most frequent first; if there are too many, those of each label."""
-    names = ["kind", "gold_label", "predicted_label", "form", "predicted_form"]
+    """List errors on a split, equal words once, the most frequent first; if there are too many, those of each label."""
+    names = ["kind", "gold_label", "predicted_label", "gold_text", "predicted_text"]
     places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
-    more = ["cause", "doc", "before", "after", "marked", "free", "otherwise", "other_label"]
+    more = ["cause", "doc", "before", "after", "annotated", "unannotated", "otherwise", "other_label"]
     rows = tables.read_pairs([*names, *places, *more, "key"], split, pc.field("kind").isin([*KINDS]))
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
     groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
     labels = ({group["gold_label"], group["predicted_label"]} - {None} for group in groups)
-    chosen = first_of_each(groups, labels, MISTAKES)
+    chosen = first_of_each(groups, labels, MAX_MISTAKES)
     found = rows.take(pa.array([group["place_min"] for group in chosen], pa.int64())).to_pylist()
     gold: dict[str, list[SpanKey]] = {}
     columns = ["key", "gold_start", "gold_end", "gold_label"]

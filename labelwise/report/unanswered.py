@@ -1,4 +1,4 @@
-"""Find the test texts that aren't complete for a label, and name those with predictions that can't be judged."""
+"""Find the test texts that aren't complete for a label, and name those with predictions that can't be scored."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from labelwise.corpus.manifest import is_corpus
 from labelwise.corpus.tables import read_groups
 from labelwise.evaluate.tables import Tables
 
-NAMED = 3  # texts of a label that a message names
+MAX_PLACES = 3  # texts of a label that a message names
 COLUMNS = ("text", "dataset", "file", "line", "answer", "label")
 
 
@@ -31,13 +31,13 @@ class Unanswered(NamedTuple):
     """The test texts that aren't complete for some labels.
 
     texts (Counter): texts, by label.
-    unjudged (Counter): of these, texts with predictions of the label that can't be judged.
-    total (int): texts with predictions that can't be judged, of any label.
-    places (Mapping): by label, the places of the first NAMED of `unjudged`.
+    unscored (Counter): of these, texts with predictions of the label that can't be scored.
+    total (int): texts with predictions that can't be scored, of any label.
+    places (Mapping): by label, the places of the first MAX_PLACES of `unscored`.
     """
 
     texts: Counter[str]
-    unjudged: Counter[str]
+    unscored: Counter[str]
     total: int
     places: Mapping[str, list[Place]]
 
@@ -49,19 +49,19 @@ def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
     corpus (Path): folder of the corpus; without one, texts are counted and not named.
     RAISES (InputError): if a table isn't what the merge or the evaluation writes.
     """
-    texts, unjudged, total = Counter[str](), Counter[str](), 0
+    texts, unscored, total = Counter[str](), Counter[str](), 0
     first: dict[str, list[str]] = {}
     for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "kind", "predicted_label"), split):
         for name in ("partial", "unknown"):
             texts.update(pc.list_flatten(group[name]).to_pylist())
-        rows = pairs.filter(pc.equal(pairs["kind"].cast(pa.string()), "unjudged")).to_pylist()
+        rows = pairs.filter(pc.equal(pairs["kind"].cast(pa.string()), "unscored")).to_pylist()
         found = sorted({(row["key"], row["predicted_label"]) for row in rows})
         total += len({key for key, _ in found})
-        unjudged.update(label for _, label in found)
+        unscored.update(label for _, label in found)
         for key, label in found:
-            if len(keys := first.setdefault(label, [])) < NAMED:
+            if len(keys := first.setdefault(label, [])) < MAX_PLACES:
                 keys.append(key)
-    return Unanswered(texts, unjudged, total, _find_places(corpus, first) if first and is_corpus(corpus) else {})
+    return Unanswered(texts, unscored, total, _find_places(corpus, first) if first and is_corpus(corpus) else {})
 
 
 def _find_places(corpus: Path, keys: Mapping[str, list[str]]) -> dict[str, list[Place]]:

@@ -41,7 +41,7 @@ from labelwise.sources.tags import OUTSIDE, PREFIXED, Scheme, find_scheme, tagge
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
 # Of CoNLL-U, CoNLL-2012, and HIPE-2022.
-NAMED = re.compile(r"#\s*newdoc id\s*=\s*(.+)|#begin document \((.+)\).*|#\s*(?:\w+:)?document_id\s*=\s*(.+)")
+DOCUMENT_NAME = re.compile(r"#\s*newdoc id\s*=\s*(.+)|#begin document \((.+)\).*|#\s*(?:\w+:)?document_id\s*=\s*(.+)")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
 MAX_TAGS = 10_000  # different ones
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
@@ -71,7 +71,7 @@ def read_conll(path: Path) -> Iterator[Found]:
                     documents += 1
                     document = str(documents) if starts > 1 else ""  # Label Studio's begin with one
                 elif _is_comment(line, shape, layout.tag):
-                    named = NAMED.fullmatch(line)
+                    named = DOCUMENT_NAME.fullmatch(line)
                     document = named[named.lastindex or 0].strip() if named else document
                 elif cells_of(line) != layout.names:
                     rows.append((number, cells_of(line)))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.base.errors import InputError
-from labelwise.sources.tags import BARE, BRACKETED, FEATURE, OUTSIDE, PREFIXED, Scheme, find_scheme, split_tag
+from labelwise.sources.tags import BRACKETED, FEATURE, OUTSIDE, PREFIXED, UNHYPHENATED, Scheme, find_scheme, split_tag
 
 DOCUMENT_START = "-DOCSTART-"
 WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
@@ -165,7 +165,7 @@ def _scheme_of(column: Sequence[str]) -> Scheme | None:
     scheme = find_scheme(Counter(column))
     marked = [cell for cell in column if cell not in scheme.outside]
     labels = {label for cell in marked for _, label in split_tag(cell, scheme)}
-    if not labels or not scheme.spelled or labels <= CHUNKS or (scheme.spelled is BARE and len({*marked}) < 2):
+    if not labels or not scheme.spelled or labels <= CHUNKS or (scheme.spelled is UNHYPHENATED and len({*marked}) < 2):
         return None
     if scheme.spelled in (FEATURE, BRACKETED):
         return scheme if all("=" in cell or BRACKETED.fullmatch(cell) for cell in marked) else None

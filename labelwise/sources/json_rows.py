@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason, UnreadRow, miscounted
+from labelwise.annotations import Found, Problem, Reason, UnreadRow, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
 from labelwise.sources.foreign import name_keys
@@ -124,7 +124,7 @@ def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
                 yield from parse_row(number, content, how)
         position += len(line)
     if (there := file.tell()) != position:
-        yield miscounted(number, there, "bytes", position)
+        yield incomplete_read(number, there, "bytes", position)
 
 
 class _Row(ProdigyRow, gc=False):

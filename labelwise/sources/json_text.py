@@ -17,7 +17,7 @@ from labelwise.sources.foreign import HEAD, name_file
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
 BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
-SHOWN = 12  # bytes of it
+MAX_SHOWN_BYTES = 12  # bytes of it
 NOT_FINITE = re.compile(
     rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL
 )  # or a string, which may have such words
@@ -57,7 +57,7 @@ def why_not_json(content: bytes | str) -> str:
             return "a lone surrogate, such as \\ud83d: half of a character that was cut; delete it"
         if place := BYTE.search(why):
             raw = content.encode("utf8", "backslashreplace") if isinstance(content, str) else content
-            why += f": {raw[int(place[1]) :][:SHOWN].decode('utf8', 'backslashreplace').strip()!r}"
+            why += f": {raw[int(place[1]) :][:MAX_SHOWN_BYTES].decode('utf8', 'backslashreplace').strip()!r}"
         return why
     return "a part of it isn't JSON"
 

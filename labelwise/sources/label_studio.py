@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from labelwise.annotations import Problem, Reason, miscounted
+from labelwise.annotations import Problem, Reason, incomplete_read
 from labelwise.base.text import is_integer
 from labelwise.sources.clean import RawSpan
 from labelwise.sources.offsets import choose_reading, fold, to_code_points
@@ -73,7 +73,7 @@ def read_element(
         yield Problem(number, Reason.NO_TEXT)
     elif ADDRESS.fullmatch(text):
         why = f"its data is the address of an image or a file, not a text: {text[:80]}"
-        yield Problem(number, Reason.OTHER_FORMAT, why)
+        yield Problem(number, Reason.UNSUPPORTED_FORMAT, why)
     elif not annotations:
         yield Problem(number, Reason.NOT_ANNOTATED, "no annotation")
     else:
@@ -118,9 +118,9 @@ def _read_annotation(
     """Convert an annotation to Prodigy's row, and to a problem for each result that isn't a usable span."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
-        yield miscounted(number, there, "results", read)
+        yield incomplete_read(number, there, "results", read)
     if any(map(_is_path, annotation["result"])):
-        yield Problem(number, Reason.OTHER_FORMAT, HYPERTEXT)
+        yield Problem(number, Reason.UNSUPPORTED_FORMAT, HYPERTEXT)
         return
     declared = [RawSpan(mark.start, mark.end, label) for mark in marks for label in mark.labels]
     spans, misplaced = (declared, []) if offsets else _place(number, text, marks)

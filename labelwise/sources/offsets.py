@@ -18,7 +18,7 @@ Mention = TypeVar("Mention")
 # on Windows, before git stored it), in UTF-16 code units or in bytes of UTF-8, without the byte order mark. Several can
 # occur together.
 BRAT_READINGS = ("crlf", "lf as two", "utf-16", "bytes", "bom")
-COUNTED = ("utf-16", "code-points", "graphemes")  # the readings of doccano's offsets
+DOCCANO_READINGS = ("utf-16", "code-points", "graphemes")  # the readings of doccano's offsets
 OTHER_TEXTS = ("html", "stripped")  # the readings of texts that were escaped or stripped after, or before, annotation
 LF = re.compile(r"(?<!\r)\n")
 ENTITY = re.compile(r"&(#\d{1,7}|#x[\da-fA-F]{1,6}|[A-Za-z]\w{1,31});")
@@ -171,13 +171,13 @@ def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str
     RETURNS (str): its name; the first of these three if they tie, and empty if they never differ.
     """
     differing = (
-        (text, [one for one in spans if len({READINGS[name](text, one) for name in COUNTED}) > 1])
+        (text, [one for one in spans if len({READINGS[name](text, one) for name in DOCCANO_READINGS}) > 1])
         for text, spans in rows
         if not text.isascii()
     )
     found = choose(
         (row for row in differing if row[1]),
-        lambda _: COUNTED,
+        lambda _: DOCCANO_READINGS,
         lambda text, name, offsets: ends_at_words(text, READINGS[name](text, offsets)),
     )
     return found or ""

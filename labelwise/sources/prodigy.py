@@ -16,7 +16,7 @@ from labelwise.base.errors import InputError
 from labelwise.sources.json_rows import parse_row
 from labelwise.sources.shapes import How
 
-MOST = 2**32 - 1  # ids count as lines, which have 32 bits in a run
+MAX_ID = 2**32 - 1  # ids count as lines, which have 32 bits in a run
 TABLES = ("dataset", "example", "link")
 
 # Each row once, however often it is linked.
@@ -47,10 +47,10 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
             remedy = "correct its `name`, or delete the entry"
             raise InputError(f"{path}: it has no dataset {dataset!r}, but {listed}; {remedy}")
         for number, content in connection.execute(ROWS, {"name": dataset}):
-            if isinstance(number, int) and 0 <= number <= MOST:
+            if isinstance(number, int) and 0 <= number <= MAX_ID:
                 yield from parse_row(number, content if isinstance(content, bytes) else b"", How(offsets))
             else:
-                why = f"the id {_text(number)!r} isn't a number from 0 to {MOST}"
+                why = f"the id {_text(number)!r} isn't a number from 0 to {MAX_ID}"
                 yield Problem(0, Reason.MALFORMED, why)
 
 

@@ -24,7 +24,7 @@ from labelwise.annotations import (
     Problem,
     Reason,
     Task,
-    miscounted,
+    incomplete_read,
 )
 from labelwise.base.text import State
 from labelwise.sources.clean import RawSpan, clean
@@ -86,7 +86,7 @@ def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Found]
         task = task_of(line, one.row, one.offsets)
         yield task
         if isinstance(task, Task) and (read := len(task.all_spans)) < one.there:
-            yield miscounted(line, one.there, one.what, read)
+            yield incomplete_read(line, one.there, one.what, read)
 
 
 def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:

@@ -17,7 +17,7 @@ Everything else that doccano was given with a text is a key of the row: our own 
 predicted spans. Until somebody changes these spans, they are a prediction. An export of doccano's with "annotations"
 has numbers in place of labels, which only doccano can name.
 
-A row is counted as `other format` if its keys contradict one another, or if its spans are under an unknown key.
+A row is counted as `unsupported format` if its keys contradict one another, or if its spans are under an unknown key.
 """
 
 import re
@@ -77,7 +77,7 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
     if shape != "prodigy" and is_label_studios(row):
         yield from read_element(line, row, how.key, how.offsets)
     elif other := find_contradiction(row, shape) or name_other(row, shape):
-        yield Problem(line, Reason.OTHER_FORMAT, other)
+        yield Problem(line, Reason.UNSUPPORTED_FORMAT, other)
     elif shape == "tags":
         yield read_tagged(line, first_of(row, TOKENS), first_of(row, TAGS), scheme=how.scheme)
     elif shape == "doccano":

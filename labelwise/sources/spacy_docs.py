@@ -70,4 +70,4 @@ def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
         return None
     one, other = (name if name == ENTS else f"spans[{name!r}]" for name in (more, read))
     why = f"{other} lacks spans of {one}; declare `spans: {more}` or `spans: {read}`"
-    return Problem(number, Reason.OTHER_FORMAT, why)
+    return Problem(number, Reason.UNSUPPORTED_FORMAT, why)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import Found, miscounted
+from labelwise.annotations import Found, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.prodigy_row import tasks_of
@@ -46,7 +46,7 @@ def read_parquet(path: Path) -> Iterator[Found]:
                 number += 1
                 yield from tasks_of(number, (read_tagged(number, tokens, tags, names, scheme),))
         if number < file.metadata.num_rows:
-            yield miscounted(number + 1, file.metadata.num_rows, "rows", number)
+            yield incomplete_read(number + 1, file.metadata.num_rows, "rows", number)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path}: it can't be read as Parquet ({error}); make it again") from error
 

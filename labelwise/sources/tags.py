@@ -37,10 +37,10 @@ BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, after an
 # The spellings of tags. M and W are prefixes only where their label has others, too.
 PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.*)", re.DOTALL)
 MIDDLE = re.compile(r"(?P<prefix>[BIUSLEMW])-(?P<label>.*)", re.DOTALL)
-BARE = re.compile(r"(?P<prefix>[BIUSLEMW])-?(?P<label>)")
+UNHYPHENATED = re.compile(r"(?P<prefix>[BIUSLEMW])-?(?P<label>)")
 FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
 BELOW, BEHIND = re.compile(r"(?P<prefix>[BIUSLEMW])_(?P<label>.+)"), re.compile(r"(?P<label>.+)-(?P<prefix>[BIUSLEMW])")
-SMALL = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
+LOWER_CASE = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
 BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
 
@@ -76,8 +76,8 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
 
     if not marked:
         return Scheme(PLAIN, outside)
-    if any(tag[0] == "B" for tag in marked) and all(map(BARE.fullmatch, marked)):
-        return Scheme(BARE, outside)
+    if any(tag[0] == "B" for tag in marked) and all(map(UNHYPHENATED.fullmatch, marked)):
+        return Scheme(UNHYPHENATED, outside)
     if any(map(FEATURE.fullmatch, marked)) and share(lambda tag: "=" in tag) >= MIN_SPELLED:
         return Scheme(FEATURE, outside)
     if any(tag.startswith("(") for tag in marked) and share(BRACKETED.fullmatch) >= MIN_SPELLED:
@@ -87,7 +87,7 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
     plain = MIDDLE if middle else PLAIN
     if recurring or share(plain.fullmatch) >= 0.5:
         return Scheme(plain, outside)
-    for spelled in (BELOW, BEHIND, SMALL):
+    for spelled in (BELOW, BEHIND, LOWER_CASE):
         if share(spelled.fullmatch) >= MIN_SPELLED and find_recurring(marked, spelled):
             return Scheme(spelled, outside)
     return Scheme(None, outside)
@@ -117,7 +117,7 @@ def split_tag(tag: str, scheme: Scheme = BIO) -> tuple[tuple[str, str], ...]:
         return (("B", found["label"]),) if found and found["label"] else ()
     if not found:
         return () if scheme.spelled is FEATURE else (("I", tag),)
-    return ((found["prefix"].upper(), NO_LABEL if scheme.spelled is BARE else found["label"]),)
+    return ((found["prefix"].upper(), NO_LABEL if scheme.spelled is UNHYPHENATED else found["label"]),)
 
 
 def plain_brackets(tags: Iterable[str]) -> Iterator[str]:

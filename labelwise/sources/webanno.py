@@ -34,18 +34,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import DOCUMENT, Found, Problem, Reason, miscounted
+from labelwise.annotations import DOCUMENT, Found, Problem, Reason, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.files import PROJECT
 from labelwise.sources.offsets import offset_table
 
-FORMAT, NAMED = "#FORMAT=WebAnno TSV 3", "NamedEntity"
-ENTITIES, DKPRO = f".{NAMED}", "de.tudarmstadt.ukp.dkpro.core."
+FORMAT, NAMED_ENTITY = "#FORMAT=WebAnno TSV 3", "NamedEntity"
+ENTITIES, DKPRO = f".{NAMED_ENTITY}", "de.tudarmstadt.ukp.dkpro.core."
 INITIAL, ANNOTATION, CURATION = "INITIAL_CAS", "annotation", "curation"
 OFFSETS = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
-MOST_SPACES = 2**20  # between sentences, which the file lacks
+MAX_SPACES = 2**20  # between sentences, which the file lacks
 EMPTY = ("_", "")  # a cell without annotations
 STACKED = re.compile(r"(?:\\.|[^|])+", re.DOTALL)
 VALUE = re.compile(r"((?:\\.|[^\\|\[\]])*)(?:\[([0-9]+)\])?", re.DOTALL)
@@ -112,7 +112,7 @@ def read_webanno(path: Path) -> Iterator[Found]:
         yield clean(1, joined.text, spans, who=who, review=review, meta={DOCUMENT: name})
         yield from problems
         if len(sentences) < len(written):
-            yield miscounted(0, len(written), "sentences", len(sentences))
+            yield incomplete_read(0, len(written), "sentences", len(sentences))
 
 
 class _Document(msgspec.Struct):
@@ -212,7 +212,7 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
     for name, features in layers:
         if name.endswith(ENTITIES):
             valued = "value" in features
-            columns[place + (features.index("value") if valued else 0)] = Layer(NAMED, valued)
+            columns[place + (features.index("value") if valued else 0)] = Layer(NAMED_ENTITY, valued)
         elif name and not name.startswith(DKPRO):
             columns[place] = Layer(name.rpartition(".")[2], not features[0].startswith("ROLE_"))
         place += len(features)
@@ -224,7 +224,11 @@ def custom_layers(path: Path) -> list[str]:
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = [line.rstrip("\r\n") for line in takewhile(lambda line: line.startswith("#") or not line.strip(), file)]
     layers = [layer.name for layer in _label_columns(_layers(head)).values()]
-    return [name for name in layers if name != NAMED] if head and head[0].startswith(FORMAT) and NAMED in layers else []
+    return (
+        [name for name in layers if name != NAMED_ENTITY]
+        if head and head[0].startswith(FORMAT) and NAMED_ENTITY in layers
+        else []
+    )
 
 
 class OffsetText:
@@ -263,7 +267,7 @@ class OffsetText:
         if gap < 0:
             raise MalformedError(first.line, f"its offset {first.start} is in the sentence before")
         self._spaces += gap
-        if self._spaces > MOST_SPACES:
+        if self._spaces > MAX_SPACES:
             raise MalformedError(first.line, f"its offset {first.start} is {gap:,} after the sentence before")
         between = "\n" + " " * (gap - 1) if self.text and gap else " " * gap
         self.text += between + sentence.text

@@ -39,7 +39,7 @@ from labelwise.corpus.manifest import (
     unchanged,
     write_manifest,
 )
-from labelwise.corpus.pipeline import bounded_vocab, untaught_labels
+from labelwise.corpus.pipeline import bounded_vocab, excluded_labels_of
 from labelwise.corpus.seen_texts import digest, has_seen
 from labelwise.datasets.declarations import DataSet
 from labelwise.evaluate.predict import PART, Done, entity_labels, hold_pipeline
@@ -51,12 +51,12 @@ from labelwise.evaluate.predictions import (
     read_predictions,
 )
 from labelwise.merge.buckets import range_of
+from labelwise.merge.merge_data import TEXT_BYTES
 from labelwise.merge.rules.answers import make_answer
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import Unmarked
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.to_doc import to_doc
-from labelwise.merge.run import TEXT_BYTES
 from labelwise.sources.files import SourceFile, printable
 from labelwise.sources.raw_texts import count_raw_texts
 from labelwise.student.leaks import find_leaks
@@ -87,7 +87,7 @@ def make_student_corpus(
     manifest, made = read_manifest(corpus), digest_folder(teacher)
     use_gpu(gpu_id)
     nlp, settings = hold_pipeline(teacher.absolute(), made), msgspec.convert(manifest.settings, Settings)
-    known = entity_labels(nlp) - {*untaught_labels(nlp)}
+    known = entity_labels(nlp) - {*excluded_labels_of(nlp)}
     labels = [label for label in manifest.labels if label in known]
     if not labels or (settings.coverage != "by-label" and labels != manifest.labels):
         unknown = ", ".join(sorted({*manifest.labels} - known))

@@ -1,7 +1,7 @@
 """Batches that another process prepares while a GPU computes, which would have to wait otherwise.
 
 The process reads the texts of the next steps, tokenizes them, and makes arrays of them (`PreparedText`), which training
-only joins and multiplies. What is learnt is the same, to the bit.
+only joins and multiplies. What is learned is the same, to the bit.
 """
 
 from collections import Counter, deque
@@ -26,7 +26,7 @@ KILLED = (
     "the process that prepares batches was killed, perhaps for lack of memory. Remedy: free some, and run the same "
     "command again, which resumes from the last checkpoint"
 )
-LOWEST = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
+MIN_GPU_ID = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
     YIELDS (Executor | None): None on the CPU.
     RAISES (InputError): the process was killed.
     """
-    if wanted.gpu_id < LOWEST:
+    if wanted.gpu_id < MIN_GPU_ID:
         yield None
         return
     with open_pool(1) as pool:

@@ -19,7 +19,7 @@ from thinc.api import constant
 
 from labelwise.base.parallel import trim_heap
 from labelwise.corpus.manifest import read_manifest
-from labelwise.corpus.pipeline import predict_each, untaught_labels
+from labelwise.corpus.pipeline import excluded_labels_of, predict_each
 from labelwise.train.ahead import open_batches
 from labelwise.train.dev_scores import count_entities, scores_of, weighted_score
 from labelwise.train.ranks import sum_gradients
@@ -79,7 +79,7 @@ def is_over(training: Training) -> bool:
     """Return whether the last step was taken: by `max_steps`, or as no evaluation was better for `patience` steps."""
     state, settings = training.state, training.settings
     step, every = state.step, settings["eval_frequency"]
-    scores = [0.0, *state.scores]  # after step 0, nothing has been learnt
+    scores = [0.0, *state.scores]  # after step 0, nothing has been learned
     waited = step - every * scores.index(max(scores)) if step % every == 0 else 0
     return 0 < settings["max_steps"] <= step or 0 < settings["patience"] <= waited
 
@@ -130,5 +130,5 @@ def score_counts(training: Training, counts: np.ndarray) -> tuple[float, dict[st
 
 def scored_labels(training: Training) -> list[str]:
     """List the labels of the corpus, without those that the pipeline leaves out."""
-    untaught = untaught_labels(training.nlp)
-    return [label for label in read_manifest(training.dev.path.resolve().parent).labels if label not in untaught]
+    excluded_labels = excluded_labels_of(training.nlp)
+    return [label for label in read_manifest(training.dev.path.resolve().parent).labels if label not in excluded_labels]

@@ -15,7 +15,7 @@ from labelwise.train.reader import sub_batches
 from labelwise.train.training import Training
 from spacy_per_label.targets import PreparedText
 
-MOST_SKIPPED = 20  # steps in a row
+MAX_SKIPPED_STEPS = 20  # steps in a row
 
 
 def update_within_memory(training: Training, texts: Sequence[Any], drop: float) -> dict[str, float] | None:
@@ -61,9 +61,9 @@ def count_skipped(training: Training, step: int) -> None:
     """
     state = training.state
     state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
-    if state.skipped_in_a_row == MOST_SKIPPED:
+    if state.skipped_in_a_row == MAX_SKIPPED_STEPS:
         raise InputError(
-            f"Step {step}: the loss wasn't a finite number in {MOST_SKIPPED} steps in a row. Remedy: "
+            f"Step {step}: the loss wasn't a finite number in {MAX_SKIPPED_STEPS} steps in a row. Remedy: "
             f"{finite_remedy(training.nlp.config)}a lower learn_rate in [training.optimizer] of the config"
         )
     if state.skipped_in_a_row == 1:

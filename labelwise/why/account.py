@@ -1,4 +1,4 @@
-"""The account of a text: its rows and its spans, and what won over each."""
+"""The account of a text: its rows and its spans, and what was kept instead of each."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -31,9 +31,9 @@ class Account(NamedTuple):
         """The key of the text; empty if there is none."""
         return self.text["text"] if self.text else ""
 
-    def winner_of_row(self, row: Row) -> Row | None:
+    def kept_row(self, row: Row) -> Row | None:
         """Return the row that counts instead of another one."""
-        return None if row["winner"] is None or not self.text else self.rows[row["winner"]]
+        return None if row["kept_row"] is None or not self.text else self.rows[row["kept_row"]]
 
     def review_of(self, span: Row) -> Row | None:
         """Return the review that overruled a span: the latest one by time, if all have one, else the last one."""
@@ -47,10 +47,10 @@ class Account(NamedTuple):
         """Return the row that a span is in."""
         return next((row for row in self.rows if row["row"] == span["row"]), None)
 
-    def winner_of_span(self, span: Row) -> Row | None:
+    def kept_span(self, span: Row) -> Row | None:
         """Return the span, or else the row, that counts instead of a span."""
-        if span["winner"] is not None:
-            return self.spans[span["winner"]]
+        if span["kept_span"] is not None:
+            return self.spans[span["kept_span"]]
         row = self.row_of(span)
         if not row or not self.text:
             return None

@@ -7,7 +7,7 @@ from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS, Reason
 from labelwise.corpus import queries
 from labelwise.corpus.tables import read_groups
 
-ROWS = (*ROW_PROBLEMS, Reason.NOT_ANNOTATED, Reason.POLICY_QUESTION, Reason.SUPERSEDED_DECISION)
+ROWS = (*ROW_PROBLEMS, Reason.NOT_ANNOTATED, Reason.POLICY_QUESTION, Reason.STALE_DECISION)
 SPANS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)
 
 

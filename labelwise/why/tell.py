@@ -1,4 +1,4 @@
-"""Print what was found, line by line: what became of each row and each span, what won instead, and what decided."""
+"""Print what was found, line by line: the outcome of each row and span, what was kept instead, and what decided."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.why.account import Account, Row
 from labelwise.why.deciders import SPLITS, decider, decider_of_text
 
-AROUND = 150  # characters of a text that are shown
+MAX_TEXT_CHARS = 150  # characters of a text that are shown
 
 
 def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -48,8 +48,8 @@ def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
 def _shorten(found: Account) -> str:
     """Cut a text out around the first span that is asked for."""
     starts = [found.spans[n]["start"] for n in found.wanted_spans if found.spans[n]["start"] is not None]
-    start = max(0, min(starts, default=0) - AROUND // 3)
-    end = start + AROUND
+    start = max(0, min(starts, default=0) - MAX_TEXT_CHARS // 3)
+    end = start + MAX_TEXT_CHARS
     text = " ".join(found.shown[start:end].split())
     return f"{'… ' if start else ''}{text}{' …' if end < len(found.shown) else ''}"
 
@@ -58,8 +58,8 @@ def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[
     """Describe what became of a row."""
     said = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
     yield f"  {_place(row)}{f', {said}' if said else ''}: {queries.describe(row)}"
-    if winner := found.winner_of_row(row):
-        yield f"    instead: {_place(winner)}{_by(winner)}"
+    if kept := found.kept_row(row):
+        yield f"    instead: {_place(kept)}{_by(kept)}"
     if said := decider(row["reason"], settings, row["dataset"]):
         yield f"    {said}"
     if row["reason"] == Reason.MERGED:
@@ -79,15 +79,15 @@ def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterato
         notes.append(f"renamed from {span['renamed']}")
     if span["realigned"]:
         notes.append("moved to whole tokens by `alignment`")
-    if span["learnt"]:
-        notes.append("learnt by a head for each label")
-    if found.doc and span["reason"] in (Reason.NO_BOUNDARY, Reason.REJECTED_NO_BOUNDARY):
+    if span["learned"]:
+        notes.append("learned by a head for each label")
+    if found.doc and span["reason"] in (Reason.MISALIGNED, Reason.REJECTED_MISALIGNED):
         notes.append(f"inside {_tokens(found.doc, span)}")
     said = "; ".join((queries.describe(span), *notes))
     yield f"    {own}{_span(span)}: {said}"
-    if winner := found.winner_of_span(span):
-        of = found.row_of(winner)
-        yield f"      instead: {_span(winner) + ', ' if 'label' in winner else ''}{_place(winner)}{_by(of)}"
+    if kept := found.kept_span(span):
+        of = found.row_of(kept)
+        yield f"      instead: {_span(kept) + ', ' if 'label' in kept else ''}{_place(kept)}{_by(of)}"
     if review := found.review_of(span):
         yield f"      decided by a review: {_place(review)}{_by(review)}"
     elif by := decider(span["reason"], settings, span["dataset"]):

@@ -185,7 +185,7 @@ def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
     assert not (tmp_path / "training").exists()
     status, printed = run(why_cli, corpus, "all.jsonl:1")
     assert status == 0
-    assert "no token boundary; inside" in printed
+    assert "misaligned; inside" in printed
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).entities == ALL
 
 

@@ -127,7 +127,7 @@ def test_half_of_the_rows_under_a_key_that_nobody_knows_are_counted(tmp_path: An
     rows = [{"text": one.text, ("annotation", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())]
     made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
     assert made.ledger
-    assert made.ledger["rows"] == {"merged": 30, "other format": 30}
+    assert made.ledger["rows"] == {"merged": 30, "unsupported format": 30}
 
 
 RELATED = [{"text": one.text, "spans": one.objects(), "relations": [], "answer": "accept"} for one in sentences()]
@@ -135,7 +135,7 @@ RELATED = [{"text": one.text, "spans": one.objects(), "relations": [], "answer":
 
 def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) -> None:
     made = merge_folder(tmp_path, {"prodigy/rel.jsonl": jsonl(row | {"_view_id": "relations"} for row in RELATED)})
-    said = "rel.jsonl, line 1: other interface: it asks about relations; if its spans are complete, add `kind"
+    said = "rel.jsonl, line 1: unsupported interface: it asks about relations; if its spans are complete, add `kind"
     assert (made.status, said in " ".join(made.printed.split())) == (1, True)
     entry = "- name: rel\n  path: rel.jsonl\n  labels: [DATE, LOC, PER]\n  kind: complete\n"
     assert entry in made.printed
@@ -145,7 +145,7 @@ def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"spans": [], "_view_id": "choice"}, "other interface: it asks about something other than spans"),
+        ({"spans": [], "_view_id": "choice"}, "unsupported interface: it asks about something other than spans"),
         ({"spans": [{"token_start": 0, "token_end": 1, "label": "PER"}]}, "invalid: PER None None: no start, no end"),
         ({"entities": [{"text": "Noa", "label": "PER"}]}, "invalid: PER None None: no start, no end"),
     ],

@@ -29,15 +29,17 @@ READ = """
 110 = 60: PER DATE, 30: LOC = without a label|no label; 197 = 60: Date Place = !write Full_Name
 232 = 60: PER LOC DATE = is a part of the other; 240 = 60: PER LOC DATE Sentiment = the layer Sentiment
 300 = 60: PER LOC DATE = !180 of 360 spans; 313 = 60: PER LOC DATE = one text; 316 = 60: LOC DATE, 120: PER
-318 = 30: PER LOC DATE = !HTML|escaped; 340 = 30: PER LOC DATE = !other format; 355 = 30: PER LOC DATE = !not annotated
-360 = 30: PER LOC DATE = !empty; 379 = 40: PER LOC, 30: DATE = one corpus; 384 = 60: AMOUNT"""
+318 = 30: PER LOC DATE = !HTML|escaped; 340 = 30: PER LOC DATE = !unsupported format
+355 = 30: PER LOC DATE = !not annotated; 360 = 30: PER LOC DATE = !empty
+379 = 40: PER LOC, 30: DATE = one corpus; 384 = 60: AMOUNT"""
 # Cases that stop: what the merge says.
 STOPS = """
 02 314 = have no label; 12 = ner-annotator; 13 = spaCy 2's training JSON; 15 = UTF-16; 17 18 380 = inclusive
-25 81 = folders share; 26 = unpack it; 27 = HyperText; 31 = `pages`; 32 106 = other interface; 49 = ann, line 1
+25 81 = folders share; 26 = unpack it; 27 = HyperText; 31 = `pages`; 32 106 = unsupported interface; 49 = ann, line 1
 66 = duplicates: union; 82 = files of brat's; 101 120 = no start; 105 = audio, in seconds
-123 123-inline-xml-in-text-as-advised = text has tags|other format; 124 = aren't a list of spans|other format
-124-labels-to-strings-as-advised = other format; 129 = count `tokens`; 134 = Azure; 135 136 = BioC; 139 = tagtog
+123 123-inline-xml-in-text-as-advised = text has tags|unsupported format
+124 = aren't a list of spans|unsupported format; 124-labels-to-strings-as-advised = unsupported format
+129 = count `tokens`; 134 = Azure; 135 136 = BioC; 139 = tagtog
 199 = `encoding`; 202 = a later row of the same text; 219 = Label Studio; 317 = crlf; 320b = look like tags
 318-html-escaped-text-as-advised = HTML|escaped; 321 = pieces of words; 373 = lang: zh"""
 LOSSES = r"can't be (used|converted)|inside a token"  # which a merge says

@@ -84,13 +84,13 @@ def test_what_holds_of_a_word_itself_counts_more_than_what_holds_of_all_with_a_h
     found = inconsistencies(tmp_path, *texts)
     assert {key[2]: value[:2] for key, value in found.items()} == {"anti-": (6, 6), "…-": (22, 46)}
     sure, unsure = (found["A", "first word", word][2] for word in ("…-", "anti-"))
-    assert sorted(row.form for row in sure) == [f"{word} - kit" for word in "bcdefghijk"]
+    assert sorted(row.surface for row in sure) == [f"{word} - kit" for word in "bcdefghijk"]
     assert max(row.score for row in unsure) < 0.3
     assert min(row.score for row in sure) > 1
 
 
 def test_of_one_inconsistency_the_first_findings_are_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelwise.check.inconsistencies.MOST", 2)
+    monkeypatch.setattr("labelwise.check.inconsistencies.MAX_FINDINGS", 2)
     ((*_, rows),) = inconsistencies(tmp_path, *[WITH] * 4, *[WITHOUT] * 5).values()
     assert len(rows) == 2
 

@@ -18,9 +18,9 @@ from benchmarks.seeds import simulate
 from labelwise.base.errors import InputError
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import Change, compare, count_against
+from labelwise.compare.print_comparison import notes, tabulate
 from labelwise.compare.revisions import Revision
 from labelwise.compare.seeds import make_table
-from labelwise.compare.summary import notes, tabulate
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Seen, SplitMetrics
 from labelwise.evaluate.scoring import measure
@@ -198,8 +198,8 @@ def test_of_dev_and_test_those_of_test_are_compared_and_spans_of_either_are_list
         revisions.append(Revision(name, measure(tables, ["A", "B"], "test"), tables))
     made = compare(revisions)
     assert (made.texts, made.micro.f, made.micro.support) == (1, {"main": 0.0, "branch": 1.0}, 1)
-    assert [(one.change, one.text) for one in changed_spans(*revisions)] == [("won", "1")]
-    assert [(one.change, one.text) for one in changed_spans(*revisions, dev=True)] == [("lost", "0")]
+    assert [(one.change, one.text) for one in changed_spans(*revisions)] == [("fixed", "1")]
+    assert [(one.change, one.text) for one in changed_spans(*revisions, dev=True)] == [("new", "0")]
 
 
 def test_labels_that_one_revision_has_alone():
@@ -245,21 +245,21 @@ def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_nam
     assert said[1].endswith("without them 0.250")
 
 
-def test_what_is_won_and_lost_is_listed_span_by_span():
+def test_what_is_fixed_and_what_is_new_is_listed_span_by_span():
     """A gold span that is found now, one that isn't any more, and a prediction that is gone; not what gold changed."""
     base = [make_doc("1", [A, (8, 11, "B")], [A, B]), make_doc("2", [A2], [A2]), make_doc("3", [], [A])]
     other = [make_doc("1", [A, B], [A, B]), make_doc("2", [B], [A2], doc="b.txt"), make_doc("3", [], [A, B])]
     one, two = (make_results(name, docs) for name, docs in (("main", base), ("branch", other)))
     assert changed_spans(one, two) == [
-        ("lost", "label", "A", "def", "b.txt", "abc ", " ghi", "label"),
-        ("won", "missed", "B", "def", "1", "abc ", " ghi", "new"),
-        ("won", "spurious", "B", "ghi", "1", "abc def ", "", ""),
+        ("new", "label", "A", "def", "b.txt", "abc ", " ghi", "label"),
+        ("fixed", "missed", "B", "def", "1", "abc ", " ghi", "unseen"),
+        ("fixed", "spurious", "B", "ghi", "1", "abc def ", "", ""),
     ]
     back = [(row.change, *row[1:4]) for row in changed_spans(two, one)]
     assert sorted(back) == [
-        ("lost", "missed", "B", "def"),
-        ("lost", "spurious", "B", "ghi"),
-        ("won", "label", "A", "def"),
+        ("fixed", "label", "A", "def"),
+        ("new", "missed", "B", "def"),
+        ("new", "spurious", "B", "ghi"),
     ]
     assert changed_spans(one, one) == []
 
@@ -451,15 +451,16 @@ def test_three_revisions_have_a_row_each_in_eighty_columns():
 
 
 @pytest.mark.parametrize(
-    ("weights", "verdict"),
+    ("weights", "other", "verdict"),
     [
-        ("w", "better. F1 on test went from 0.500 to 1.000 (+0.500, +0.500 to +0.500*); better on label A"),
-        ("v", "not decided. F1 on test went from 0.500 to 1.000 (+0.500, +0.500 to +0.500)"),
+        ("w", 1, "better. F1 on test went from 0.500 to 1.000 (+0.500, +0.500 to +0.500*); better on label A"),
+        ("v", 1, "not decided. F1 on test went from 0.500 to 1.000 (+0.500, +0.500 to +0.500)"),
+        ("v", 0, "no difference. F1 on test went from 0.500 to 0.500 (+0.000, +0.000 to +0.000)"),
     ],
 )
-def test_the_last_note_is_the_verdict(weights, verdict):
+def test_the_last_note_is_the_verdict(weights, other, verdict):
     """Pipelines with other weights need trainings with other seeds."""
     docs = sure_docs()
-    made = compare([make_results("main", docs[0], weights="w"), make_results("branch", docs[1], weights=weights)])
+    made = compare([make_results("main", docs[0], weights="w"), make_results("branch", docs[other], weights=weights)])
     assert notes(made)[-1] == f"branch: {verdict}"
-    assert "Equal F1, not shown: label B" in notes(made)
+    assert f"Equal F1, not shown: label{'s A,' * (not other)} B" in notes(made)

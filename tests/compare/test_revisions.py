@@ -20,6 +20,7 @@ from labelwise.compare.revisions import read_before, read_revision
 from labelwise.compare.seeds import Seeds, digest_inputs, make_table, score_seeds
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import AllScores, Metrics, Scores
+from labelwise.evaluate.tables import Tables
 from scripts.compare import compare_cli
 from scripts.report import report_cli
 from tests.clone import IDENTITY
@@ -128,14 +129,14 @@ def test_revisions_are_read_from_git_and_the_cache_and_shown_in_a_table(reposito
 
 
 def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
-    """16 of 20 texts are right, and 4 were: 12 are won."""
+    """16 of 20 texts are right, and 4 were: 12 are fixed."""
     made = found(repository, "main", "better", "--spans")["spans"]
-    assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("won", "missed", "abc")] * 12
+    assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("fixed", "missed", "abc")] * 12
     printed = repository.compare("better", "main", "--spans")
     assert printed.count("missed") == printed.count(f" {FOLDER}/") == printed.count(".txt\n") == 12
-    assert "12 errors that only one of better and main makes: won is fixed, lost is new" in " ".join(printed.split())
+    assert "12 errors that only one of better and main makes" in " ".join(printed.split())
     assert "spans" not in found(repository, "main", "better")
-    for words, n in (("WON abc", 12), ("won lost", 0)):
+    for words, n in (("FIXED abc", 12), ("fixed new", 0)):
         assert len(found(repository, "main", "better", "--find", words)["spans"]) == n
         printed = " ".join(repository.compare("main", "better", "--find", words).split())
         assert f"{n} of 12 errors that only one of main and better makes" in printed
@@ -234,6 +235,51 @@ def test_the_workspace_is_what_is_there_now(repository, given):
     assert made["micro"]["f"]["workspace"] == pytest.approx(24 / 32)
 
 
+def write_as_0_3_0(root: Path) -> None:
+    """Write the results in the workspace by the names that 0.3.0 had, without what it didn't have."""
+    texts, pairs = (parquet.read_table(root / file) for file in TABLES)
+    parquet.write_table(texts.drop_columns(["unit", "groups"]), root / TABLES[0])
+    columns = {"gold_text": "form", "predicted_text": "predicted_form", "annotated": "marked", "unannotated": "free"}
+    causes = {"unseen": "new", "misaligned": "tokens"}
+    rows = [{columns.get(name, name): value for name, value in row.items()} for row in pairs.to_pylist()]
+    for row in rows:
+        row |= {"form": row["form"] or row["predicted_form"], "cause": causes.get(row["cause"], row["cause"])}
+    names = [columns.get(name, name) for name in pairs.column_names]
+    schema = pa.schema(zip(names, pairs.schema.types, strict=True))
+    parquet.write_table(pa.Table.from_pylist(rows, schema), root / TABLES[1])
+    metrics = json.loads((root / "metrics/cpu.json").read_text())
+    for own in metrics["mistakes"].values():
+        own["unjudged"] = own.pop("unscored")
+        own["causes"] = {causes.get(name, name): n for name, n in own["causes"].items()}
+    metrics |= {"untaught": metrics.pop("excluded_labels"), "labelwise": "0.3.0"}
+    metrics["predictions_digest"] = Tables.of(root / "training/cpu").digest()
+    (root / "metrics/cpu.json").write_text(json.dumps(metrics))
+
+
+def test_results_of_0_3_0_are_compared_by_todays_names_and_earlier_ones_refused(tmp_path):
+    made = Repository(tmp_path)
+    made.evaluate(4)
+    made.commit("today")
+    made.run("git", "tag", "today")
+    write_as_0_3_0(made.root)
+    made.run("dvc", "add", "-q", *TABLES)
+    made.commit("0.3.0")
+    made.run("git", "tag", "previous")
+    file = made.root / "metrics/cpu.json"
+    for version, release in (({"labelwise": "0.2.0"}, "labelwise 0.2.0"), ({}, "a release before 0.3.0")):
+        metrics = json.loads(file.read_text())
+        del metrics["labelwise"]
+        file.write_text(json.dumps(metrics | version))
+        printed = " ".join(made.compare("previous", "workspace", fails=True).split())
+        assert f"workspace: metrics/cpu.json: {release} wrote it, and comparisons read results of 0.3.0" in printed
+        made.run("git", "checkout", "metrics")
+    made.evaluate(16)
+    old, new = (found(made, name, "workspace", "--spans") for name in ("previous", "today"))
+    assert json.loads(json.dumps(old).replace('"previous"', '"today"')) == new
+    assert [one["cause"] for one in new["spans"]] == ["unseen"] * 12
+    assert read_before("previous", "cpu", DECISIONS, made.root)[0].mistakes[LABEL].causes["unseen"] == 16
+
+
 @pytest.mark.guarantee("compared")
 def test_predictions_of_another_run_are_refused(repository, tmp_path):
     """Metrics that were committed without what they were computed from, as after `weasel run`."""
@@ -260,7 +306,7 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     printed = " ".join(made.compare(fails=True).split())
     assert "HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
     assert "`dvc metrics diff HEAD`" in printed
-    (tmp_path / "project.yml").write_text("report:\n  base: HEAD\n")
+    (tmp_path / "project.yml").write_text("report:\n  baseline: HEAD\n")
     printed = " ".join(call(report_cli, "cpu", "--root", tmp_path).split())
     assert (
         "Errors that were fixed or are new since aren't listed: HEAD: training/cpu/pairs.parquet isn't in DVC's cache"
@@ -269,7 +315,7 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     assert b" since HEAD" in (tmp_path / "report/cpu.html").read_bytes()
 
 
-@pytest.mark.parametrize("content", [b'{"texts": 3}', b"3", b'"\xff"'])
+@pytest.mark.parametrize("content", [b'{"labelwise": "0.3.0", "texts": 3}', b"3", b'"\xff"'])
 def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
     made = Repository(tmp_path)
     (tmp_path / "metrics").mkdir()

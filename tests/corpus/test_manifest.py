@@ -10,10 +10,10 @@ import yaml
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, unchanged
-from labelwise.evaluate import run as evaluation
+from labelwise.evaluate import evaluate_pipeline as evaluation
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 

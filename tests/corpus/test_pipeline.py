@@ -9,12 +9,12 @@ from spacy.tokens import Doc
 from labelwise.base.errors import InputError
 from labelwise.corpus.pipeline import bounded_vocab, check_tokens, predict_each
 from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.package.wheel import load_recognizer
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY
-from tests.merge.test_run import random_datasets
+from tests.merge.test_merge_data import random_datasets
 
 
 @pytest.mark.guarantee("tokenizer")

@@ -6,7 +6,7 @@ import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
-from labelwise.corpus.surface_forms import LONGEST, SurfaceForms
+from labelwise.corpus.surface_forms import MAX_WORDS, SurfaceForms
 
 
 def count(docs: list[StoredDoc], labels: list[str]) -> SurfaceForms:
@@ -33,7 +33,7 @@ def test_counts_are_those_of_looking_at_every_place(demo_corpus):
         marked.update((tuple(words[start:end]), label) for start, end, label in spans)
     for words, spans, unknown in texts:
         for start in range(len(words)):
-            for end in range(start + 1, min(len(words), start + LONGEST) + 1):
+            for end in range(start + 1, min(len(words), start + MAX_WORDS) + 1):
                 for label in labels:
                     taken = any(
                         (s < end and start < e and name == label) or (s <= start and end <= e and e - s > end - start)

@@ -9,7 +9,7 @@ from labelwise.base.files import locked
 from labelwise.datasets import convert_brat as convert
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
-from labelwise.export.run import export
+from labelwise.export.export_corpus import export
 from labelwise.sources.brat import PREDICTIONS, BratOptions
 from scripts.convert_brat import convert_brat_cli
 from tests.conftest import another_process, call, read_jsonl

@@ -9,7 +9,7 @@ import pytest
 from labelwise.base.errors import InputError
 from labelwise.base.files import locked
 from labelwise.datasets.decisions import add_decisions, read_decisions
-from scripts.decide import decide_cli
+from scripts.import_decisions import import_decisions_cli
 from tests.conftest import another_process, call, read_jsonl, write_jsonl
 
 GOOD = {"dataset": "a", "text": "0a" * 12, "label": "A", "answer": "0b" * 6, "verdict": "gold is wrong"}
@@ -50,8 +50,8 @@ def test_the_last_decision_about_a_span_is_kept_at_the_end(tmp_path):
     write_jsonl(tmp_path / "one.jsonl", [GOOD, OTHER, GOOD | {"added": [0, 7]}])
     write_jsonl(tmp_path / "two.jsonl", [OTHER | {"verdict": "gold is right"}])
     for name, counts in (
-        ("one", {"new": 2, "decided again": 1}),
-        ("one", {"duplicate": 2, "decided again": 1}),
+        ("one", {"new": 2, "replaced decision": 1}),
+        ("one", {"duplicate": 2, "replaced decision": 1}),
         ("two", {"replaces an earlier one": 1}),
     ):
         added = add_decisions(tmp_path / f"{name}.jsonl", tmp_path / "kept")
@@ -68,14 +68,14 @@ def test_the_last_decision_about_a_span_is_kept_at_the_end(tmp_path):
 
 def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "project.yml; give the project's folder as" in call(decide_cli, "saved.jsonl", status=1)
+    assert "project.yml; give the project's folder as" in call(import_decisions_cli, "saved.jsonl", status=1)
     (tmp_path / "project.yml").touch()
     write_jsonl(tmp_path / "saved.jsonl", ["{oops", "[]"])
-    printed = " ".join(call(decide_cli, "saved.jsonl", status=1).split())
+    printed = " ".join(call(import_decisions_cli, "saved.jsonl", status=1).split())
     assert "it has no decision; give the file that you saved in a report; the first of 2 rows: bad" in printed
     assert not (tmp_path / "assets").exists()
     write_jsonl(tmp_path / "saved.jsonl", [GOOD, "{oops", OTHER])
-    printed = " ".join(call(decide_cli, "saved.jsonl").split())
+    printed = " ".join(call(import_decisions_cli, "saved.jsonl").split())
     for said in ("saved.jsonl:2: bad JSON", "Rows: 2 new, 1 can't be used", "has 2 decided cases, in 2 rows"):
         assert said in printed
     assert rows_of(tmp_path / "assets" / "decisions") == [GOOD, OTHER]
@@ -91,7 +91,7 @@ def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
         ({}, {"label": "B", "removed": None, "added": [1, 9], "verdict": "policy"}, 2),
         ({}, {"label": "B", "removed": None, "added": [1, 9], "text": "0b" * 12}, 2),
         ({"removed": None, "added": [0, 3]}, {"label": "B", "removed": None, "added": [1, 9]}, 2),
-        ({}, {"verdict": "policy"}, 1),  # decided again
+        ({}, {"verdict": "policy"}, 1),  # replaced decision
     ],
 )
 def test_cases_are_counted_not_rows(first, second, cases, tmp_path):

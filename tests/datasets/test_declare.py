@@ -250,7 +250,7 @@ def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
     ("text", "why"),
     [
         ("Add", "not annotated: no spans, labels, tags or answer"),
-        ("Add <UNIT>5 mL</UNIT>", "other format: its text has tags: write it without them, with `spans`"),
+        ("Add <UNIT>5 mL</UNIT>", "unsupported format: its text has tags: write it without them, with `spans`"),
     ],
 )
 def test_a_file_with_nothing_to_read_has_no_entry_to_paste(tmp_path, text, why):

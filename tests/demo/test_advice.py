@@ -9,7 +9,7 @@ import yaml
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.evaluate.results import load_results
 from labelwise.report.advice import CASES, advise
-from labelwise.report.deck import read_deck
+from labelwise.report.review_queue import read_review_queue
 from tests.conftest import ROOT, read_jsonl, run_python
 
 pytestmark = pytest.mark.long
@@ -33,7 +33,9 @@ def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_
     for command in COMMANDS.format(SHARE, PROJECT["vars"]["steps"]).strip().split("\n"):
         run_python(*f"-m scripts.{command}".split(), cwd=tmp_path)
     results = load_results(tmp_path, "cpu")
-    said = advise(results.metrics, results.curve, "cpu", 0.8, read_deck(tmp_path).counts, results.merge, sample=30)
+    said = advise(
+        results.metrics, results.curve, "cpu", 0.8, read_review_queue(tmp_path).counts, results.merge, sample=30
+    )
     assert re.match(r"[5-9] of 20 labels are ready; ", said.verdict)
     assert len(said.tasks[0].labels) == 2
     assert "PERSON" in said.tasks[0].labels  # with COMPANY 7 times, with DOCTOR 6 times: other processors may differ

@@ -11,8 +11,8 @@ from labelwise.datasets.declarations import load_datasets
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.grammar import LABELS
 from labelwise.demo.write import MARK, make_demo
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from tests.conftest import run_python
 
 

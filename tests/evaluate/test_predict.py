@@ -14,9 +14,9 @@ from labelwise.base.files import digest_folder
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate import predict as module
+from labelwise.evaluate.evaluate_pipeline import Evaluation, evaluate_pipeline
 from labelwise.evaluate.predict import hold_pipeline, predict_texts
 from labelwise.evaluate.predictions import PredictedDoc, read_predictions
-from labelwise.evaluate.run import Evaluation, evaluate_pipeline
 from scripts.predict import predict_cli
 from tests.conftest import call, read_docs, run_python, save_ruler, task
 from tests.pretend_gpu import pretended

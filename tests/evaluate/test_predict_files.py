@@ -10,7 +10,7 @@ from labelwise.evaluate import predict_files as module
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.predict_files import predict_files
 from labelwise.evaluate.predictions import list_predictions
-from labelwise.export.run import export
+from labelwise.export.export_corpus import export
 from scripts.predict import predict_cli
 from tests.conftest import call, read_jsonl, save_ruler, write_jsonl
 

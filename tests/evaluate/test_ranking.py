@@ -21,9 +21,9 @@ def test_a_label_counts_its_mistakes_by_kind_and_those_of_two_labels_in_both():
     one, other, third = Mistakes(9, 4, 3, 2, label=5), Mistakes(40, taken=5, label=1), Mistakes(spurious=7, taken=1)
     ranked = {row.label: row for row in rank_labels(make_metrics({"A": one, "B": other, "C": third}))}
     assert {label: row.mistakes.kinds for label, row in ranked.items()} == {
-        "A": {"missed": 4, "boundaries": 2, "label": 5, "spurious": 3, "goldless": 0},
-        "B": {"missed": 0, "boundaries": 0, "label": 6, "spurious": 0, "goldless": 0},
-        "C": {"missed": 0, "boundaries": 0, "label": 1, "spurious": 0, "goldless": 7},
+        "A": {"missed": 4, "boundaries": 2, "label": 5, "spurious": 3, "no_test_gold": 0},
+        "B": {"missed": 0, "boundaries": 0, "label": 6, "spurious": 0, "no_test_gold": 0},
+        "C": {"missed": 0, "boundaries": 0, "label": 1, "spurious": 0, "no_test_gold": 7},
     }
     assert {label: row.total for label, row in ranked.items()} == {"A": 14, "B": 6, "C": 8}
 
@@ -42,11 +42,11 @@ def test_the_label_with_the_most_mistakes_leads_but_never_one_with_few_spans():
         (Mistakes(19, 1), 0.819, "borderline"),
         (Mistakes(19, 1), 0.781, "borderline"),
         (Mistakes(19, 1), 0.779, "not ready"),
-        (Mistakes(18, 1), 0.9, "unknown"),
-        (Mistakes(19, 1), None, "unknown"),
-        (Mistakes(40, 0, 1, 2, unjudged=43), 0.9, "ready"),
-        (Mistakes(40, 0, 1, 2, unjudged=44), 0.9, "unknown"),
-        (Mistakes(40, 0, 1, 2, unjudged=44, taken=1), 0.9, "ready"),
+        (Mistakes(18, 1), 0.9, "too few test spans"),
+        (Mistakes(19, 1), None, "too few test spans"),
+        (Mistakes(40, 0, 1, 2, unscored=43), 0.9, "ready"),
+        (Mistakes(40, 0, 1, 2, unscored=44), 0.9, "not scored"),
+        (Mistakes(40, 0, 1, 2, unscored=44, taken=1), 0.9, "ready"),
     ],
 )
 def test_a_label_is_ready_where_its_interval_is_above_the_goal_on_every_machine(mistakes, f_low, verdict):
@@ -61,7 +61,7 @@ def test_a_label_is_ready_where_its_interval_is_above_the_goal_on_every_machine(
         (0.95, 0.954, "borderline"),
         (0.98, 0.981, "borderline"),
         (0.98, 0.977, "not ready"),
-        (0.98, None, "unknown"),
+        (0.98, None, "too few test spans"),
     ],
 )
 def test_a_label_with_a_goal_is_judged_by_its_figure(goal, low, verdict):
@@ -84,10 +84,16 @@ def test_a_label_whose_gold_nests_is_judged_by_all_spans():
 def test_no_label_is_ready_by_texts_that_were_trained_on():
     metrics = make_metrics({"A": Mistakes(19, 1)}, f_low=0.9)
     metrics.seen = Seen(1, 0.5)
-    assert [row.verdict for row in rank_labels(metrics)] == ["unknown"]
+    assert [row.verdict for row in rank_labels(metrics)] == ["not scored"]
 
 
 def test_labels_are_grouped_by_verdict_and_each_is_in_one_group():
     metrics = make_metrics({"A": Mistakes(19, 1), "B": Mistakes(18, 1), "C": Mistakes(19, 3)}, f_low=0.9)
     grouped = group_by_verdict(rank_labels(metrics))
-    assert grouped == {"ready": ["C", "A"], "borderline": [], "not ready": [], "unknown": ["B"]}
+    assert grouped == {
+        "ready": ["C", "A"],
+        "borderline": [],
+        "not ready": [],
+        "too few test spans": ["B"],
+        "not scored": [],
+    }

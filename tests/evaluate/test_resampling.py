@@ -8,7 +8,7 @@ import scipy.stats
 
 from labelwise.evaluate.resampling import (
     BLOCK,
-    FEWEST,
+    MIN_UNITS,
     Jackknife,
     f_scores,
     stream_units,
@@ -120,7 +120,7 @@ def unequal_texts(rng: np.random.Generator, texts: int, ease: float) -> np.ndarr
 
 
 @pytest.mark.guarantee("intervals")
-@pytest.mark.parametrize("texts", [FEWEST, 8, 12, 20, 33, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("texts", [MIN_UNITS, 8, 12, 20, 33, pytest.param(100, marks=pytest.mark.nightly)])
 def test_an_interval_covers_what_is_true(texts):
     """Of unequal texts: 93 % or more, and the truth is below in 4.5 % at most, but for the chance of 1,000 samples."""
     covered, below = [], []

@@ -13,9 +13,9 @@ from spacy.training import Corpus, Example
 
 from labelwise.base.counts import Scores, macro, prf
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predictions import PredictedDoc
-from labelwise.evaluate.resampling import FEWEST
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.resampling import MIN_UNITS
 from labelwise.evaluate.scoring import count_mistakes, measure
 from labelwise.evaluate.tables import Tables
 from tests.conftest import save_ruler, task
@@ -219,7 +219,7 @@ def test_where_all_is_right_or_nothing_is_there_is_an_interval_all_the_same(pred
 
 def test_too_few_docs_with_a_label_have_no_interval():
     """Of one doc, an interval would have no width."""
-    docs = [make_doc([(0, 3, "A")], [(0, 3, "A")]) for _ in range(FEWEST - 1)]
+    docs = [make_doc([(0, 3, "A")], [(0, 3, "A")]) for _ in range(MIN_UNITS - 1)]
     row = score([*docs, make_doc([(0, 3, "B")], [])])["all_gold"]
     assert not {"f_low", "f_high"} & row["labels"]["A"].keys()
     assert "f_low" not in row["labels"]["B"]

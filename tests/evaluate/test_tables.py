@@ -11,8 +11,8 @@ from labelwise.base.parallel import no_progress
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.evaluate import rows as rows_module
+from labelwise.evaluate.evaluate_pipeline import collect
 from labelwise.evaluate.rows import digest_forms, gold_of, make_rows
-from labelwise.evaluate.run import collect
 from labelwise.evaluate.scores import Mistakes
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables
@@ -38,21 +38,24 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
         ("", "test", 6, ["B"], ["A"], None),
     ]
     rows = rows_of(tables)
-    assert [(row["kind"], row["form"], row["gold_label"], row["predicted_label"]) for row in rows] == [
+    assert [
+        (row["kind"], row["gold_text"] or row["predicted_text"], row["gold_label"], row["predicted_label"])
+        for row in rows
+    ] == [
         ("right", "big", "A", "A"),
         ("boundaries", "cat", "A", "A"),
         ("label", "sat", "A", "B"),
         ("missed", "on", "A", None),
         ("spurious", "60", None, "B"),
-        ("unjudged", "eg", None, "C"),
-        ("unjudged", "big", None, "A"),
+        ("unscored", "eg", None, "C"),
+        ("unscored", "big", None, "A"),
     ]
-    assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_form"]) == ("big ", " sat on 60degC mat", "ca")
+    assert (rows[1]["before"], rows[1]["after"], rows[1]["predicted_text"]) == ("big ", " sat on 60degC mat", "ca")
     metrics = measure(tables, ["A", "B"])
-    causes = {"found": 1, "boundaries": 1, "label": 1, "new": 1}
+    causes = {"found": 1, "boundaries": 1, "label": 1, "unseen": 1}
     assert metrics.unscored == 2
     assert metrics.mistakes == {
-        "A": Mistakes(right=1, missed=1, boundaries=1, label=1, unjudged=1, causes=causes, confused={"B": 1}),
+        "A": Mistakes(right=1, missed=1, boundaries=1, label=1, unscored=1, causes=causes, confused={"B": 1}),
         "B": Mistakes(spurious=1, taken=1),
     }
 
@@ -76,29 +79,29 @@ def test_rows_take_the_memory_of_a_few_texts_and_their_number_changes_no_byte(tm
     ("predicted", "gold", "other", "cause"),
     [
         ([(0, 7, "A")], InTrain(0, 0), InTrain(), "found"),
-        ([], InTrain(3, 3), InTrain(), "known"),
-        ([], InTrain(3, 4), InTrain(), "sometimes"),
-        ([], InTrain(0, 0), InTrain(), "new"),
-        ([], InTrain(0, 4), InTrain(), "new"),
-        ([], InTrain(0, 5), InTrain(), "unmarked"),
-        ([], InTrain(1, 20), InTrain(), "unmarked"),
-        ([], InTrain(1, 20, 9, "B"), InTrain(), "unmarked"),
-        ([], InTrain(1, 20, 10, "B"), InTrain(), "otherwise"),
-        ([], InTrain(0, 4, 4, "B"), InTrain(), "new"),
-        ([], InTrain(1, 19), InTrain(), "sometimes"),
+        ([], InTrain(3, 3), InTrain(), "seen"),
+        ([], InTrain(3, 4), InTrain(), "inconsistent"),
+        ([], InTrain(0, 0), InTrain(), "unseen"),
+        ([], InTrain(0, 4), InTrain(), "unseen"),
+        ([], InTrain(0, 5), InTrain(), "unannotated"),
+        ([], InTrain(1, 20), InTrain(), "unannotated"),
+        ([], InTrain(1, 20, 9, "B"), InTrain(), "unannotated"),
+        ([], InTrain(1, 20, 10, "B"), InTrain(), "other_label"),
+        ([], InTrain(0, 4, 4, "B"), InTrain(), "unseen"),
+        ([], InTrain(1, 19), InTrain(), "inconsistent"),
         ([(0, 3, "A")], InTrain(0, 100), InTrain(1), "boundaries"),
         ([(0, 7, "B")], InTrain(2, 0), InTrain(1), "label"),
-        ([(0, 3, "A")], None, InTrain(1), "tokens"),
+        ([(0, 3, "A")], None, InTrain(1), "misaligned"),
     ],
 )
 def test_each_gold_span_has_one_cause(predicted, gold, other, cause, tmp_path):
-    """By its kind, and where it is missed by how often train marks its form, leaves it free, or marks it otherwise."""
+    """By its kind, and where it is missed by how often train annotates its words, and how often not, or otherwise."""
     in_train = dict.fromkeys(predicted, other) | {(0, 7, "A"): gold}
     (row,) = rows_of(write(tmp_path, keyed([make_doc(predicted, [(0, 7, "A")])]), in_train))
     assert row["cause"] == cause
 
 
-@pytest.mark.parametrize(("train", "cause"), [(InTrain(9, 0), "overlapped"), (None, "tokens")])
+@pytest.mark.parametrize(("train", "cause"), [(InTrain(9, 0), "overlapped"), (None, "misaligned")])
 def test_a_missed_span_may_be_overlapped_by_the_prediction_of_another(train, cause, tmp_path):
     """As one that is nested in a span that was found; it has that cause whatever train has of its form."""
     doc = make_doc([(0, 7, "A")], [(0, 7, "A"), (4, 7, "B"), (8, 11, "B")])
@@ -106,7 +109,7 @@ def test_a_missed_span_may_be_overlapped_by_the_prediction_of_another(train, cau
     assert [(row["kind"], row["cause"]) for row in (whole, nested, beside)] == [
         ("right", "found"),
         ("missed", cause),
-        ("missed", "new"),
+        ("missed", "unseen"),
     ]
 
 
@@ -144,12 +147,15 @@ def test_train_is_counted_by_form_and_label(merging):
         collect([[root]], root / "corpus", labels, Tables.of(root / "written"), None, no_progress)
         return rows_of(Tables.of(root / "written"))
 
-    names = ("marked", "free", "otherwise", "other_label")
-    counts = {(row["form"], row["kind"]): tuple(row[name] for name in names) for row in write_rows(["A", "B"])}
+    names = ("annotated", "unannotated", "otherwise", "other_label")
+    counts = {
+        (row["gold_text"] or row["predicted_text"], row["kind"]): tuple(row[name] for name in names)
+        for row in write_rows(["A", "B"])
+    }
     assert counts["cat", "right"] == (2, 1, 0, None)
     assert counts["one cat", "label"] == (0, 4, 4, "A")
     assert measure(Tables.of(root / "written"), ["A", "B"]).mistakes["B"].causes == {"label": 1}
-    assert {row["kind"] for row in write_rows([])} == {"unjudged"}, "a pipeline that knows no label"
+    assert {row["kind"] for row in write_rows([])} == {"unscored"}, "a pipeline that knows no label"
 
 
 @pytest.mark.parametrize(

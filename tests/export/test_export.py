@@ -18,12 +18,12 @@ from labelwise.corpus.tokenizer import TokenizerRules
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
 from labelwise.evaluate.predictions import PredictedDoc, write_predictions
+from labelwise.export.export_corpus import export
 from labelwise.export.originals import Originals
-from labelwise.export.run import export
 from labelwise.export.source import read_corpus
 from labelwise.export.standoff import standoff
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings, read_settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions, find_documents, read_document
 from labelwise.sources.formats import read_items
 from scripts.export import export_cli

@@ -11,11 +11,11 @@ import yaml
 
 from labelwise.base.errors import InputError
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.export.export_corpus import export
 from labelwise.export.originals import Originals
-from labelwise.export.run import export
 from labelwise.export.source import read_corpus
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 from scripts.export import export_cli
 from tests.conftest import call, real_corpus, task, write_jsonl

@@ -1,10 +1,10 @@
-"""What people open in Prodigy: spans that lost, each with its winner, and what annotators marked differently."""
+"""What people open in Prodigy: dropped spans, each with the kept one, and what annotators annotated differently."""
 
 import pytest
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.tasks import input_hash, task_hash
-from labelwise.export.run import export_review
+from labelwise.export.export_corpus import export_review
 from labelwise.merge.rules.policies import Policies
 from scripts.export import export_cli
 from tests.conftest import Merging, call, read_jsonl, task
@@ -27,13 +27,20 @@ def merged(merging) -> Merging:
 
 def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_path):
     merged.run(dev_ratio=0, test_ratio=0, docs_per_partition=1, policies=Policies(annotators="union"))
-    done = export_review(tmp_path / "corpus", tmp_path / "out", lost=True)
-    assert (done.tasks, done.without_text) == ({"lost_spans.jsonl": 3}, 0)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"export.json", "lost_spans.jsonl"}
-    tasks = {(one["text"], one["meta"]["reason"]): one for one in read_jsonl(tmp_path / "out/lost_spans.jsonl")}
+    done = export_review(tmp_path / "corpus", tmp_path / "out", dropped=True)
+    assert (done.tasks, done.without_text) == ({"dropped_spans.jsonl": 3}, 0)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"export.json", "dropped_spans.jsonl"}
+    tasks = {(one["text"], one["meta"]["reason"]): one for one in read_jsonl(tmp_path / "out/dropped_spans.jsonl")}
     nested = tasks[TEXT, "nested"]
-    lost = {"start": 6, "end": 8, "label": "Volume", "claim": "accept", "datasets": ["volume"], "lost": True}
-    kept = {"start": 4, "end": 8, "label": "Device", "claim": "accept", "datasets": ["copy", "device"], "lost": False}
+    lost = {"start": 6, "end": 8, "label": "Volume", "claim": "accept", "datasets": ["volume"], "dropped": True}
+    kept = {
+        "start": 4,
+        "end": 8,
+        "label": "Device",
+        "claim": "accept",
+        "datasets": ["copy", "device"],
+        "dropped": False,
+    }
     tokens = nested.pop("tokens")
     assert [(one["id"], one["text"]) for one in tokens] == [(0, "Add"), (1, "5"), (2, "mL"), (3, "now")]
     for span, first in zip(nested["spans"], (2, 1), strict=True):
@@ -46,17 +53,17 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
         "_view_id": "spans_manual",  # in which spans may overlap
         "meta": {
             "reason": "nested",
-            "learnt": True,
+            "learned": True,
             "doc": "p1.txt",
             "from": "volume.jsonl:1, device.jsonl:2, copy.jsonl:1",
             "predicted": "yes",
         },
         "_labelwise_uncovered": {"Device": "none", "Volume": "none", "Cat": "none"},
     }
-    cut = tasks[TEXT, "no token boundary"]
-    assert [one["lost"] for one in cut["spans"]] == [True]
+    cut = tasks[TEXT, "misaligned"]
+    assert [one["dropped"] for one in cut["spans"]] == [True]
     assert [one["text"] for one in cut["tokens"]] == ["Add", "5", "mL", "no", "w"], "or Prodigy would refuse the span"
-    assert cut["meta"] == {"reason": "no token boundary", "doc": "p1.txt", "from": "volume.jsonl:1", "predicted": "yes"}
+    assert cut["meta"] == {"reason": "misaligned", "doc": "p1.txt", "from": "volume.jsonl:1", "predicted": "yes"}
 
 
 def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_path):
@@ -135,8 +142,8 @@ def test_an_answer_to_a_lost_span_takes_no_other_span_away(merged, tmp_path):
     """A task has one span of two that Ann marked; saved as she would annotate, it isn't her later answer."""
     merged.run(dev_ratio=0, test_ratio=0)
     before = {name: [*doc.ents] for name, (_, doc) in merged.docs().items()}
-    export_review(tmp_path / "corpus", tmp_path / "out", lost=True)
-    merged.add("saved", ["Volume", "Device"], answered(tmp_path / "out/lost_spans.jsonl", lambda span: True, **ANN))
+    export_review(tmp_path / "corpus", tmp_path / "out", dropped=True)
+    merged.add("saved", ["Volume", "Device"], answered(tmp_path / "out/dropped_spans.jsonl", lambda span: True, **ANN))
     ledger = merged.run(dev_ratio=0, test_ratio=0)
     assert {name: [*map(str, doc.ents)] for name, (_, doc) in merged.docs().items()} == {
         name: [*map(str, spans)] for name, spans in before.items()
@@ -148,29 +155,29 @@ def test_the_command_writes_both_of_a_split_and_says_what_has_no_text(merged, tm
     """`coverage: drop` leaves a text out of train in which a span was outvoted."""
     merged.add("three", ["Cat"], [task("big cat", (0, 3, "Cat"), _annotator_id="cy")])
     merged.run(dev_ratio=0, test_ratio=0, policies=Policies(coverage="drop"))
-    options = [merged.root / "corpus", merged.root / "out", "--format", "prodigy", "--lost", "--disagreements"]
+    options = [merged.root / "corpus", merged.root / "out", "--format", "prodigy", "--dropped", "--disagreements"]
     printed = call(export_cli, *options)
     assert printed.count("0 tasks:") == 2
     assert "1 text left out, as the corpus doesn't have them" in printed
     merged.run(dev_ratio=0, test_ratio=0)
     call(export_cli, *options, "--splits", "test,dev")
-    assert [(merged.root / "out" / name).read_bytes() for name in ("lost_spans.jsonl", "disagreements.jsonl")] == [
+    assert [(merged.root / "out" / name).read_bytes() for name in ("dropped_spans.jsonl", "disagreements.jsonl")] == [
         b""
     ] * 2
     call(export_cli, *options, "--splits", "train,dev")
-    assert len(read_jsonl(merged.root / "out/lost_spans.jsonl")) == 4
+    assert len(read_jsonl(merged.root / "out/dropped_spans.jsonl")) == 4
 
 
 def test_another_source_and_another_format_are_errors_that_say_what_to_do(merged, tmp_path):
     merged.run()
     corpus = tmp_path / "corpus"
-    for options in (["--lost"], ["--disagreements", "--format", "doccano"]):
+    for options in (["--dropped"], ["--disagreements", "--format", "doccano"]):
         assert "give --format prodigy" in " ".join(
             call(export_cli, corpus, tmp_path / "out", *options, status=1).split()
         )
     with pytest.raises(InputError, match="tasks: not a merged corpus"):
-        export_review(tmp_path / "tasks", tmp_path / "out", lost=True)
+        export_review(tmp_path / "tasks", tmp_path / "out", dropped=True)
     with pytest.raises(InputError, match="there is no split 'tests'"):
-        export_review(corpus, tmp_path / "out", ["tests"], lost=True)
+        export_review(corpus, tmp_path / "out", ["tests"], dropped=True)
     with pytest.raises(InputError, match="export"):
-        export_review(corpus, tmp_path, lost=True)
+        export_review(corpus, tmp_path, dropped=True)

@@ -14,10 +14,10 @@ import yaml
 from labelwise.base.settings import read_section
 from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.convert_brat import convert_brat
-from labelwise.export.run import export
+from labelwise.export.export_corpus import export
 from labelwise.export.source import read_corpus
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 from scripts.export import export_cli
 from tests.conftest import Merging, call, read_jsonl, task, write_jsonl

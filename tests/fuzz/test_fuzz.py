@@ -146,7 +146,7 @@ def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
         database = path.suffix == ".db"
         with suppress(InputError):
             items = list(read_items(path, str(number) if database else ""))
-            assert list(find_lost(path, data, items)) == []
+            assert list(find_dropped(path, data, items)) == []
             texts |= {item.text for item in items if isinstance(item, Task)}
             place = {"db": path.name, "path": None} if database else {"path": path.name}
             merging.add(str(number), rows=[], expect_losses=True, **place, **DATASETS[number % len(DATASETS)])
@@ -156,9 +156,9 @@ def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
     return rows - 1
 
 
-def find_lost(path: Path, data: bytes, items: list[Found]) -> Iterator[object]:
+def find_dropped(path: Path, data: bytes, items: list[Found]) -> Iterator[object]:
     """Compare what was read with a second count of what a file has, and yield what is lost."""
-    miscounted = Reason.MISCOUNTED in [item.reason for item in items if isinstance(item, Problem)]
+    incomplete_read = Reason.INCOMPLETE_READ in [item.reason for item in items if isinstance(item, Problem)]
     if path.suffix == ".jsonl" and items:
         lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
         found = {item.line for item in items}
@@ -173,9 +173,9 @@ def find_lost(path: Path, data: bytes, items: list[Found]) -> Iterator[object]:
         layers = {tsv(*lines).encode().split(b"\n\n")[0]: columns for lines, columns in COUNTED}
         columns = () if b"#T_" in b"".join(rest) else layers.get(head, ())
         lost = lost_of_webanno(path, items, columns) if items and isinstance(items[0], Task) else {}
-        yield from (kind for kind, count in lost.items() if count and (kind == "annotations" or not miscounted))
-    elif path.suffix == ".json" and miscounted:
-        yield Reason.MISCOUNTED
+        yield from (kind for kind, count in lost.items() if count and (kind == "annotations" or not incomplete_read))
+    elif path.suffix == ".json" and incomplete_read:
+        yield Reason.INCOMPLETE_READ
 
 
 @pytest.mark.guarantee("outcomes")

@@ -10,7 +10,7 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.undeclared import find_undeclared
 from labelwise.merge.rules.policies import Policies
 from labelwise.train.config import TrainingConfig
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from tests.conftest import ROOT, Merging, task, words_of
 
 
@@ -28,7 +28,7 @@ def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging:
     merging.add("other", ["A"], rows(range(1, 5)), split="train")
     merging.add("new", ["B"], rows(range(4)))
     ledger = merging.run()
-    assert ledger.rows == Counter({"merged": 9, "other split": 2})
+    assert ledger.rows == Counter({"merged": 9, "split conflict": 2})
     assert "Dataset 'other': 2 answers left out; 'own' declares another split for their texts. " in said(ledger)
     assert "'new'" not in said(ledger)
 
@@ -246,8 +246,8 @@ def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
     assert merging.run().rows == Counter({"merged": 34, "not annotated": 3})
     merging.add("c", ["A"], [{"text": f"Go to <LOC>Riga {number}</LOC> now"} for number in range(10)])
     ledger = merging.run()
-    assert ledger.rows == Counter({"merged": 34, "not annotated": 3, "other format": 10})
-    assert "Dataset 'c': 10 of 10 rows can't be used: other format (10)" in said(ledger)
+    assert ledger.rows == Counter({"merged": 34, "not annotated": 3, "unsupported format": 10})
+    assert "Dataset 'c': 10 of 10 rows can't be used: unsupported format (10)" in said(ledger)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     assert "digest" not in ledger, "DVC would print 64 characters as a metric"
     assert re.fullmatch(r"[0-9a-f]{64}\n", (merging.root / "merge.sha256").read_text())
     assert ledger["labels"] == {
-        "A": {"complete": 2, "entity": 1, "gold": 2, "no token boundary": 1},
-        "B": {"complete": 1, "gold": 1, "nested": 1, "learnt as well": 1, "none": 1},
+        "A": {"complete": 2, "entity": 1, "gold": 2, "misaligned": 1},
+        "B": {"complete": 1, "gold": 1, "nested": 1, "overlapping": 1, "none": 1},
     }
     assert sorted(merging.problems()) == [
         ("a", "a.jsonl", 1, "undeclared label: Z"),
@@ -49,7 +49,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     for warning in (
         "Spans of undeclared labels aren't used: a: Z (1).",
         "3 rows or spans can't be used. dataset 'a', a.jsonl, line 3: bad JSON",
-        '3 accepted spans: 1 flat entity; 1 learnt as well, in doc.spans["labels"]; 1 lost.',
+        "3 accepted spans: 1 entity; 1 overlapping (learned by per-label only); 1 dropped.",
     ):
         assert warning in printed
 

@@ -16,9 +16,9 @@ from labelwise.corpus.import_checks import IMPORT_CHECKS
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import TABLES
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.policies import Policies
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from tests.conftest import Merging, task, words_of, write_jsonl
 from tests.sources.reading import write
 
@@ -127,10 +127,14 @@ def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(m
         # of different spans of one answer, all
         ([(WRONG, CAT, None), (WRONG, BIG, BIG_CAT)], [BIG_CAT], ["corrected", "corrected"]),
         # about the same span, the later one
-        ([(WRONG, CAT, None), (WRONG, CAT, MAT)], [BIG, MAT], ["decided again", "corrected"]),
+        ([(WRONG, CAT, None), (WRONG, CAT, MAT)], [BIG, MAT], ["replaced decision", "corrected"]),
         # about what an earlier one made: in a later report
         ([(WRONG, None, MAT), (WRONG, MAT, None)], [BIG, CAT], ["corrected", "corrected"]),
-        ([(WRONG, CAT, None), (WRONG, None, CAT), (WRONG, CAT, None)], [BIG], ["decided again", *["corrected"] * 2]),
+        (
+            [(WRONG, CAT, None), (WRONG, None, CAT), (WRONG, CAT, None)],
+            [BIG],
+            ["replaced decision", *["corrected"] * 2],
+        ),
     ],
 )
 def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, rows, expected, outcomes):
@@ -163,8 +167,8 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     before, tables = merging.files(), [merging.table(name) for name in ("texts", "spans")]
     decide(merging, row(RIGHT, BIG, None), row(verdict, CAT, None, **change))
     ledger = merging.run()
-    assert ledger.rows == Counter({"merged": 2, "confirmed": 1, "superseded decision": 1})
-    assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "superseded decision")]
+    assert ledger.rows == Counter({"merged": 2, "confirmed": 1, "stale decision": 1})
+    assert problems(merging) == [(change.get("dataset", "a"), "decisions.jsonl", 2, "stale decision")]
     assert {name for name, content in merging.files().items() if content != before[name]} <= {*TABLES, IMPORT_CHECKS}
     assert [merging.table(name) for name in ("texts", "spans")] == tables, "rows without a text have a row group"
     assert "1 decision no longer applies" in "".join(words_of(ledger.checks))
@@ -219,8 +223,8 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging, 
     assert [one[:3] for one in accepted] == [(*BIG, "A"), (*MAT, "B")]
     assert rejected == [(*CAT, "A")]
     assert uncovered == {"A": "partial", "B": "partial"}
-    assert ledger.rows["superseded decision"] == 1, "no answer has CAT as B"
-    assert +ledger.spans == Counter({"entity": 2, "rejected": 1, "accept/reject": 1, "duplicate": others})
+    assert ledger.rows["stale decision"] == 1, "no answer has CAT as B"
+    assert +ledger.spans == Counter({"entity": 2, "rejected": 1, "conflict": 1, "duplicate": others})
 
 
 def test_a_question_of_policy_without_a_note_is_listed_by_its_words(merging):

@@ -23,8 +23,8 @@ from spacy.tokens import DocBin
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS
 from labelwise.base.text import text_key
+from labelwise.corpus.dropped_spans import find_dropped
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.lost_spans import find_lost
 from labelwise.corpus.queries import where
 from labelwise.corpus.tables import read_groups
 from labelwise.merge.rules.policies import Policies
@@ -42,7 +42,7 @@ COUNTERS = (
     "partly",
     "undeclared",
     "near_duplicates",
-    "other_split",
+    "split_conflict",
     "replaced",
     "renamed",
 )
@@ -63,7 +63,7 @@ class Oracle:
         self.ledger["pairs"] = {}
         self.ledger["gold"] = {}
         self.docs: dict[str, dict] = {}
-        self.lost_spans: Counter[tuple] = Counter()
+        self.dropped_spans: Counter[tuple] = Counter()
         self.problems: Counter[tuple] = Counter()
         tasks = [task | {"number": n} for n, dataset in enumerate(datasets) for task in self.read(dataset)]
         first: dict[tuple[str, ...], str] = {}
@@ -73,16 +73,18 @@ class Oracle:
         self.ledger["same_texts"] = len({task["text before"] for task in tasks}) - len(first)
         for text in first.values():
             self.merge_text(text, [task for task in tasks if task["text"] == text], hashed[text])
-        self.ledger["other_split"] = Counter(
+        self.ledger["split_conflict"] = Counter(
             {
                 pair: n
-                for pair, n in self.ledger["other_split"].items()
+                for pair, n in self.ledger["split_conflict"].items()
                 if n >= 0.1 * self.ledger["datasets"][json.loads(pair)[0]]  # fewer aren't warned of
             }
         )
-        self.ledger["lost_spans"] = {reason.removesuffix(", learnt"): Counter() for _, reason, _ in self.lost_spans}
-        for (_, reason, told), count in self.lost_spans.items():
-            self.ledger["lost_spans"][reason.removesuffix(", learnt")][
+        self.ledger["dropped_spans"] = {
+            reason.removesuffix(", learned"): Counter() for _, reason, _ in self.dropped_spans
+        }
+        for (_, reason, told), count in self.dropped_spans.items():
+            self.ledger["dropped_spans"][reason.removesuffix(", learned")][
                 ", ".join(label for _, _, label, *_ in told)
             ] += count
 
@@ -128,9 +130,9 @@ class Oracle:
                     last, *others = standing_for(task, able, label, self.policies)
                     replaced = not others and last["name"] != task["name"]
                     self.ledger["replaced"][f"{task['name']} by {last['name']}"] += replaced
-            if fate == "other split":
+            if fate == "split conflict":
                 owner = next(other["name"] for other in present if other["split"] == split)
-                self.ledger["other_split"][f'["{task["name"]}","{owner}"]'] += 1
+                self.ledger["split_conflict"][f'["{task["name"]}","{owner}"]'] += 1
             if fate != "merged":
                 self.ledger["spans"][f"in {fate} task"] += len(task["spans"])
                 continue
@@ -151,8 +153,8 @@ class Oracle:
         if not covered:
             self.ledger["texts"]["no usable answer"] += 1
         elif uncovered and split == "train" and self.policies.coverage == "drop":
-            self.ledger["texts"]["not covered"] += 1
-            self.ledger["spans"]["text not covered"] += len(accepted) + len(rejected)
+            self.ledger["texts"]["not fully annotated"] += 1
+            self.ledger["spans"]["text not fully annotated"] += len(accepted) + len(rejected)
         else:
             self.ledger["texts"][split] += 1
             self.ledger["partly"][split] += bool(uncovered)
@@ -241,7 +243,7 @@ class Oracle:
                     (*one, "accept", tuple(sorted({c["task"]["name"] for c in said if c["key"] == one})))
                     for one in (key, *winners)
                 )
-                self.lost_spans[text, "outvoted", tuple(told)] += 1
+                self.dropped_spans[text, "outvoted", tuple(told)] += 1
             out += lost
         return [claim for claim in claims if not any(claim is one for one in out)]
 
@@ -260,9 +262,9 @@ class Oracle:
         for key in said["accept"].keys() & said["reject"].keys():
             kept = {"accept-wins": "accept", "reject-wins": "reject"}[self.policies.conflicts]
             lost = "reject" if kept == "accept" else "accept"
-            self.ledger["spans"]["accept/reject"] += 1
+            self.ledger["spans"]["conflict"] += 1
             told = tuple((*key, verdict, said[verdict][key]) for verdict in (lost, kept))
-            self.lost_spans[text, "accept/reject", told] += 1
+            self.dropped_spans[text, "conflict", told] += 1
             del said[lost][key]
         return said["accept"], said["reject"]
 
@@ -284,7 +286,7 @@ class Oracle:
             # Where a span overlaps several, the contract doesn't say which one is named: the first in the text.
             winners = [other for other in entities if {*places[other]} & {*places[key]}]
             winners = sorted(winners, key=places.__getitem__)[:1]
-            fate = overlap(key, winners[0]) if winners else "entity" if places[key] else "no token boundary"
+            fate = overlap(key, winners[0]) if winners else "entity" if places[key] else "misaligned"
             self.ledger["spans"][fate] += 1
             self.ledger["labels"][key[2]].update(["gold", fate] + ["realigned"] * (chars.get(key, key) != key))
             if fate == "entity":
@@ -292,16 +294,16 @@ class Oracle:
             else:
                 told = tuple((*claim, "accept", accepted[claim]) for claim in (key, *winners))
                 losers[key] = fate, told
-        learnt: list[Key] = []  # by a head for each label: the longest in tokens, the first of those, or the entity
+        learned: list[Key] = []  # by a head for each label: the longest in tokens, the first of those, or the entity
         for key in sorted(chars, key=lambda key: (-len(places[key]), places[key], key in losers, key)):
-            clash = any(other[2] == key[2] and {*places[other]} & {*places[key]} for other in learnt)
-            learnt += [] if clash else [key]
+            clash = any(other[2] == key[2] and {*places[other]} & {*places[key]} for other in learned)
+            learned += [] if clash else [key]
         for key, (fate, told) in losers.items():
-            self.ledger["labels"][key[2]]["learnt as well"] += key in learnt
-            self.lost_spans[text, fate + ", learnt" * (key in learnt), told] += 1
+            self.ledger["labels"][key[2]]["overlapping"] += key in learned
+            self.dropped_spans[text, fate + ", learned" * (key in learned), told] += 1
         incorrect = sorted(key for key in rejected if place(text, key, "drop"))
         self.ledger["spans"]["rejected"] += len(incorrect)
-        self.ledger["spans"]["rejected, no token boundary"] += len(rejected) - len(incorrect)
+        self.ledger["spans"]["rejected, misaligned"] += len(rejected) - len(incorrect)
         for _, _, label in rejected:
             self.ledger["labels"][label]["rejected"] += 1
         iob = ["" if uncovered and self.policies.coverage != "outside" else "O"] * len(tokens_of(text))
@@ -414,7 +416,7 @@ def traceless(task: dict) -> str:
     """Name what makes a task count as if it weren't there."""
     if task["answer"] not in ("accept", "reject"):
         return "ignored" if task["answer"] == "ignore" else "unknown answer"
-    return "other interface" if task["kind"] == "other" else ""
+    return "unsupported interface" if task["kind"] == "other" else ""
 
 
 def latest_of(tasks: list[dict]) -> dict:
@@ -460,7 +462,7 @@ def standing_for(task: dict, able: list[dict], label: str, policies: Policies) -
 def fate_of_row(task: dict, able: list[dict], policies: Policies) -> tuple[str, list[str]]:
     """Give the outcome of a task's row, and the labels it counts for; `able` are the tasks that may count."""
     if task not in able:
-        return traceless(task) or "other split", []
+        return traceless(task) or "split conflict", []
     if task["kind"] == "binary":
         return "merged", task["labels"]
     counting = []
@@ -641,16 +643,16 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
             docs[doc.text] |= {"uncovered": data["uncovered"], "split": path.parent.name}
             docs[doc.text]["iob"] = [token.ent_iob_ for token in doc]
     keys = {text_key(text).hex(): text for text in texts_in(datasets)}
-    lost_spans: Counter[tuple] = Counter()
+    dropped_spans: Counter[tuple] = Counter()
     problems: Counter[tuple] = Counter()
     for group in read_groups(root / "corpus"):
-        for one in find_lost(group):
-            told = [(*span.span, span.verdict, tuple(span.datasets)) for span in (one.lost, one.kept) if span]
-            lost_spans[keys[one.text], one.reason + ", learnt" * one.learnt, tuple(told)] += 1
+        for one in find_dropped(group):
+            told = [(*span.span, span.verdict, tuple(span.datasets)) for span in (one.dropped, one.kept) if span]
+            dropped_spans[keys[one.text], one.reason + ", learned" * one.learned, tuple(told)] += 1
         for table in (group.rows, group.spans):
             bad = where(table, "reason", PROBLEMS).to_pylist()
             problems.update((one["dataset"], one["line"], one["reason"]) for one in bad)
-    return {"ledger": described(ledger), "docs": docs, "lost_spans": lost_spans, "problems": problems}
+    return {"ledger": described(ledger), "docs": docs, "dropped_spans": dropped_spans, "problems": problems}
 
 
 def texts_in(datasets: list[dict[str, Any]]) -> set[str]:
@@ -676,7 +678,7 @@ def described(ledger: Ledger) -> dict[str, Any]:
     data["datasets"] = +Counter({name: counts["rows"] for name, counts in ledger.datasets.items()})
     [data["undeclared"]] = [Counter(one.values["labels"]) for one in checks.get("undeclared labels", [])] or [Counter()]
     [data["replaced"]] = [Counter(one.values["datasets"]) for one in checks.get("replaced answers", [])] or [Counter()]
-    data["other_split"] = Counter(
+    data["split_conflict"] = Counter(
         {f'["{one.dataset}","{one.values["other"]}"]': one.n for one in checks.get("texts of other splits", [])}
     )
     data["renamed"] = +Counter(
@@ -687,8 +689,8 @@ def described(ledger: Ledger) -> dict[str, Any]:
             for new, n in to.items()
         }
     )
-    data["lost_spans"] = {
-        reason: flat(of, "{}, {}", lambda told: told.removesuffix(", ")) for reason, of in ledger.lost_spans.items()
+    data["dropped_spans"] = {
+        reason: flat(of, "{}, {}", lambda told: told.removesuffix(", ")) for reason, of in ledger.dropped_spans.items()
     }
     return data
 

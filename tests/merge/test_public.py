@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 import yaml
 
+from labelwise.corpus.dropped_spans import find_dropped
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.lost_spans import find_lost
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import read_rules
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.demo.write import make_demo
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 from tests.conftest import ROOT, Merging, read_jsonl, real_corpus
 
 # Outcomes of spans that are gold of a text that is in the corpus; spans of all others are in none.
-IN_GOLD = ("entity", "same span", "nested", "crossing", "no token boundary")
+IN_GOLD = ("entity", "same span", "nested", "crossing", "misaligned")
 
 
 def check_corpus(declared: Path, out: Path) -> Ledger:
@@ -28,8 +28,8 @@ def check_corpus(declared: Path, out: Path) -> Ledger:
     gold = [span for _, doc in docs.values() for span in doc.user_data["labelwise"]["gold"]]
     assert len(gold) == sum(counts["gold"] for counts in ledger.labels.values())
     assert len(gold) == sum(ledger.spans[outcome] for outcome in IN_GOLD)
-    lost = [one for group in read_groups(out / "corpus") for one in find_lost(group)]
-    assert len(lost) == sum(by.total() for of in ledger.lost_spans.values() for by in of.values())
+    lost = [one for group in read_groups(out / "corpus") for one in find_dropped(group)]
+    assert len(lost) == sum(by.total() for of in ledger.dropped_spans.values() for by in of.values())
     return ledger
 
 

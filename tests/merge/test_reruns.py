@@ -17,10 +17,10 @@ import pytest
 from labelwise.base.errors import InputError
 from labelwise.base.files import locked
 from labelwise.corpus.docbin_writer import DocWriter
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from tests.conftest import Merging, another_process, run_python
-from tests.merge.test_run import random_datasets
+from tests.merge.test_merge_data import random_datasets
 from tests.test_files import ended_at
 
 

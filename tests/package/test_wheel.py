@@ -26,12 +26,12 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, RawTexts, SplitCounts
 from labelwise.corpus.record import RECORD
 from labelwise.corpus.seen_texts import SEEN_TEXTS
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predictions import read_predictions
-from labelwise.evaluate.run import evaluate_pipeline
 from labelwise.evaluate.scores import Aimed, Metrics, Mistakes, Seen, SplitMetrics
 from labelwise.package.card import write_card
 from labelwise.package.wheel import identify, make_package
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.bare import bare_environment, in_bare
 from tests.conftest import ROOT, TINY, run_python
@@ -244,7 +244,7 @@ def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the
     in_bare(python, "-c", REPORT, tmp_path, tmp_path / "report.html")
     assert "CPU pipeline" in (tmp_path / "report.html").read_text(encoding="utf8")
     in_bare(python, "-m", "pip", "uninstall", "-y", "-q", "en_one")
-    in_bare(python, "-c", "import labelwise.train.run")
+    in_bare(python, "-c", "import labelwise.train.train_pipeline")
     assert in_bare(python, "-c", "import spacy; print(spacy.load('en_two')('Ann.').text)") == "Ann.\n"
 
 
@@ -375,26 +375,27 @@ def test_the_card_of_a_student_says_what_it_learned_from_besides_gold():
 
 def test_the_card_has_the_scores_of_test_the_counts_of_the_merge_and_which_labels_may_be_used():
     labels = {"A": Scores(0.5, 0.25, 0.3333, 8, f_low=0.2, f_high=0.4567), "B": Scores(0.0, None, None, 0)}
-    for name, low in {"GOOD": 0.85, "CLOSE": 0.81, "BAD": 0.6, "RARE": 0.85, "UNJUDGED": 0.85}.items():
+    for name, low in {"GOOD": 0.85, "CLOSE": 0.81, "BAD": 0.6, "RARE": 0.85, "UNSCORED": 0.85}.items():
         labels[name] = Scores(0.9, 0.9, 0.9, 3 if name == "RARE" else 40, f_low=low, f_high=0.99)
     merge = Ledger(
         labels={name: Counter(complete=3) if name == "A" else Counter() for name in labels},
         gold={"train": Counter(A=5), "dev": Counter(), "test": Counter(A=8)},
     )
-    lines = card_of(labels, merge, mistakes={"UNJUDGED": Mistakes(unjudged=99)}).splitlines()
+    lines = card_of(labels, merge, mistakes={"UNSCORED": Mistakes(unscored=99)}).splitlines()
     for line in (
         "| `A` | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | 8 |",
-        "| `UNJUDGED` | – | – | – | – | 40 |",
+        "| `UNSCORED` | – | – | – | – | 40 |",
         "| all (micro) | 0.900 | 0.800 | 0.850 | – | 83 |",
         "| mean of the labels (macro) | 0.500 | 0.250 | 0.333 | 0.200 to 0.457 | |",
-        "Not tested, as test has no gold of them: `B`.",
+        "Not in the test set: `B`.",
         "| Label | Complete texts, of 4 | Spans in train | dev | test |",
         "| `A` | 3 | 5 | 0 | 8 |",
         "| `B` | 0 | 0 | 0 | 0 |",
         "- Ready to use, as the lower end of the interval of F1 is 0.8 or more: `GOOD`.",
         "- Borderline, within 0.02 of that: `CLOSE`.",
         "- Not ready: `BAD`.",
-        "- Too little in test to tell: `A`, `RARE`, `UNJUDGED`.",
+        "- Too few test spans to tell: `A`, `RARE`.",
+        "- Not scored: `UNSCORED`.",
     ):
         assert line in lines
 
@@ -439,7 +440,7 @@ def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal
         (
             Seen(9, None),
             "On 9 texts; a span",
-            "9 of 9 texts were in the pipeline's train or dev set: F1 is 0.850, without them unknown.",
+            "9 of 9 texts were in the pipeline's train or dev set: F1 is 0.850, without them not scored.",
         ),
         (None, "On 9 texts; a span", "width). Unknown whether some of the 9 texts were in the training data"),
     ],

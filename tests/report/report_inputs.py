@@ -79,7 +79,7 @@ def write_results(
     write_json(root / "metrics" / f"{pipeline}.json", msgspec.to_builtins(metrics))
     ledger = {
         "rows": {"merged": 1600, "malformed": 12},
-        "spans": {"entity": 1680, "no token boundary": 5},
+        "spans": {"entity": 1680, "misaligned": 5},
         "texts": {"train": 320, "dev": 40, "test": 40},
         "gold": {"train": {"PERSON": 700, "PLACE": 410}, "test": {"PERSON": 60}},
         "agreement": {"PERSON": {"texts": 12, "both": 40, "spans": 86, "f": 0.93}},
@@ -112,7 +112,7 @@ def write_findings(path: Path) -> None:
             "score": (9.0, 9.0, 0.0, -1.0, -3.0)[n - 1],
             "kind": kind,
             "label": label,
-            "form": words,
+            "surface": words,
             "answers": own,
         }
         return {**about, "current": current, "proposed": proposed, **rest, **text, **fields}

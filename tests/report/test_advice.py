@@ -26,12 +26,12 @@ def make_metrics(f_low: float = 0.5, **errors: Mistakes) -> Metrics:
     return made
 
 
-def mistakes(right: int = 100, spurious: int = 0, unjudged: int = 0, taken: int = 0, **causes: int) -> Mistakes:
+def mistakes(right: int = 100, spurious: int = 0, unscored: int = 0, taken: int = 0, **causes: int) -> Mistakes:
     """Of gold spans, by cause; one without token boundaries is missed."""
     boundaries, label = causes.get("boundaries", 0), causes.get("label", 0)
     missed = sum(causes.values()) - boundaries - label
     confused = {"B": label} if label else {}
-    return Mistakes(right, missed, spurious, boundaries, unjudged, label, taken, {"found": right, **causes}, confused)
+    return Mistakes(right, missed, spurious, boundaries, unscored, label, taken, {"found": right, **causes}, confused)
 
 
 def advice_on(
@@ -47,48 +47,52 @@ def advice_on(
 @pytest.mark.parametrize(
     ("one", "found", "step"),
     [
-        (mistakes(right=60, new=40), {}, "annotate more texts"),
-        (mistakes(right=60, known=40, new=9), {}, "annotate more texts"),
-        (mistakes(right=60, tokens=40, new=9), {}, "adjust its tokenization"),
+        (mistakes(right=60, unseen=40), {}, "annotate more texts"),
+        (mistakes(right=60, seen=40, unseen=9), {}, "annotate more texts"),
+        (mistakes(right=60, misaligned=40, unseen=9), {}, "adjust its tokenization"),
         # As many are fixed as the check has findings, and of what contradicts train no text teaches the rest.
         (
-            mistakes(right=60, unmarked=40, new=9),
+            mistakes(right=60, unannotated=40, unseen=9),
             {"missing": 9, "spurious": 1},
             "review its suspected annotation errors",
         ),
-        (mistakes(right=60, unmarked=40, new=30), {"missing": 29}, "annotate more texts"),
-        (mistakes(right=60, otherwise=40, new=9), {"wrong label": 10}, "review its suspected annotation errors"),
-        (mistakes(right=60, otherwise=40, new=30), {"wrong boundaries": 40}, "annotate more texts"),
-        (mistakes(right=60, label=40, new=21), {"wrong label": 31}, "review its suspected annotation errors"),
-        (mistakes(right=60, label=40, new=21), {"wrong label": 30}, "annotate more texts"),
-        (mistakes(right=60, taken=40, new=21), {"wrong label": 31}, "review its suspected annotation errors"),
-        (mistakes(right=60, taken=40, new=21), {"wrong label": 30}, "annotate more texts"),
-        (mistakes(right=60, sometimes=40, new=21), {"missing": 31}, "review its suspected annotation errors"),
-        (mistakes(right=60, sometimes=40, new=21), {"missing": 30}, "annotate more texts"),
+        (mistakes(right=60, unannotated=40, unseen=30), {"missing": 29}, "annotate more texts"),
+        (mistakes(right=60, other_label=40, unseen=9), {"wrong label": 10}, "review its suspected annotation errors"),
+        (mistakes(right=60, other_label=40, unseen=30), {"wrong boundaries": 40}, "annotate more texts"),
+        (mistakes(right=60, label=40, unseen=21), {"wrong label": 31}, "review its suspected annotation errors"),
+        (mistakes(right=60, label=40, unseen=21), {"wrong label": 30}, "annotate more texts"),
+        (mistakes(right=60, taken=40, unseen=21), {"wrong label": 31}, "review its suspected annotation errors"),
+        (mistakes(right=60, taken=40, unseen=21), {"wrong label": 30}, "annotate more texts"),
+        (mistakes(right=60, inconsistent=40, unseen=21), {"missing": 31}, "review its suspected annotation errors"),
+        (mistakes(right=60, inconsistent=40, unseen=21), {"missing": 30}, "annotate more texts"),
         # More texts help where more than a third of the mistakes are missed for want of them.
-        (mistakes(right=60, taken=40, new=20), {"wrong label": 6}, "review its suspected annotation errors"),
-        (mistakes(right=60, taken=40, new=20), {"wrong label": 5}, "look at its errors"),
-        (mistakes(right=60, taken=20, boundaries=20, known=21), {}, "annotate more texts"),
-        (mistakes(right=60, taken=20, boundaries=20, known=20), {}, "look at its errors"),
+        (mistakes(right=60, taken=40, unseen=20), {"wrong label": 6}, "review its suspected annotation errors"),
+        (mistakes(right=60, taken=40, unseen=20), {"wrong label": 5}, "look at its errors"),
+        (mistakes(right=60, taken=20, boundaries=20, seen=21), {}, "annotate more texts"),
+        (mistakes(right=60, taken=20, boundaries=20, seen=20), {}, "look at its errors"),
         # Of two labels that are confused with each other, a rule decides, unless more is contradictory or new.
-        (mistakes(right=60, label=40, new=20), {}, "agree on A / B"),
-        (mistakes(right=60, label=9, spurious=30, new=19), {"spurious": 10}, "review its suspected annotation errors"),
+        (mistakes(right=60, label=40, unseen=20), {}, "agree on A / B"),
+        (
+            mistakes(right=60, label=9, spurious=30, unseen=19),
+            {"spurious": 10},
+            "review its suspected annotation errors",
+        ),
         (mistakes(right=60, label=6, boundaries=53), {}, "agree on A / B"),
         (mistakes(right=60, label=6, boundaries=55), {}, "look at its errors"),
         (mistakes(right=60, label=2, boundaries=3), {}, "annotate more test texts"),
         # Where the check finds a quarter of wrong boundaries, they are a question of policy.
-        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 10}, "agree on its span boundaries"),
-        (mistakes(right=60, boundaries=40, new=39), {"wrong boundaries": 9}, "annotate more texts"),
+        (mistakes(right=60, boundaries=40, unseen=39), {"wrong boundaries": 10}, "agree on its span boundaries"),
+        (mistakes(right=60, boundaries=40, unseen=39), {"wrong boundaries": 9}, "annotate more texts"),
         (mistakes(right=60, boundaries=40), {"missing": 40}, "look at its errors"),
-        (mistakes(right=60, spurious=40, new=9), {"missing": 10}, "review its suspected annotation errors"),
-        (mistakes(right=60, spurious=40, new=21), {"missing": 20}, "annotate more texts"),
+        (mistakes(right=60, spurious=40, unseen=9), {"missing": 10}, "review its suspected annotation errors"),
+        (mistakes(right=60, spurious=40, unseen=21), {"missing": 20}, "annotate more texts"),
         (mistakes(right=60, spurious=40), {}, "look at its errors"),
         # One missed word or two may be the annotator's mistake.
-        (mistakes(right=30, new=2, spurious=40), {}, "look at its errors"),
+        (mistakes(right=30, unseen=2, spurious=40), {}, "look at its errors"),
         # F1 has reached the goal, and its interval hasn't.
-        (mistakes(right=100, new=9), {}, "annotate more test texts"),
-        (mistakes(right=5, new=5), {}, "annotate more test texts"),
-        (mistakes(right=5, unjudged=90), {}, "annotate more test texts"),
+        (mistakes(right=100, unseen=9), {}, "annotate more test texts"),
+        (mistakes(right=5, unseen=5), {}, "annotate more test texts"),
+        (mistakes(right=5, unscored=90), {}, "annotate more test texts"),
     ],
 )
 def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, found, step):
@@ -101,7 +105,7 @@ def said_of(advice: Advice) -> str:
 
 
 def test_what_has_reached_the_goal_is_ready():
-    advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes()))
+    advice = advice_on(make_metrics(0.9, A=mistakes(unseen=3), B=mistakes()))
     assert [(row.verdict, step.words) for row, step in advice.rows] == [("ready", "–")] * 2
     assert said_of(advice) == "2 of 2 labels are ready: of 3 errors on test, 3 are missed spans"
     assert str(advice.tasks[0]) == "package the labels that are ready: python -m scripts.package cpu"
@@ -118,27 +122,30 @@ def test_what_has_reached_the_goal_is_ready():
 )
 def test_a_label_near_the_goal_is_borderline_and_not_counted(f_low, said, step):
     """Of 0.8: on another machine it may be above it, or below."""
-    advice = advice_on(make_metrics(f_low, A=mistakes(new=3), B=mistakes()))
+    advice = advice_on(make_metrics(f_low, A=mistakes(unseen=3), B=mistakes()))
     assert advice.verdict == said
     assert [done.words for _, done in advice.rows] == [step, step]
     assert advice_on(make_metrics(f_low, A=mistakes())).why == "no errors on test"
 
 
 def test_where_nothing_is_known_of_some_labels_the_others_are_packaged():
-    advice = advice_on(make_metrics(0.9, A=mistakes(new=3), B=mistakes(right=3)))
-    assert advice.verdict == "1 of 2 labels is ready; 1 unknown"
+    advice = advice_on(make_metrics(0.9, A=mistakes(unseen=3), B=mistakes(right=3)))
+    assert advice.verdict == "1 of 2 labels is ready; 1 with too few test spans"
     assert str(advice.tasks[0]) == "package the labels that are ready: python -m scripts.package cpu"
 
 
 def test_what_is_ready_is_ready_whatever_comes_first():
     """The training, or a lack of test texts, says what comes first, and takes no verdict back."""
-    metrics = make_metrics(0.9, A=mistakes(right=40), B=mistakes(right=9, known=60))
+    metrics = make_metrics(0.9, A=mistakes(right=40), B=mistakes(right=9, seen=60))
     metrics.all_gold.labels["B"].f_low = 0.1
     advice = advice_on(metrics)
     assert said_of(advice).startswith("1 of 2 labels is ready; 1 not ready: training stopped too early: it misses 60")
     metrics = make_metrics(0.9, A=mistakes(right=40), B=mistakes(right=9), C=mistakes(right=9))
     advice = advice_on(metrics)
-    assert said_of(advice) == "1 of 3 labels is ready; 2 unknown: 2 of 3 labels have too little in test to tell"
+    assert (
+        said_of(advice)
+        == "1 of 3 labels is ready; 2 with too few test spans: 2 of 3 labels have too little in test to tell"
+    )
 
 
 def pairs_of(**confused: dict[str, int]) -> Metrics:
@@ -148,7 +155,7 @@ def pairs_of(**confused: dict[str, int]) -> Metrics:
     for label in labels:
         own = Counter(confused.get(label, {}))
         taken = sum(of.get(label, 0) for of in confused.values())
-        causes = {"found": 98 - own.total(), "label": own.total(), "new": 2}
+        causes = {"found": 98 - own.total(), "label": own.total(), "unseen": 2}
         made[label] = Mistakes(98 - own.total(), 2, label=own.total(), taken=taken, causes=causes, confused=dict(own))
     return make_metrics(0.5, **made)
 
@@ -195,7 +202,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
     """Of 200 texts of train and dev, and 50 of test."""
     merge = Ledger(texts=Counter(train=150, dev=50, test=50))
     for findings, step in ((124, "review its suspected annotation errors"), (116, "annotate more texts")):
-        metrics = make_metrics(A=mistakes(right=60, unmarked=40, new=30), B=mistakes())
+        metrics = make_metrics(A=mistakes(right=60, unannotated=40, unseen=30), B=mistakes())
         advice = advice_on(metrics, {"A": Counter(missing=findings)}, merge)
         assert advice.rows[0][1].words == step
 
@@ -204,13 +211,13 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
     ("labels", "said", "do"),
     [
         (
-            {"A": mistakes(right=60, new=40)},
+            {"A": mistakes(right=60, unseen=40)},
             "0 of 1 label is ready; 1 not ready: of 40 errors on test, 40 are missed spans",
             "annotate more texts for A: weasel run predict",
         ),
         # The label of which the most is removed comes first, though another one has more errors.
         (
-            {"A": mistakes(right=90, known=9), "B": mistakes(right=60, known=40), "C": mistakes(spurious=50, new=2)},
+            {"A": mistakes(right=90, seen=9), "B": mistakes(right=60, seen=40), "C": mistakes(spurious=50, unseen=2)},
             "0 of 3 labels are ready; 3 not ready: of 101 errors on test, 51 are missed spans",
             "annotate more texts for B: weasel run predict",
         ),
@@ -225,7 +232,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             "look at A's errors",
         ),
         (
-            {"A": mistakes(right=30, boundaries=8, new=7)},
+            {"A": mistakes(right=30, boundaries=8, unseen=7)},
             "0 of 1 label is ready; 1 not ready: of 15 errors on test, 8 are wrong boundaries",
             "annotate more texts for A: weasel run predict",
         ),
@@ -235,21 +242,22 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             "annotate new texts for label A, and declare their dataset as split: test, or raise test_ratio",
         ),
         (
-            {"A": mistakes(right=25, new=7, spurious=9), "B": Mistakes(spurious=10)},
-            "0 of 2 labels are ready; 1 not ready, 1 unknown: of 26 errors on test, 10 are predictions of labels "
-            "without gold",
+            {"A": mistakes(right=25, unseen=7, spurious=9), "B": Mistakes(spurious=10)},
+            "0 of 2 labels are ready; 1 not ready, 1 with too few test spans: of 26 errors on test, 10 are predictions "
+            "of labels without gold",
             "annotate more texts for A: weasel run predict",
         ),
         (
-            {"A": mistakes(right=49, known=50)},
+            {"A": mistakes(right=49, seen=50)},
             "0 of 1 label is ready; 1 not ready: training stopped too early: it misses 50 spans whose "
             "words are annotated in train, and finds 49 in all",
             "set steps: 800 in project.yml: weasel run gpu",
         ),
         # Two labels of three with few test spans, or with predictions that nobody can judge.
         (
-            {"A": mistakes(new=40), "B": mistakes(right=3, new=1), "C": mistakes(unjudged=300)},
-            "0 of 3 labels are ready; 1 not ready, 2 unknown: 2 of 3 labels have too little in test to tell",
+            {"A": mistakes(unseen=40), "B": mistakes(right=3, unseen=1), "C": mistakes(unscored=300)},
+            "0 of 3 labels are ready; 1 not ready, 1 with too few test spans, 1 not scored: "
+            "2 of 3 labels have too little in test to tell",
             "annotate new texts for labels C, B, and declare",
         ),
     ],
@@ -265,19 +273,25 @@ def test_the_sentence_says_what_to_do_first(labels, said, do):
     [("cpu", "weasel run all"), ("small", "weasel run small"), ("mine", "dvc repro report@mine")],
 )
 def test_a_pipeline_is_trained_longer_by_its_own_command(pipeline, command):
-    advice = advice_on(make_metrics(A=mistakes(right=49, known=50)), pipeline=pipeline)
+    advice = advice_on(make_metrics(A=mistakes(right=49, seen=50)), pipeline=pipeline)
     assert str(advice.tasks[0]) == f"set steps: 800 in project.yml: {command}"
 
 
 @pytest.mark.parametrize(
     ("texts", "pipeline", "tried", "one", "do"),
     [
-        (699, "cpu", ["cpu"], mistakes(right=60, new=40), "before you annotate more, train a small transformer"),
-        (700, "cpu", ["cpu"], mistakes(right=60, new=40), "annotate more texts for A"),
-        (0, "cpu", ["cpu"], mistakes(right=60, new=40), "annotate more texts for A"),  # nothing is known of the merge
-        (100, "cpu", ["cpu", "small"], mistakes(right=60, new=40), "annotate more texts for A"),
-        (100, "gpu", ["gpu"], mistakes(right=60, new=40), "annotate more texts for A"),
-        (100, "cpu", ["cpu"], mistakes(right=60, tokens=40), "adjust A's tokenization"),
+        (699, "cpu", ["cpu"], mistakes(right=60, unseen=40), "before you annotate more, train a small transformer"),
+        (700, "cpu", ["cpu"], mistakes(right=60, unseen=40), "annotate more texts for A"),
+        (
+            0,
+            "cpu",
+            ["cpu"],
+            mistakes(right=60, unseen=40),
+            "annotate more texts for A",
+        ),  # nothing is known of the merge
+        (100, "cpu", ["cpu", "small"], mistakes(right=60, unseen=40), "annotate more texts for A"),
+        (100, "gpu", ["gpu"], mistakes(right=60, unseen=40), "annotate more texts for A"),
+        (100, "cpu", ["cpu"], mistakes(right=60, misaligned=40), "adjust A's tokenization"),
     ],
 )
 def test_a_small_transformer_is_tried_before_more_texts_are_labelled(texts, pipeline, tried, one, do):
@@ -305,7 +319,7 @@ BROKEN = Curve([4, 8, 12, 16, 20], [0.066, 0.0, 0.0, 0.0, 0.0])
 )
 def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to_the_config(curve, dev, steps, do):
     merge = Ledger(gold={"dev": Counter(A=dev)})
-    metrics = make_metrics(A=mistakes(right=10, new=90))
+    metrics = make_metrics(A=mistakes(right=10, unseen=90))
     advice = advise(metrics, curve, "cpu", 0.8, {}, merge, steps=steps)
     assert str(advice.tasks[0]).startswith(do)
     assert ("training is broken: F1 on dev was 0." in advice.why) == (dev > 0 and max(curve.f) < 0.1)
@@ -316,35 +330,35 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
     ("one", "sample", "shares", "do"),
     [
         (
-            mistakes(right=60, new=5, spurious=40),
+            mistakes(right=60, unseen=5, spurious=40),
             30,
             Shares(),
             "review 30 random suspects, to see how many are errors",
         ),
         (
-            mistakes(right=60, new=5, unmarked=40),
+            mistakes(right=60, unseen=5, unannotated=40),
             9,
             Shares(),
             "review 9 random suspects, to see how many are errors",
         ),
         (
-            mistakes(right=60, new=5, boundaries=40),
+            mistakes(right=60, unseen=5, boundaries=40),
             9,
             Shares(),
             "review 9 random suspects, to see how many are errors",
         ),
         (
-            mistakes(right=60, new=5, spurious=40),
+            mistakes(right=60, unseen=5, spurious=40),
             0,
             Shares(),
             "review A's suspected annotation errors",
         ),
         # Of 30 findings, as many are right as the sample says.
-        (mistakes(right=60, new=21, spurious=40), 0, Shares(0.0, 0.8), "review A's suspected annotation errors"),
-        (mistakes(right=60, new=21, spurious=40), 0, Shares(1.0, 0.6), "annotate more texts for A"),
-        (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.4, 0.0), "agree on A's span boundaries"),
-        (mistakes(right=60, new=21, boundaries=40), 0, Shares(0.3, 1.0), "annotate more texts for A"),
-        (mistakes(right=60, new=40, spurious=9), 30, Shares(), "annotate more texts for A"),
+        (mistakes(right=60, unseen=21, spurious=40), 0, Shares(0.0, 0.8), "review A's suspected annotation errors"),
+        (mistakes(right=60, unseen=21, spurious=40), 0, Shares(1.0, 0.6), "annotate more texts for A"),
+        (mistakes(right=60, unseen=21, boundaries=40), 0, Shares(0.4, 0.0), "agree on A's span boundaries"),
+        (mistakes(right=60, unseen=21, boundaries=40), 0, Shares(0.3, 1.0), "annotate more texts for A"),
+        (mistakes(right=60, unseen=40, spurious=9), 30, Shares(), "annotate more texts for A"),
     ],
 )
 def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_is_worth(one, sample, shares, do):
@@ -355,14 +369,14 @@ def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_
 
 def test_without_gold_f_is_unknown():
     advice = advice_on(make_metrics(A=Mistakes()))
-    assert (advice.f, advice.verdict) == ("unknown", "0 of 1 label is ready; 1 unknown")
+    assert (advice.f, advice.verdict) == ("not scored", "0 of 1 label is ready; 1 with too few test spans")
 
 
 def test_texts_that_were_trained_on_say_nothing():
     metrics = make_metrics(0.9, A=mistakes())
     metrics.seen = Seen(7, 0.5)
     advice = advice_on(metrics)
-    assert said_of(advice) == "0 of 1 label is ready; 1 unknown: 7 of the test texts were trained on"
+    assert said_of(advice) == "0 of 1 label is ready; 1 not scored: 7 of the test texts were trained on"
     metrics.seen = Seen(1, 0.5)
     assert advice_on(metrics).why == "1 of the test texts was trained on"
 
@@ -397,7 +411,7 @@ def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, ga
     ],
 )
 def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_words(curve, found, known, longer):
-    metrics = make_metrics(A=mistakes(right=found, known=known, sometimes=99))  # these say nothing of the training
+    metrics = make_metrics(A=mistakes(right=found, seen=known, inconsistent=99))  # these say nothing of the training
     assert bool(train_longer(metrics, curve)) == longer
 
 
@@ -411,23 +425,23 @@ def test_warnings_are_about_test_and_the_merge():
 
 
 @pytest.mark.parametrize(
-    ("texts", "unjudged", "place"),
+    ("texts", "unscored", "place"),
     [(40, 1, -1), (40, 4, -1), (40, 5, 0), (60, 5, -1), (60, 6, 0), (101, 1, None), (100, 1, -1)],
 )
-def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they_are_many(texts, unjudged, place):
+def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they_are_many(texts, unscored, place):
     """Silent below 1 % of the test texts; last below 10 %, or five."""
     metrics = make_metrics(A=mistakes())
     metrics.texts, metrics.unscored = texts, 7
-    places = {"A": [Place(f"A.jsonl:{n}", "a", False) for n in range(1, min(3, unjudged) + 1)]}
-    unanswered = Unanswered(Counter(A=unjudged), Counter(A=unjudged), unjudged, places)
+    places = {"A": [Place(f"A.jsonl:{n}", "a", False) for n in range(1, min(3, unscored) + 1)]}
+    unanswered = Unanswered(Counter(A=unscored), Counter(A=unscored), unscored, places)
     found = list(warnings(metrics, [ImportCheck(kind="problems", n=2)], unanswered))
     assert len(found) == (1 if place is None else 2)
     if place is None:
         return
     what, remedy = found[place]
-    said = "1 test text" if unjudged == 1 else f"{unjudged} test texts"
-    assert what == f"7 predictions in {said} can't be scored: these aren't fully annotated for A ({unjudged})."
-    more = f", A.jsonl:2, A.jsonl:3 and {unjudged - 3} more" if unjudged > 3 else ""
+    said = "1 test text" if unscored == 1 else f"{unscored} test texts"
+    assert what == f"7 predictions in {said} can't be scored: these aren't fully annotated for A ({unscored})."
+    more = f", A.jsonl:2, A.jsonl:3 and {unscored - 3} more" if unscored > 3 else ""
     assert remedy == f"A: annotate A.jsonl:1{more} in full."
 
 
@@ -462,7 +476,7 @@ def test_never_more_test_texts_are_asked_for_than_there_are(there, do):
 def test_up_to_three_tasks_follow_each_other_and_none_is_named_twice():
     """A rule is the step of two labels, one request has all labels with too wide an interval, and the sample is due."""
     pair = {"A": mistakes(right=60, label=30), "B": mistakes(right=60, taken=30, spurious=1)}
-    metrics = make_metrics(**pair, C=mistakes(right=60, new=40), D=mistakes(right=60, new=20))
+    metrics = make_metrics(**pair, C=mistakes(right=60, unseen=40), D=mistakes(right=60, unseen=20))
     words = [step.words for step in advice_on(metrics, sample=9).tasks]
     assert words == [
         "annotate more texts for C",

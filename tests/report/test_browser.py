@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from labelwise.base.text import AROUND
+from labelwise.base.text import MAX_CONTEXT_CHARS
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.datasets.decisions import read_decisions
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.annotators import Agreed
-from labelwise.report.page import Base, write_report
+from labelwise.report.page import Baseline, write_report
 from tests.conftest import write_jsonl
 from tests.report.report_inputs import HOSTILE, LABELS, make_docs, predict, write_json, write_results
 
@@ -42,8 +42,10 @@ def report(tmp_path_factory) -> Path:
     findings.write_text(f"{findings.read_text()}{other}\n")
     base = msgspec.json.decode((root / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
-    changed = [ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".", "new") for change in ("won", "lost")]
-    write_report(root, "cpu", root / "report.html", base=Base("main", base, 3, changed))
+    changed = [
+        ChangedSpan(change, "missed", "PLACE", "Oslo", "a.txt", "In ", ".", "unseen") for change in ("fixed", "new")
+    ]
+    write_report(root, "cpu", root / "report.html", baseline=Baseline("main", base, 3, changed))
     return root / "report.html"
 
 
@@ -91,7 +93,7 @@ def press(page: Any, *keys: str) -> None:
 
 
 def save(page: Any, file: Path) -> list[Any]:
-    """Save the decisions, and read them as `decide` does."""
+    """Save the decisions, and read them as `import_decisions` does."""
     with page.expect_download() as download:
         page.click("#download")
     download.value.save_as(file)
@@ -218,14 +220,14 @@ def test_a_sentence_that_was_cut_says_so_where_it_was_cut(show, tmp_path):
     write_results(tmp_path, make_docs())
     findings = tmp_path / "training/check/findings.jsonl"
     head, first, second, *_ = map(json.loads, findings.read_text().splitlines())
-    first |= {"before": "a" * AROUND, "group": "1"}
-    second |= {"after": "z" * AROUND, "group": "2"}
+    first |= {"before": "a" * MAX_CONTEXT_CHARS, "group": "1"}
+    second |= {"after": "z" * MAX_CONTEXT_CHARS, "group": "2"}
     write_jsonl(findings, [head, first, second])
     write_report(tmp_path, "cpu", tmp_path / "report.html")
     page = show(file=tmp_path / "report.html")
-    assert page.inner_text("#cases .text") == f"…{'a' * AROUND}Paris there."
+    assert page.inner_text("#cases .text") == f"…{'a' * MAX_CONTEXT_CHARS}Paris there."
     press(page, "j")
-    assert page.inner_text("#cases .text") == f"They saw Paris{'z' * AROUND}…"
+    assert page.inner_text("#cases .text") == f"They saw Paris{'z' * MAX_CONTEXT_CHARS}…"
 
 
 def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_path):
@@ -235,7 +237,7 @@ def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_pat
         wrong = [predict(span, "other" if span[2] == "DRUG" and number < 9 else "right") for span in doc.gold]
         doc.predicted = sorted(span for some in wrong for span in some)
     write_results(tmp_path, docs)
-    write_report(tmp_path, "cpu", tmp_path / "report.html", ship_at=0.95)
+    write_report(tmp_path, "cpu", tmp_path / "report.html", target_f1=0.95)
     page = show(file=tmp_path / "report.html")
     pair = ["DRUG", LABELS[LABELS.index("DRUG") + 1]]
     assert page.inner_text("#tasks").startswith(f"Agree on a rule for {' and '.join(pair)}: 9 of 9 errors")
@@ -259,7 +261,7 @@ def test_what_matters_is_in_sight_with_annotators_nested_labels_and_an_earlier_c
     write_json(tmp_path / "metrics/merge.json", merge)
     base = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
     base.all_gold.labels["PLACE"].f -= 0.1
-    write_report(tmp_path, "cpu", tmp_path / "report.html", base=Base("12345678", base))
+    write_report(tmp_path, "cpu", tmp_path / "report.html", baseline=Baseline("12345678", base))
     page = show(width, file=tmp_path / "report.html")
     heads = page.locator(".sortable thead th")
     ends = {head.inner_text(): head.evaluate("(e) => e.getBoundingClientRect().right") for head in heads.all()}
@@ -355,7 +357,7 @@ def test_a_label_shows_its_mistakes_beside_its_row(show):
     assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
     page.click(".sortable a:text-is('PLACE')")
     playwright.expect(page.locator("#card")).to_contain_text(
-        "lost since main · missed · PLACE · rare or absent in train"
+        "new since main · missed · PLACE · rare or absent in train"
     )
     assert page.locator("#card").count() == 1
     page.click(".sortable thead button:has-text('F1')")
@@ -371,9 +373,9 @@ def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
         assert bool(shown) == (found is not None)
         assert all(found in one for one in shown)
     assert page.inner_text("#found").startswith("0 errors")
-    page.fill("#search", "oslo lost since main")
+    page.fill("#search", "oslo new since main")
     assert page.locator("#list article .note").all_inner_texts() == [
-        "lost since main · missed · PLACE · rare or absent in train · a.txt"
+        "new since main · missed · PLACE · rare or absent in train · a.txt"
     ]
     assert page.locator("#list mark").all_inner_texts() == ["Oslo"]
     page.fill("#search", "wrong boundaries")
@@ -438,7 +440,7 @@ def test_what_few_pages_have_fits_its_window_too(show, width, tmp_path, monkeypa
     monkeypatch.setattr("labelwise.report.page.read_annotators", lambda corpus: people)
     metrics = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
     goal = metrics.all_gold.labels["PLACE"].f_low
-    write_report(tmp_path, "cpu", tmp_path / "report.html", annotators=True, ship_at=goal)
+    write_report(tmp_path, "cpu", tmp_path / "report.html", annotators=True, target_f1=goal)
     page = show(width, file=tmp_path / "report.html")
     for part in ("#curve", "#charts svg", "#estimate", "#annotators tbody"):
         assert page.is_visible(part)
@@ -463,12 +465,12 @@ def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):
     cases = [case | {"key": f"{number:024x}", "group": f"{number // 30}"} for number in range(1100)]
     write_jsonl(findings, [head, *cases])
     changed = [
-        ChangedSpan("won", "missed", label, f"name {n}", f"docs/{n}.txt", around, around, "new")
+        ChangedSpan("fixed", "missed", label, f"name {n}", f"docs/{n}.txt", around, around, "unseen")
         for n in range(3)
         for label in labels
     ]
     base = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
-    write_report(tmp_path, "cpu", tmp_path / "report.html", base=Base("main", base, 0, changed))
+    write_report(tmp_path, "cpu", tmp_path / "report.html", baseline=Baseline("main", base, 0, changed))
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
     page = browser.new_page(viewport={"width": DESK, "height": 900})
     page.goto((tmp_path / "report.html").as_uri())

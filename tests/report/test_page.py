@@ -16,11 +16,11 @@ from labelwise.base.errors import InputError
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.corpus.pipeline import make_nlp
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.scores import Metrics
 from labelwise.report.advice import KINDS
-from labelwise.report.deck import draw
-from labelwise.report.page import Base, hash_of, write_report
+from labelwise.report.page import Baseline, hash_of, write_report
+from labelwise.report.review_queue import draw
 from scripts.report import report_cli
 from tests.conftest import ROOT, call, save_ruler, task, write_jsonl
 from tests.evaluate.test_scoring import keyed
@@ -122,12 +122,12 @@ def test_a_curve_of_learning_is_shown_if_it_is_of_this_pipeline(own):
 # By section, what tells a reader what to do next, and how.
 SECTIONS = {
     "labels": [
-        "1 label without test gold, so no F1: NEVER_SEEN.",
+        "1 label not in the test set, so no F1: NEVER_SEEN.",
         "annotate more texts",
         "Annotators agree",
         "0.93 12 texts",
     ],
-    "fix": ["When you are done, save and run python -m scripts.decide"],
+    "fix": ["When you are done, save and run python -m scripts.import_decisions"],
     "gold": ["67 annotated in train annotate more texts"],
     "label": [
         "test spans are missed, with words that are annotated in train; for 100 more",
@@ -147,7 +147,10 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
         assert [text for text in texts if text not in page.text(section)] == []
     assert html.startswith("<!DOCTYPE html>\n")
     assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code>" in html
-    assert page.text() == "0 of 6 labels are ready; 5 not ready, 1 unknown. Of 149 errors on test, 67 are missed spans."
+    said = (
+        "0 of 6 labels are ready; 5 not ready, 1 with too few test spans. Of 149 errors on test, 67 are missed spans."
+    )
+    assert page.text() == said
     counts = [one["count"] for one in json.loads(page.scripts[0])["mistakes"]]
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
 
@@ -238,6 +241,8 @@ def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it
         ("metrics/cpu.json", OLD, r"metrics/cpu.json: it has no `mistakes`.*; evaluate cpu again"),
         ("training/cpu/pairs.parquet", b"{}", r"pairs.parquet: not the pairs that the scores were computed from"),
         ("training/check/findings.jsonl", b"{}", r"findings.jsonl: not the findings of a check .*; run it again"),
+        ("training/check/findings.jsonl", b'{"digest": ""}\n{"form": "a"}', r"\(0\.3\.0 wrote them\); run it again"),
+        ("metrics/cpu.json", OLD.replace(b"{", b'{"untaught": [], ', 1), r"field `untaught`.*; evaluate cpu again"),
         ("plots/cpu.tsv", b"step\tscore\n100\tgood\n", r"cpu.tsv: .*'good'.*; train cpu again"),
         ("plots/cpu.tsv", b"other\n1\n", r"cpu.tsv: .*KeyError.*step"),
     ],
@@ -256,7 +261,7 @@ def test_corpora_bring_no_element_into_the_page(html):
     assert HOSTILE in page.text("labels")
     cards = json.loads(page.scripts[0])
     assert HOSTILE in {one["gold_label"] for one in cards["mistakes"]}
-    assert cards["cases"][-1]["form"] == HOSTILE
+    assert cards["cases"][-1]["surface"] == HOSTILE
 
 
 def test_nor_does_any_other_name_in_the_results_of_strangers(own):
@@ -294,10 +299,10 @@ def test_after_a_fix_the_page_says_what_it_was_worth(own):
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     before.all_gold.f -= 0.1
     before.all_gold.labels["PLACE"].f -= 0.2
-    html = render(own, "cpu", base=Base("HEAD", before, 68))
+    html = render(own, "cpu", baseline=Baseline("HEAD", before, 68))
     assert re.search(rf"F1 {before.all_gold.f:.3f} → 0\.\d+ since HEAD, after 68 reviewed cases\.", html)
     assert "+0.200" in Page(html).text("labels")
-    assert "reviewed case" not in render(own, "cpu", base=Base("main", before))
+    assert "reviewed case" not in render(own, "cpu", baseline=Baseline("main", before))
     assert "since HEAD" not in render(own, "cpu")
 
 
@@ -332,7 +337,7 @@ def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
     docs = [msgspec.structs.replace(doc, predicted=doc.gold) for doc in make_docs()]
     write_results(tmp_path, docs)
     page = Page(render(tmp_path, "cpu"))
-    assert page.text() == "5 of 6 labels are ready; 1 unknown. No errors on test."
+    assert page.text() == "5 of 6 labels are ready; 1 with too few test spans. No errors on test."
     assert json.loads(page.scripts[0])["mistakes"] == []
 
 
@@ -365,7 +370,7 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
     os.utime(out, (1, 1))
     call(report_cli, "cpu", "--root", root)
     assert out.stat().st_mtime == 1, "its time tells when it has changed"
-    (root / "project.yml").write_text("report: {ship_at: 0.1}\n")
+    (root / "project.yml").write_text("report: {target_f1: 0.1}\n")
     call(report_cli, "cpu", "--root", root)
     assert out.stat().st_mtime > 1
 
@@ -381,7 +386,7 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
     (tmp_path / "plots" / f"{pipeline}.tsv").write_text(curve, encoding="utf8")
     page = Page(render(tmp_path, pipeline))
     why = "Training stopped too early: F1 on dev still rises; twice the steps should add about 2.5 points."
-    assert page.text() == f"0 of 6 labels are ready; 5 not ready, 1 unknown. {why}"
+    assert page.text() == f"0 of 6 labels are ready; 5 not ready, 1 with too few test spans. {why}"
     printed = call(report_cli, pipeline, "--root", tmp_path)
     command = f"weasel run {'all' if pipeline == 'cpu' else 'gpu'}"
     assert printed.splitlines()[-2] == f"Next: set steps: 2600 in project.yml: {command}"
@@ -418,7 +423,7 @@ def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_p
     metrics.all_spans = metrics.all_gold
     file.write_bytes(msgspec.json.encode(metrics))
     metrics.all_gold.labels["DRUG"].f = 0.75
-    html = render(tmp_path, "cpu", base=Base("main", metrics))
+    html = render(tmp_path, "cpu", baseline=Baseline("main", metrics))
     [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", html) if ">DRUG</a>" in one]
     assert "not scored (40 predictions)" in row
     assert "1.00" not in row
@@ -427,7 +432,7 @@ def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_p
 
 
 def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelwise.report.page.MISTAKES", 5)
+    monkeypatch.setattr("labelwise.report.page.MAX_MISTAKES", 5)
     write_results(tmp_path, make_docs())
     mistakes = json.loads(Page(render(tmp_path, "cpu")).scripts[0])["mistakes"]
     assert len(mistakes) == 5
@@ -435,24 +440,24 @@ def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
 
 
 def test_of_many_changes_each_label_has_some_and_all_are_counted(own, monkeypatch):
-    monkeypatch.setattr("labelwise.report.page.CHANGES", 5)
-    kinds = [(label, change) for label in ("DRUG", "PLACE") for change in ("lost", "won")]
+    monkeypatch.setattr("labelwise.report.page.MAX_CHANGES", 5)
+    kinds = [(label, change) for label in ("DRUG", "PLACE") for change in ("new", "fixed")]
     changed = [
         ChangedSpan(change, "missed", label, f"word {n}", "a", "", "") for label, change in kinds for n in range(300)
     ]
     metrics = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
-    page = Page(render(own, "cpu", base=Base("main", metrics, 0, changed)))
+    page = Page(render(own, "cpu", baseline=Baseline("main", metrics, 0, changed)))
     listed = [(one["label"], one["change"], one["words"]) for one in json.loads(page.scripts[0])["changed"]]
-    assert listed == [("DRUG", "lost", "word 0"), ("DRUG", "lost", "word 1"), *((*one, "word 0") for one in kinds[1:])]
+    assert listed == [("DRUG", "new", "word 0"), ("DRUG", "new", "word 1"), *((*one, "word 0") for one in kinds[1:])]
     said = "1,200 errors that only one of main and this evaluation makes (5 are listed): search"
     assert said in page.text("mistakes")
-    page = Page(render(own, "cpu", base=Base("main", metrics, 0, changed[:5])))
+    page = Page(render(own, "cpu", baseline=Baseline("main", metrics, 0, changed[:5])))
     assert "5 errors that only one of main and this evaluation makes: search" in page.text("mistakes")
 
 
 def test_labels_near_the_goal_are_borderline_and_nothing_is_packaged_where_none_is_ready(own):
-    def page(ship_at: float) -> Page:
-        return Page(render(own, "cpu", ship_at=ship_at))
+    def page(target_f1: float) -> Page:
+        return Page(render(own, "cpu", target_f1=target_f1))
 
     metrics = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     low = {label: metrics.all_gold.labels[label].f_low for label in LABELS}
@@ -479,14 +484,14 @@ def heads(page: Page) -> list[str]:
 def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_all_rows_are_left_out(own):
     """All labels have 60 gold spans, and 400 texts that are complete for them."""
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
-    first = ["Label", "Verdict", "F1, 95% interval by text, goal 0.8", "Errors on test", "Next"]
+    first = ["Label", "Verdict", "F1, 95% interval by text, target 0.8", "Errors on test", "Next"]
     columns = ["Annotators agree", "Train spans", "P", "R"]
-    assert heads(Page(render(own, "cpu", base=Base("main", before)))) == [*first, *columns]
+    assert heads(Page(render(own, "cpu", baseline=Baseline("main", before)))) == [*first, *columns]
     before.all_gold.labels["PLACE"].f -= 0.2
     metrics = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     metrics.all_spans = metrics.all_gold
     (own / "metrics/cpu.json").write_bytes(msgspec.json.encode(metrics))
-    shown = heads(Page(render(own, "cpu", base=Base("main", before))))
+    shown = heads(Page(render(own, "cpu", baseline=Baseline("main", before))))
     assert shown == [*first, "Since main", "F1 entities", *columns]
 
 
@@ -495,7 +500,7 @@ def test_intervals_are_by_document_and_below_five_their_number_stands_there(tmp_
     docs = [msgspec.structs.replace(doc, unit=f"{number % units}") for number, doc in enumerate(make_docs())]
     write_results(tmp_path, docs)
     page = Page(render(tmp_path, "cpu"))
-    assert "F1, 95% interval by document, goal 0.8" in heads(page)
+    assert "F1, 95% interval by document, target 0.8" in heads(page)
     assert ("3 documents" in page.text("labels")) == (units == 3)
     assert f"on 60 test texts of {units} documents with" in page.html
     assert ("(3 documents: no interval)" in page.html) == (units == 3)

@@ -18,7 +18,7 @@ from labelwise.corpus.manifest import read_split
 from labelwise.report.page import write_report
 from tests.report.report_inputs import LABELS, make_docs, write_findings, write_results
 
-SHIP_AT = 0.47
+TARGET_F1 = 0.47
 NAMES = {"missed": "missed", "boundaries": "wrong boundaries", "label": "wrong label", "spurious": "spurious"}
 Counts = dict[str, Counter[str]]  # right, predicted and gold spans by text
 
@@ -61,7 +61,7 @@ class Queried:
         return Counter(row["kind"] for row in wrong if label in (row["gold_label"], row["predicted_label"]))
 
 
-@pytest.fixture(scope="module", params=[(4, 1), (0, 0)], ids=["known", "new"])
+@pytest.fixture(scope="module", params=[(4, 1), (0, 0)], ids=["seen", "unseen"])
 def root(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("numbers")
     write_results(folder, make_docs(), in_train=request.param)
@@ -70,7 +70,7 @@ def root(request, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(root) -> str:
-    write_report(str(root), "cpu", str(root / "page.html"), ship_at=SHIP_AT)
+    write_report(str(root), "cpu", str(root / "page.html"), target_f1=TARGET_F1)
     return (root / "page.html").read_text(encoding="utf8")
 
 
@@ -125,21 +125,21 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
     f, (low, high) = f_score(total), interval(counts)
     whisker, point, goal = (
         [float(number) for number in re.search(pattern, row).groups()]
-        for pattern in (r'whisker" d="M([\d.]+) 7H([\d.]+)"', r'circle cx="([\d.]+)"', r'goal" d="M([\d.]+) 0')
+        for pattern in (r'whisker" d="M([\d.]+) 7H([\d.]+)"', r'circle cx="([\d.]+)"', r'target" d="M([\d.]+) 0')
     )
-    assert [*whisker, *point, *goal] == pytest.approx([100 * low, 100 * high, 100 * f, 100 * SHIP_AT], abs=0.051)
+    assert [*whisker, *point, *goal] == pytest.approx([100 * low, 100 * high, 100 * f, 100 * TARGET_F1], abs=0.051)
     said = re.search(r'aria-label="(F1 of .*?)"', row)[1]
     assert said.endswith(f": {f:.2f}, interval {low:.2f} to {high:.2f}")
     head = [words(cell) for cell in re.findall(r"(?s)<th .*?</th>", re.search(r"(?s)<thead>.*?</thead>", page)[0])]
     cells = dict(zip(head, [words(cell) for cell in re.findall(r"(?s)<t[hd].*?</t[hd]>", row)], strict=True))
     precision, recall = total["right"] / total["predicted"], total["right"] / total["gold"]
-    verdict = "borderline" if abs(low - SHIP_AT) < 0.02 else "ready" if low > SHIP_AT else "not ready"
+    verdict = "borderline" if abs(low - TARGET_F1) < 0.02 else "ready" if low > TARGET_F1 else "not ready"
     merge = json.loads((root / "metrics/merge.json").read_text())
     mistakes = queried.mistakes(label)
     expected = {
         "Label": label,
         "Verdict": verdict,
-        f"F1, 95% interval by text, goal {SHIP_AT}": f"{f:.2f} {low:.2f}–{high:.2f}",
+        f"F1, 95% interval by text, target {TARGET_F1}": f"{f:.2f} {low:.2f}–{high:.2f}",
         "Errors on test": str(mistakes.total()),
         "Test spans": str(total["gold"]),
         "Train spans": str(merge["gold"]["train"].get(label, 0)),
@@ -156,14 +156,14 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
 
 
 def test_the_cards_are_those_of_the_pairs(page, queried, root):
-    ready = [label for label in LABELS if interval(queried.counts(label))[0] >= SHIP_AT + 0.02]
+    ready = [label for label in LABELS if interval(queried.counts(label))[0] >= TARGET_F1 + 0.02]
     assert 0 < len(ready) < len(LABELS)
     assert f"{len(ready)} of {len(LABELS) + 1} labels are ready" in words(page)  # NEVER_SEEN has no gold
-    write_report(root, "cpu", root / "high.html", ship_at=0.9)  # no label is ready
+    write_report(root, "cpu", root / "high.html", target_f1=0.9)  # no label is ready
     high = (root / "high.html").read_text(encoding="utf8")
-    taught = Counter(row["gold_label"] for row in queried.pairs if row["cause"] in ("new", "known"))
+    taught = Counter(row["gold_label"] for row in queried.pairs if row["cause"] in ("unseen", "seen"))
     gold = Counter(row["gold_label"] for row in queried.pairs if row["gold_label"])
-    why = "rare or absent in train" if any(row["cause"] == "new" for row in queried.pairs) else "annotated in train"
+    why = "rare or absent in train" if any(row["cause"] == "unseen" for row in queried.pairs) else "annotated in train"
     named = re.findall(rf"(\d+) of (\d+) test spans are missed, with words that are {why}", words(high))
     assert "test spans are missed" not in words(page), "where their next step is another"
     assert [int(n) for n, _ in named] == sorted((int(n) for n, _ in named), reverse=True)
@@ -173,7 +173,7 @@ def test_the_cards_are_those_of_the_pairs(page, queried, root):
     for label in LABELS:
         [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", high) if f">{label}</a>" in unescape(one)]
         assert ("annotate more texts" in row) == (label in card), "card and table agree"
-    columns = ("kind", "gold_label", "predicted_label", "form", "predicted_form")
+    columns = ("kind", "gold_label", "predicted_label", "gold_text", "predicted_text")
     times = Counter(tuple(row[name] for name in columns) for row in queried.pairs)
     cards = json.loads(re.search(r'(?s)id="cards">(.*?)</script>', page)[1])
     assert len(cards["mistakes"]) > 10

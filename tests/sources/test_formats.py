@@ -17,7 +17,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.datasets.declarations import load_datasets
 from labelwise.sources.formats import read_items
 from tests.conftest import Merging, task
-from tests.merge.test_run import random_datasets
+from tests.merge.test_merge_data import random_datasets
 from tests.sources.reading import make_database, read, write, write_parquet
 
 
@@ -126,8 +126,8 @@ def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content,
         read(tmp_path / name, content, dataset="a" if name.endswith(".db") else "")
 
 
-SC = "other format: ents lacks spans of spans['sc']; declare `spans: sc` or `spans: ents`"
-LACKS = "other format: spans['gold'] lacks spans of ents; declare `spans: ents` or `spans: gold`"
+SC = "unsupported format: ents lacks spans of spans['sc']; declare `spans: sc` or `spans: ents`"
+LACKS = "unsupported format: spans['gold'] lacks spans of ents; declare `spans: ents` or `spans: gold`"
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,12 @@ def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
     made = view(merging)
     assert any(states for *_, states, _ in made.values())
     assert [labels for *_, labels in made.values() if labels] == [["B"]]
-    assert first.spans["no token boundary"] > first.spans["rejected, no token boundary"] == 1
+    assert first.spans["misaligned"] > first.spans["rejected, misaligned"] == 1
     again, apart = Merging(tmp_path / "again"), Merging(tmp_path / "apart")
     again.add("earlier", ["A", "B", "C"], [], path=str(merging.root / "corpus"), expect_losses=True)
     once = again.run()
     assert once.rows.keys() == {"merged"}
-    assert once.spans["no token boundary"] == first.spans["no token boundary"]
+    assert once.spans["misaligned"] == first.spans["misaligned"]
     assert {text: seen[1:] for text, seen in view(again).items()} == {text: seen[1:] for text, seen in made.items()}
     for split in ("train", "dev", "test"):
         earlier = {"path": str(merging.root / "corpus" / split), "split": split, "expect_losses": True}

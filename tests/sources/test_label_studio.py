@@ -87,7 +87,7 @@ ROWS = [
     *(
         (
             {"id": 1, "data": {"image": address}, "annotations": [annotation(IMAGE)]},
-            [f"other format: its data is the address of an image or a file, not a text: {address}"],
+            [f"unsupported format: its data is the address of an image or a file, not a text: {address}"],
         )
         for address in ("https://example.org/a.png", "/data/upload/1/a.png")
     ),

@@ -25,7 +25,7 @@ ENTITY = {"id": 7, "label": "D", "start_offset": 4, "end_offset": 8}
 DOCCANO = {"text": TEXT, "label": [[4, 8, "D"]]}
 TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
 P, D, T = (TEXT, [("Add", "P")]), (TEXT, [("5 mL", "D")]), ("Add 5", [("Add", "T")])
-OTHER = "other format: it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
+OTHER = "unsupported format: it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
 AS_LISTS = "write a list of `tokens` and one of `ner_tags`"
 NOTHING = "no start, no end, no label"
@@ -67,7 +67,10 @@ ROWS = [
         {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
         ("four", [("four", "A"), *[f"invalid: None None None: {NOTHING}"] * 2]),
     ),
-    ({"text": "Add", "labels": ["A", "B"]}, "other format: its labels are those of the text, and have no offsets"),
+    (
+        {"text": "Add", "labels": ["A", "B"]},
+        "unsupported format: its labels are those of the text, and have no offsets",
+    ),
     ({"text": TEXT, "label": [[4, 8, "D"]], "entities": True}, D),
     # lists for spans, an object among them
     (
@@ -89,14 +92,14 @@ ROWS = [
     *(
         (
             {"text": TEXT, "entities": entities},
-            "other format: its `entities` aren't a list of spans: write each with start, end and label",
+            "unsupported format: its `entities` aren't a list of spans: write each with start, end and label",
         )
         for entities in ({"D": ["5 mL"]}, {"D": [], "P": ["Add"]}, {"Person": [{"indices": [0, 3]}]})
     ),
     *(
         (
             {"text": TEXT, "found": found},
-            "other format: its `found` aren't a list of spans: write each with start, end and label",
+            "unsupported format: its `found` aren't a list of spans: write each with start, end and label",
         )
         for found in ({"D": ["5 mL"]}, [{"type": "D", "words": "5 mL"}])
     ),
@@ -117,7 +120,10 @@ ROWS = [
         for tags in ("B-T O", ["B-T", "O"])
     ),
     *(
-        ({"text": "Add 5 mL", key: tags}, f"other format: its `{key}` are tags, without as many tokens: {AS_LISTS}")
+        (
+            {"text": "Add 5 mL", key: tags},
+            f"unsupported format: its `{key}` are tags, without as many tokens: {AS_LISTS}",
+        )
         for key, tags in (
             ("ner_tags", "B-T O"),
             ("labels", "['B-T', 'O', 'O']"),
@@ -191,7 +197,7 @@ def test_one_object_is_named_with_the_way_to_rows(tmp_path, content, why):
 def test_a_row_without_a_text_is_named_with_the_way_to_one(tmp_path, row, why):
     for name in ("a.json", "a.jsonl"):
         (found,) = read(tmp_path / name, [row])
-        assert found.startswith(f"other format: {why}")
+        assert found.startswith(f"unsupported format: {why}")
 
 
 NAMES = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]
@@ -317,7 +323,7 @@ def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, lost, name, ro
     """As if its code were wrong."""
     path = (write_parquet if name.endswith("parquet") else write)(tmp_path / name, rows)
     monkeypatch.setattr(*BREAKS[lost])
-    assert f"miscounted: {problem}" in read(path)
+    assert f"incomplete read: {problem}" in read(path)
 
 
 def test_hashes_of_one_public_task():

@@ -154,10 +154,10 @@ def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: M
     for who, lines in (("ann", [*cell("PER"), "", "#Text=lost"]), ("bob", cell("_"))):
         write(merging.root / "tasks/annotation/one.txt" / f"{who}.tsv", tsv(*lines))
     ledger = merging.run()
-    assert (ledger.rows, ledger.problems) == ({"merged": 3, "miscounted": 1}, 1)
+    assert (ledger.rows, ledger.problems) == ({"merged": 3, "incomplete read": 1}, 1)
     assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
     file = "annotation/one.txt/ann.tsv"
-    assert merging.problems() == [("a", file, 0, "miscounted: 2 sentences, of which 1 were read")]
+    assert merging.problems() == [("a", file, 0, "incomplete read: 2 sentences, of which 1 were read")]
 
 
 PROJECT = {

@@ -239,9 +239,9 @@ def test_it_learns_says_how_sure_it_is_and_is_saved_and_loaded(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["   \n", " \n Ann met Bob\n", "\n\tIn New \n York.\n\n", "I like\xa0 Rome \u2028"])
-def test_no_span_begins_or_ends_with_white_space(text, learnt, monkeypatch):
+def test_no_span_begins_or_ends_with_white_space(text, learned, monkeypatch):
     """However much the model finds; spaCy's ner can be trained on what is found."""
-    nlp = learnt["per_label"]
+    nlp = learned["per_label"]
     ner = nlp.get_pipe("ner")
     words = {token.i for token in nlp.make_doc(text) if not token.is_space}
     for shift in (0.0, -5.0, -50.0):
@@ -320,8 +320,8 @@ def with_ner(factory: str, **config: Any) -> Language:
 
 
 @pytest.fixture(scope="module")
-def learnt() -> dict[str, Language]:
-    """Pipelines of both factories that have learnt the texts."""
+def learned() -> dict[str, Language]:
+    """Pipelines of both factories that have learned the texts."""
     return {name: learn(nlp := with_ner(name), read_texts(nlp)) for name in ("ner", "per_label")}
 
 
@@ -337,9 +337,9 @@ def learnt() -> dict[str, Language]:
         ([], {"outside": [(5, 6)]}),
     ],
 )
-def test_entities_and_blocked_tokens_that_a_doc_has_stay_as_with_spacys_ner(entities, more, learnt):
+def test_entities_and_blocked_tokens_that_a_doc_has_stay_as_with_spacys_ner(entities, more, learned):
     docs = []
-    for nlp in learnt.values():
+    for nlp in learned.values():
         doc = nlp.make_doc(TEXTS[0][0])
         given = {name: value if name == "default" else [doc[a:b] for a, b in value] for name, value in more.items()}
         spans = [Span(doc, *one[:3], *({"span_id": one[4]} if one[4:] else ())) for one in entities]
@@ -365,10 +365,10 @@ def test_two_of_them_keep_what_they_find_apart():
     assert "labels" not in doc.spans
 
 
-def test_it_can_be_initialized_again_with_other_labels_as_spacys_can(learnt):
+def test_it_can_be_initialized_again_with_other_labels_as_spacys_can(learned):
     """The labels of before stay; nothing else does."""
     others = {"PER": "DOG", "LOC": "CAT"}
-    for factory in learnt:
+    for factory in learned:
         nlp = with_ner(factory)
         learn(nlp, read_texts(nlp))
         if factory == "per_label":
@@ -385,7 +385,7 @@ def test_a_label_that_no_text_is_complete_for_stays_out_of_entities():
         set_known(eg.reference, gold=eg.reference.ents, coverage={"LOC": "partial"})
     learn(nlp, examples)
     ner, (doc, *_) = nlp.get_pipe("ner"), nlp.pipe([TEXTS[0][0]])
-    assert (ner.untaught, {ent.label_ for ent in doc.ents}) == (("LOC",), {"PER"})
+    assert (ner.excluded_labels, {ent.label_ for ent in doc.ents}) == (("LOC",), {"PER"})
     assert "LOC" in {span.label_ for span in doc.spans["labels"]}
     ner.cfg["taught"].append("LOC")
     assert "LOC" in {ent.label_ for ent in nlp(TEXTS[0][0]).ents}

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy_per_label import set_known
 from spacy_per_label.decode import FoundSpans, decode
 from spacy_per_label.loss import log_softmax
-from spacy_per_label.operating_point import FEW, Goal, OperatingPoints, choose_level, lower_bound
+from spacy_per_label.operating_point import MIN_SPANS, Goal, OperatingPoints, choose_level, lower_bound
 from spacy_per_label.targets import TAGS
 from tests.spacy_per_label.test_component import is_legal, spans_of, with_ner
 
@@ -119,11 +119,11 @@ def test_a_goal_that_no_point_reaches_keeps_the_best_and_says_what_can_be_reache
 
 def test_labels_with_few_spans_share_a_point():
     rng = np.random.default_rng(0)
-    few, many = draw(rng, FEW // 8, "B"), draw(rng, 40)
+    few, many = draw(rng, MIN_SPANS // 8, "B"), draw(rng, 40)
     both = {label: Goal("precision", 0.8) for label in "AB"}
     points = fit([*few, *many], both)
     assert points["A"] != points["B"]
-    shared = fit([*few, *draw(rng, FEW // 8)], both)
+    shared = fit([*few, *draw(rng, MIN_SPANS // 8)], both)
     assert shared["A"] == shared["B"]
 
 

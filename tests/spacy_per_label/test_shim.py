@@ -71,7 +71,7 @@ def test_an_update_is_thincs_in_place(options, tolerance, tiny_bert):
 
 def test_an_update_goes_on_with_the_moments_that_an_optimizer_is_given(tiny_bert):
     """As a checkpoint's are given to a new one; the numbers of updates, too."""
-    learnt = []
+    learned = []
     for again in (False, True):
         model, optimizer = ours(tiny_bert), Optimizer(0.01, beta1=0.9, beta2=0.99, use_averages=False)
         for number in range(4):
@@ -83,9 +83,9 @@ def test_an_update_goes_on_with_the_moments_that_an_optimizer_is_given(tiny_bert
                 for name in ("mom1", "mom2"):
                     getattr(optimizer, name).update({key: one.copy() for key, one in getattr(before, name).items()})
             model.finish_update(optimizer)
-        learnt.append(parameters(model))
-    for name, value in learnt[0].items():
-        np.testing.assert_array_equal(value, learnt[1][name], err_msg=name)
+        learned.append(parameters(model))
+    for name, value in learned[0].items():
+        np.testing.assert_array_equal(value, learned[1][name], err_msg=name)
 
 
 def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert, tmp_path):

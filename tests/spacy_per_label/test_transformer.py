@@ -74,8 +74,8 @@ def test_both_backends_have_the_same_vectors_and_gradients(tiny_bert):
 @BACKENDS
 def test_a_text_has_the_vectors_that_it_has_alone_and_white_space_has_none(make, tiny_bert):
     model = make(tiny_bert)
-    together, (learnt, _) = model.predict(make_docs()), model.begin_update(make_docs())
-    for doc, one, other in zip(make_docs(), together, learnt, strict=True):
+    together, (learned, _) = model.predict(make_docs()), model.begin_update(make_docs())
+    for doc, one, other in zip(make_docs(), together, learned, strict=True):
         assert one.shape == (len(doc), 32)
         np.testing.assert_allclose(one, model.predict([doc])[0], atol=1e-5)
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -137,7 +137,7 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert)
         set_known(reference, gold=spans, rejected=spans[:1], coverage={"B": "partial"})
         examples.append(Example(nlp.make_doc(text), reference))
     ner.initialize(lambda: examples, nlp=nlp, labels=["A", "B"])
-    learnt = []
+    learned = []
     for given in (examples, pickle.loads(pickle.dumps([*map(pickle.loads(pickle.dumps(ner.preparer())), examples)]))):
         fix_random_seed(0)
         loss = ner.update(given, drop=0.2)["per_label"]
@@ -145,14 +145,14 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert)
         tensors = () if make is numpys else shim._model.parameters()
         of_bert = [one.grad.numpy().copy() for one in tensors if one.grad is not None]
         own = [node.get_grad(name).copy() for node in ner.model.walk() for name in node.grad_names]
-        learnt.append([np.array(loss), *own, *of_bert])
+        learned.append([np.array(loss), *own, *of_bert])
         for node in ner.model.walk():
             for name in node.grad_names:
                 node.get_grad(name)[...] = 0
         if make is ours:
             shim._model.zero_grad()
-    assert learnt[0][0] > 0
-    assert all(np.array_equal(one, other) for one, other in zip(*learnt, strict=True))
+    assert learned[0][0] > 0
+    assert all(np.array_equal(one, other) for one, other in zip(*learned, strict=True))
     assert [len(text) for text in given] == [len(eg.reference) for eg in examples]
     assert spacy.blank("en").add_pipe("per_label").preparer() is None
 

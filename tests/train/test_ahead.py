@@ -13,7 +13,8 @@ import pytest
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
-from labelwise.train import loop, run
+from labelwise.train import loop
+from labelwise.train import train_pipeline as run
 from labelwise.train.ahead import AHEAD, open_background
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label import PerLabelRecognizer
@@ -33,7 +34,7 @@ def trained(tiny_bert, demo_corpus, tmp_path, monkeypatch):
     ):
         with monkeypatch.context() as patched:
             if ahead:
-                patched.setattr("labelwise.train.ahead.LOWEST", -1)
+                patched.setattr("labelwise.train.ahead.MIN_GPU_ID", -1)
                 patched.setattr(Language, "update", lambda *given, **options: pytest.fail("it makes Examples itself"))
             steps = {"eval_frequency": 2, "max_steps": 4} | steps
             log = log or (lambda message: None)
@@ -117,6 +118,6 @@ def test_what_the_process_cannot_read_ends_training_with_its_error(trained, demo
 
 def test_a_pipeline_that_learns_from_docs_makes_its_own(demo_corpus, tmp_path: Path, monkeypatch):
     train_in(tmp_path / "alone", demo_corpus, config=CPU)
-    monkeypatch.setattr("labelwise.train.ahead.LOWEST", -1)
+    monkeypatch.setattr("labelwise.train.ahead.MIN_GPU_ID", -1)
     train_in(tmp_path / "ahead", demo_corpus, config=CPU)
     assert files(tmp_path / "alone") == files(tmp_path / "ahead")

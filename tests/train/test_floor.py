@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from labelwise.corpus.tokenizer import read_rules
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.merge.rules.settings import Settings
 from tests.conftest import ROOT, Merging, merge_demo, read_jsonl
 from tests.train.training import train_in

@@ -10,7 +10,7 @@ from thinc.api import Config
 from labelwise.base.errors import InputError
 from labelwise.base.files import list_digests
 from labelwise.corpus.record import find_edited
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.train.config import read_settings
 from labelwise.train.training_config import TrainingConfig
 from tests.train.test_config import own

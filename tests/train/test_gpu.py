@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from tests.conftest import run_python
 from tests.spacy_per_label.bert import make_bert
 from tests.train.training import GPU, losses, train_in, with_bert
@@ -32,7 +32,7 @@ def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpu
 
 def test_training_goes_on_from_a_checkpoint(demo_corpus, tiny_bert, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("labelwise.train.run.write_seen", lambda *given: 1 / 0)
+        patch.setattr("labelwise.train.train_pipeline.write_seen", lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU, gpu_id=0)
     assert train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU, gpu_id=0, resume=True).resumed == 4
@@ -42,7 +42,7 @@ def test_training_goes_on_from_a_checkpoint(demo_corpus, tiny_bert, tmp_path, mo
 LESS = """
 import json, sys, torch
 from labelwise.train.training_config import TrainingConfig
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 config, corpus, overrides = sys.argv[1:]
 recipe = TrainingConfig(config, corpus, gpu_id=0, overrides=json.loads(overrides))
 from benchmarks.gpu_kit.common import free_memory

@@ -68,7 +68,7 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
 
 @pytest.mark.parametrize("accumulate", [1, 1000], ids=["several texts", "one text"])
 def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, demo_corpus, tmp_path, monkeypatch):
-    """A pool's free blocks may have been all that was missing; what is learnt is the same, to the bit."""
+    """A pool's free blocks may have been all that was missing; what is learned is the same, to the bit."""
     overrides = {**STEPS, "training.accumulate_gradient": accumulate}
     train_in(tmp_path / "whole", demo_corpus, overrides)
     freed, tries = [], []
@@ -105,7 +105,7 @@ import json, resource, sys
 import labelwise.train.config as config
 from labelwise.base.errors import InputError
 from labelwise.train.training_config import TrainingConfig
-from labelwise.train.run import train_pipeline
+from labelwise.train.train_pipeline import train_pipeline
 file, corpus, overrides, extra = json.loads(sys.argv[1])
 init_nlp = config.init_nlp
 
@@ -143,9 +143,9 @@ def test_parts_of_a_batch_teach_what_it_does_as_a_whole_where_a_scaler_unscales_
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
     options = {"dropout": 0.0, "max_steps": 8, "optimizer.learn_rate.initial_rate": 0.002}
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True}}
-    learnt = []
+    learned = []
     for parts in (1, 3):
         overrides = with_bert(tiny_bert, accumulate_gradient=parts, **options) | scaled
         train_in(tmp_path / str(parts), demo_corpus, overrides, GPU)
-        learnt.append(losses(tmp_path / str(parts)))
-    assert learnt[0] == pytest.approx(learnt[1], rel=1e-3)
+        learned.append(losses(tmp_path / str(parts)))
+    assert learned[0] == pytest.approx(learned[1], rel=1e-3)

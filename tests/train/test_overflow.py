@@ -59,7 +59,7 @@ def test_a_step_that_overflows_in_a_rank_is_skipped_in_all_and_said(workers, ran
 
 def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_path, monkeypatch):
     """And no bar stays on the terminal."""
-    monkeypatch.setattr(updates, "MOST_SKIPPED", 3)
+    monkeypatch.setattr(updates, "MAX_SKIPPED_STEPS", 3)
     monkeypatch.setattr("labelwise.train.logger.Bar", lambda *given: bar)
     bar = Mock()
     overflow_in(range(2, 10), monkeypatch)
@@ -88,7 +88,7 @@ def test_steps_that_were_skipped_are_counted_on_after_a_restart(demo_corpus, tmp
     train_in(tmp_path / "whole", demo_corpus)
     overflow_in(range(1, 2), monkeypatch)
     with monkeypatch.context() as patched:
-        patched.setattr("labelwise.train.run.write_seen", lambda *given: 1 / 0)
+        patched.setattr("labelwise.train.train_pipeline.write_seen", lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_in(tmp_path / "failed", demo_corpus, STEPS)
     assert train_in(tmp_path / "failed", demo_corpus, resume=True).state.skipped == 1

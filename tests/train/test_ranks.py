@@ -310,7 +310,7 @@ def overflow(parameters, ranks):
         assert any(not np.array_equal(one.get(), value) for one, value in zip(parameters, before, strict=True))
     sum_gradients(parameters, ranks)
 if kind == "ahead":
-    ahead.LOWEST, Language.update = -1, None
+    ahead.MIN_GPU_ID, Language.update = -1, None
 before = []
 if kind in ("gradients", "overflow"):
     reader.deal_out, loop.update_within_memory = deal, remember

@@ -19,9 +19,10 @@ from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.tokenizer import read_rules
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
-from labelwise.train import loop, run
+from labelwise.train import loop
+from labelwise.train import train_pipeline as run
 from labelwise.train.checkpoint import CheckpointSaver, read_state, restore, take_arrays
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.reader import PartitionedCorpus

@@ -16,7 +16,7 @@ from thinc.api import fix_random_seed
 from labelwise.corpus.annotation import Annotation, annotate
 from labelwise.evaluate.predict import all_found
 from labelwise.train.held_out import fit
-from labelwise.train.run import TrainResult
+from labelwise.train.train_pipeline import TrainResult
 from spacy_per_label.calibrate import Fitted
 from tests.conftest import read_docs, stored
 from tests.spacy_per_label.test_vectors import WORDPIECE, write_transformer

@@ -48,7 +48,7 @@ def test_a_pipeline_predicts_where_torch_labelwise_and_its_transformer_are_not(t
         "                  [[ent.text, ent.label_] for ent in spacy.load(sys.argv[1])(sys.argv[2]).ents]]))"
     )
     nlp = spacy.load(trained / "model")
-    nlp.get_pipe("ner").cfg["outside"] = -6.0  # it has learnt little; a pipeline of labelwise 0.3.0 has such a shift
+    nlp.get_pipe("ner").cfg["outside"] = -6.0  # it has learned little; a pipeline of labelwise 0.3.0 has such a shift
     nlp.to_disk(tmp_path / "model")
     there = json.loads(in_bare(python, "-c", code, tmp_path / "model", TEXT, cwd=tmp_path))
     here = nlp(TEXT).ents

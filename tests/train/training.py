@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.corpus.record import RECORD
-from labelwise.train.run import TrainResult, train_pipeline
+from labelwise.train.train_pipeline import TrainResult, train_pipeline
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT, TINY
 from tests.spacy_per_label.bert import NO_DROPOUT

@@ -12,8 +12,8 @@ from labelwise.annotations import Reason
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.texts import find_doc, key_of, read_groups_with_docs
 from labelwise.datasets.convert_brat import convert_brat
+from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
-from labelwise.merge.run import merge_data
 from labelwise.sources.brat import BratOptions
 from labelwise.why.deciders import DECIDERS
 from labelwise.why.find import find
@@ -157,13 +157,13 @@ def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merg
     assert rows == [f"org.jsonl:{n}" for n in range(1, 5)] + [
         f"{name}.jsonl:1" for name in ("product", "person", "more")
     ]
-    start = lines.index("    PRODUCT 'Acme Corp' [0, 9]: same span; learnt by a head for each label")
+    start = lines.index("    PRODUCT 'Acme Corp' [0, 9]: same span; learned by a head for each label")
     assert lines[start + 1 : start + 6] == [
         "      instead: ORG 'Acme Corp' [0, 9], org.jsonl:3, dataset org, bob",
         "      decided by `overlap: longest` in project.yml",
-        "    PRODUCT 'degC ovens' [22, 32]: no token boundary; inside '60degC'",
+        "    PRODUCT 'degC ovens' [22, 32]: misaligned; inside '60degC'",
         "      decided by `alignment: drop` in project.yml, and `infixes` in configs/tokenizer.yml",
-        "    PRODUCT 'degC ovens to' [22, 35]: no token boundary; inside '60degC'",
+        "    PRODUCT 'degC ovens to' [22, 35]: misaligned; inside '60degC'",
     ]
 
 
@@ -171,7 +171,7 @@ def test_words_have_the_spans_that_touch_them_and_the_answers_that_have_none(mer
     lines = ask(merged, "Bob", "Smith")
     assert lines[-6:] == [
         "  person.jsonl:1, dataset person, ann, binary, reject: merged",
-        "    reject PERSON 'Bob\\nSmith' [36, 45]: accept/reject",
+        "    reject PERSON 'Bob\\nSmith' [36, 45]: conflict",
         "      instead: PERSON 'Bob\\nSmith' [36, 45], more.jsonl:1, dataset more, ann",
         "      decided by `conflicts: accept-wins` in project.yml, unless somebody decided about the span",
         "  more.jsonl:1, dataset more, ann, binary, accept: merged",
@@ -213,7 +213,7 @@ def test_the_split_is_that_of_the_data_set_which_declares_it(merged):
     assert lines[-3:] == [
         "    instead: exam.jsonl:1, dataset exam",
         "    decided by `split` of the entries in datasets.yml: test before dev before train",
-        "    ORG 'exam' [3, 7]: in other split task",
+        "    ORG 'exam' [3, 7]: in split conflict task",
     ]
 
 

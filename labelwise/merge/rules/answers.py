@@ -17,10 +17,10 @@ Number = int  # of an answer among those about its text
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 # The outcomes of answers of some kinds, whatever the others are.
 LEFT_OUT: Mapping[str, Reason] = {
-    "relations": Reason.OTHER_INTERFACE,
-    "other": Reason.OTHER_INTERFACE,
+    "relations": Reason.UNSUPPORTED_INTERFACE,
+    "other": Reason.UNSUPPORTED_INTERFACE,
     "unanswered": Reason.NOT_ANNOTATED,
-    "tags in text": Reason.OTHER_FORMAT,
+    "tags in text": Reason.UNSUPPORTED_FORMAT,
 }
 
 

@@ -25,28 +25,28 @@ Spans = dict[SpanKey, Claims]
 class SpanOutcome(NamedTuple):
     """The outcome of a span.
 
-    winner (SpanRef | None): the span that counts instead.
+    kept (SpanRef | None): the span that counts instead.
     realigned (bool): it was expanded or contracted to whole tokens.
-    learnt (bool): it isn't an entity, but overlaps only other labels, so that a head for its label learns it.
+    learned (bool): it isn't an entity, but overlaps only other labels, so that a head for its label learns it.
     """
 
     reason: Reason
     detail: str = ""
-    winner: SpanRef | None = None
+    kept: SpanRef | None = None
     realigned: bool = False
-    learnt: bool = False
+    learned: bool = False
 
 
 class RowOutcome(NamedTuple):
     """The outcome of a row.
 
-    winner (Number | None): the answer that counts instead.
+    kept (Number | None): the answer that counts instead.
     covered (Sequence[str]): the labels for which it counts.
     superseded (dict): the labels for which another answer counts, each with that answer; None if there are several.
     """
 
     reason: Reason
-    winner: Number | None = None
+    kept: Number | None = None
     covered: Sequence[str] = ()
     superseded: dict[str, Number | None] = {}
 

@@ -68,7 +68,7 @@ def judge(
     for number, (row, decision, why_not) in enumerate(made):
         reason, detail = why_not or (REASONS[decision.verdict], "")
         if not why_not and last[decision.about] is not row:
-            reason = Reason.DECIDED_AGAIN
+            reason = Reason.REPLACED_DECISION
         if reason == Reason.POLICY_QUESTION:
             start, end = decision.spans[0]
             detail = ": ".join(filter(None, (f"{decision.label} {text[start:end]!r}", decision.note)))
@@ -88,7 +88,7 @@ def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> tu
     """Return the outcome of a decision that can't be followed, with a remedy; None if it can be."""
     if _chain(decision) not in found:
         detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
-        return Reason.SUPERSEDED_DECISION, detail
+        return Reason.STALE_DECISION, detail
     for start, end in decision.spans:
         if end > len(text) or not text[start:end].strip():
             detail = f"[{start}, {end}] is no span of the text's {len(text)} characters; correct or delete it"

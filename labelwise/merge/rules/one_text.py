@@ -182,7 +182,7 @@ def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policie
         elif reason := left_out(answer):
             rows[number] = RowOutcome(reason)
         elif number not in fitting:
-            rows[number] = RowOutcome(Reason.OTHER_SPLIT, owner)
+            rows[number] = RowOutcome(Reason.SPLIT_CONFLICT, owner)
     return rows, out_of_order
 
 

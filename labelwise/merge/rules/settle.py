@@ -71,10 +71,10 @@ def settle(
             lost |= taken_back
         if yes and no:
             if key in decided or CONFLICTS[policies.conflicts]:
-                lost |= outcomes_of(no, SpanOutcome(Reason.ACCEPT_REJECT, "", yes[0].span))
+                lost |= outcomes_of(no, SpanOutcome(Reason.CONFLICT, "", yes[0].span))
                 no = []
             else:
-                lost |= outcomes_of(yes, SpanOutcome(Reason.ACCEPT_REJECT, "", no[0].span))
+                lost |= outcomes_of(yes, SpanOutcome(Reason.CONFLICT, "", no[0].span))
                 yes = []
         accepted |= {key: yes} if yes else {}
         rejected |= {key: no} if no else {}

@@ -19,7 +19,7 @@ from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Tokens, Unmarked
 
 Aligned = Mapping[SpanKey, Tokens]  # by annotated offsets
-AN_ENTITY, NO_BOUNDARY = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.NO_BOUNDARY)
+AN_ENTITY, MISALIGNED = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.MISALIGNED)
 
 
 class Projection(NamedTuple):
@@ -108,20 +108,20 @@ def _outcomes(
     winners (Mapping): the entity that each other span overlaps.
     moved, rejected (Collection): realigned spans, and rejected ones with token boundaries.
     """
-    learnt = learnt_by_heads(aligned, winners) if winners else set()
+    learned = learned_by_heads(aligned, winners) if winners else set()
     found: dict[SpanRef, SpanOutcome] = {}
     for key, claims in merged.gold.items():
-        outcome = AN_ENTITY if key in aligned else NO_BOUNDARY
+        outcome = AN_ENTITY if key in aligned else MISALIGNED
         if by := winners.get(key):
-            outcome = SpanOutcome(overlap_kind(key, by), "", merged.gold[by][0].span, learnt=key in learnt)
+            outcome = SpanOutcome(overlap_kind(key, by), "", merged.gold[by][0].span, learned=key in learned)
         found[claims[0].span] = outcome._replace(realigned=True) if key in moved else outcome
     for key, claims in merged.rejected.items():
-        reason = Reason.REJECTED if key in rejected else Reason.REJECTED_NO_BOUNDARY
+        reason = Reason.REJECTED if key in rejected else Reason.REJECTED_MISALIGNED
         found[claims[0].span] = SpanOutcome(reason)
     return found
 
 
-def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
+def learned_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
     """Find the spans that a head for each label learns: of those of one label that share a token, it learns one.
 
     That is the longest in tokens; of equally long ones the first, and of two in the same tokens the entity.
@@ -130,18 +130,18 @@ def learnt_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]
     """
 
     def order(key: SpanKey) -> tuple[int, int, bool, SpanKey]:
-        """Sort learnt spans first."""
+        """Sort learned spans first."""
         start, end = spans[key]
         return start - end, start, key in losers, key
 
     taken: set[tuple[str, int]] = set()
-    learnt = set()
+    learned = set()
     for key in sorted(spans, key=order):
         tokens = {(key[2], token) for token in range(*spans[key])}
         if taken.isdisjoint(tokens):
             taken |= tokens
-            learnt.add(key)
-    return learnt
+            learned.add(key)
+    return learned
 
 
 def overlap_kind(one: SpanKey, other: SpanKey) -> Reason:

@@ -38,18 +38,18 @@ function sortBy(table, headers, column) {
 // A sentence as it is written, with its other spans. Offsets count characters, from the start of the span.
 // Where it was cut, because it is long, there is an ellipsis.
 function sentence(one, [from, to]) {
-  const [before, form, after] = [[...one.before], [...one.form], [...one.after]];
-  const text = [...before, ...form, ...after];
+  const [before, words, after] = [[...one.before], [...one.surface], [...one.after]];
+  const text = [...before, ...words, ...after];
   const cut = (side) => (side.length === cards.around ? "…" : "");
-  const place = (offset) => Math.min(Math.max(before.length + (offset < to - from ? offset : offset - to + from + form.length), 0), text.length);
+  const place = (offset) => Math.min(Math.max(before.length + (offset < to - from ? offset : offset - to + from + words.length), 0), text.length);
   const spans = [[0, to - from, null], ...one.others].map(([start, end, label]) => [place(start), place(end), label]);
   const parts = [cut(before)];
   let done = 0;
   for (const [start, end, label] of spans.sort(([a, b], [c, d]) => a - c || d - b)) {
     if (start < done && label !== null) continue; // inside another span
     parts.push(text.slice(done, start).join(""));
-    const words = text.slice(Math.max(start, done), end).join("");
-    parts.push(label === null ? make("mark", {}, words) : make("u", { title: label }, words));
+    const part = text.slice(Math.max(start, done), end).join("");
+    parts.push(label === null ? make("mark", {}, part) : make("u", { title: label }, part));
     done = Math.max(done, end);
   }
   return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""), cut(after));
@@ -58,12 +58,12 @@ function sentence(one, [from, to]) {
 // What is wrong, and what train has of the words.
 function describe(one) {
   const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `predicted ${one.predicted_label}`];
-  const other = one.predicted_form && one.predicted_form !== one.form ? ` (“${one.predicted_form}”)` : "";
-  const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "goldless" : one.kind];
+  const other = one.gold_text && one.predicted_text && one.predicted_text !== one.gold_text ? ` (“${one.predicted_text}”)` : "";
+  const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "no_test_gold" : one.kind];
   const reason = cards.reasons[one.cause] ?? "";
   const times = (n) => (n === 1 ? "once" : `${n} times`);
   const otherwise = one.otherwise ? ` (as ${one.other_label} ${times(one.otherwise)})` : "";
-  const train = `in train: ${one.gold_label ?? one.predicted_label} ${times(one.marked)}, not so ${times(one.free)}${otherwise}`;
+  const train = `in train: ${one.gold_label ?? one.predicted_label} ${times(one.annotated)}, not so ${times(one.unannotated)}${otherwise}`;
   const parts = [kind + (one.count === 1 ? "" : `, ${times(one.count)}`), sides.filter(Boolean).join(", ") + other, reason, train, one.doc || one.key];
   return parts.filter(Boolean).join(" · ");
 }
@@ -72,15 +72,15 @@ function describe(one) {
 const entry = (one, labels, note) => ({
   labels,
   count: one.count,
-  text: [note, one.before, one.form, one.after].join(" ").toLowerCase(),
+  text: [note, one.before, one.surface, one.after].join(" ").toLowerCase(),
   make: () => make("article", {}, sentence(one, one.span), make("div", { className: "note" }, note)),
 });
 
-// What is won isn't a mistake any more, and what is lost is a new one: a search looks at both, too.
-const mistakes = cards.mistakes.map((one) => entry(one, [one.gold_label, one.predicted_label], describe(one)));
+// Errors that are fixed or new since the baseline: a search looks at both, too.
+const mistakes = cards.mistakes.map((one) => entry({ ...one, surface: one.gold_text ?? one.predicted_text }, [one.gold_label, one.predicted_label], describe(one)));
 for (const one of cards.changed) {
-  const place = { ...one, form: one.words, span: [0, [...one.words].length], others: [] };
-  const parts = [`${one.change} since ${cards.base}`, cards.kinds[one.mistake], one.label, cards.reasons[one.cause], one.text];
+  const place = { ...one, surface: one.words, span: [0, [...one.words].length], others: [] };
+  const parts = [`${one.change} since ${cards.baseline}`, cards.kinds[one.mistake], one.label, cards.reasons[one.cause], one.text];
   mistakes.push(entry(place, [one.label], parts.filter(Boolean).join(" · ")));
 }
 
@@ -113,7 +113,7 @@ function showLabel() {
   if (!row) return;
   const own = mistakes.filter((one) => labels.every((label) => one.labels.includes(label)));
   const names = labels.join(" and ");
-  const since = cards.changed.length ? `, then those won and lost since ${cards.base}` : "";
+  const since = cards.changed.length ? `, then those fixed and new since ${cards.baseline}` : "";
   const confused = labels.length > 1 ? `: ${own.reduce((sum, { count }) => sum + count, 0).toLocaleString("en")} confusions` : "";
   const title = own.length ? `Errors of ${names} on ${cards.split}${confused}, the most frequent first${since}` : `No errors of ${names} on ${cards.split}`;
   const card = make("div", { id: "card", tabIndex: -1 }, make("h3", {}, title), ...list(own));
@@ -195,7 +195,7 @@ function load() {
 function fill() {
   const words = (document.getElementById("find")?.value ?? "").toLowerCase().split(/\s+/);
   const sampled = document.getElementById("queue")?.value === "sample";
-  const said = (one) => [one.label, one.proposed?.[2], one.kind, one.before, one.form, one.after, one.group, one.why].join(" ").toLowerCase();
+  const said = (one) => [one.label, one.proposed?.[2], one.kind, one.before, one.surface, one.after, one.group, one.why].join(" ").toLowerCase();
   const cases = cards.cases.filter((one) => (sampled ? one.sample : one.listed) && words.every((word) => said(one).includes(word)));
   const groups = new Map();
   cases.forEach((one) => {
@@ -283,7 +283,7 @@ function showCase() {
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
     make("div", { id: "cases", tabIndex: 0, role: "region", ariaLabel: "Cases of the question" }, ...listed),
   );
-  document.getElementById("next").textContent = `${at + 1} of ${queue.length}: ${question}. ${first.before}${first.form}${first.after}. ${first.why}`;
+  document.getElementById("next").textContent = `${at + 1} of ${queue.length}: ${question}. ${first.before}${first.surface}${first.after}. ${first.why}`;
 }
 
 const placeOf = (one) => `${one.doc} ${Object.values(one.answers).map(({ file, annotator }) => (annotator ? `${file} (${annotator})` : file)).join(", ")}`;

@@ -62,7 +62,7 @@ BEFORE, AFTER = answer(ZOE, LABS, _timestamp=9), answer(ZOE, _timestamp=5)
         ([[exported(ZOE, LABS)], [exported(ZOE, was_cancelled=True)]], LATEST, {"ignored": 1, "superseded": 1}, 0),
         # what is no answer supersedes nothing
         ([[answer(ZOE)], [answer(LABS, answer="maybe")]], LATEST, {"merged": 1, "unknown answer": 1}, 1),
-        ([[answer(ZOE)], [answer(LABS, _view_id="choice")]], LATEST, {"merged": 1, "other interface": 1}, 1),
+        ([[answer(ZOE)], [answer(LABS, _view_id="choice")]], LATEST, {"merged": 1, "unsupported interface": 1}, 1),
         ([[answer(ZOE)], [answer(LABS, meta={"predicted": "yes"})]], LATEST, {"merged": 1, "prediction": 1}, 1),
         # a judgement is superseded by one on the same span alone
         ([[judged(ZOE), judged(LABS)], [judged(ZOE)]], LATEST, {"merged": 2, "superseded": 1}, 2),
@@ -107,7 +107,7 @@ def test_of_opposite_verdicts_on_a_span_the_later_of_a_data_set_counts(merging, 
     assert [span.text for span in doc.ents] == ([] if within and kept == "reject" else ["Zoë"])
     assert len(doc.spans["incorrect_spans"]) == (within and kept == "reject")
     assert +ledger.spans == {"rejected" if within and kept == "reject" else "entity": 1} | (
-        {"superseded" if within else "accept/reject": 1} if opposite else {}
+        {"superseded" if within else "conflict": 1} if opposite else {}
     )
 
 

@@ -82,7 +82,7 @@ def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merg
     ledger = merging.run()
     ((split, doc),) = merging.docs().values()
     assert (split, annotation_of(doc).accepted) == ("test", {WATER, JORDAN})
-    assert ledger.rows == {"merged": 2, "other split": 1}
+    assert ledger.rows == {"merged": 2, "split conflict": 1}
     [told] = [one for one in ledger.checks if one.kind == "texts of other splits"]
     assert (told.dataset, told.n, told.values) == ("train", 1, {"other": "own"})
 

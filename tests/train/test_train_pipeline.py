@@ -16,9 +16,9 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import locked
 from labelwise.base.text import text_key
 from labelwise.corpus.tokenizer import make_nlp, read_rules
-from labelwise.evaluate.run import evaluate_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.merge.rules.policies import Policies
-from labelwise.train import run
+from labelwise.train import train_pipeline as run
 from labelwise.train.config import read_settings
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.registry import make_corpus_tokenizer

@@ -15,7 +15,7 @@ from labelwise.export.doccano import write_doccano
 from labelwise.export.label_studio import write_label_studio
 from labelwise.export.originals import Originals
 from labelwise.export.prodigy import write_binary, write_by_label, write_texts, write_together
-from labelwise.export.review import DISAGREEMENTS, LOST, Reviewed, write_review
+from labelwise.export.review import DISAGREEMENTS, DROPPED, Reviewed, write_review
 from labelwise.export.source import Exported, ExportSource, open_source
 from labelwise.merge.rules.settings import Settings
 
@@ -68,16 +68,16 @@ def export(
 
 
 def export_review(
-    corpus: Path, out: Path, splits: Sequence[str] = SPLITS, *, lost: bool = False, disagreements: bool = False
+    corpus: Path, out: Path, splits: Sequence[str] = SPLITS, *, dropped: bool = False, disagreements: bool = False
 ) -> Reviewed:
     """Export what is to be looked at in Prodigy to a folder, which is replaced as a whole.
 
-    lost (bool): the spans that lost, each with its winner.
-    disagreements (bool): what several people marked differently.
+    dropped (bool): the dropped spans, each with the span that was kept.
+    disagreements (bool): what several people annotated differently.
     RAISES (InputError): it isn't a merged corpus, or see `export`.
     """
     _check(out, splits)
-    wanted = [name for name, asked in ((LOST, lost), (DISAGREEMENTS, disagreements)) if asked]
+    wanted = [name for name, asked in ((DROPPED, dropped), (DISAGREEMENTS, disagreements)) if asked]
     with _replaced(out) as folder:
         return write_review(corpus, folder, wanted, splits)
 

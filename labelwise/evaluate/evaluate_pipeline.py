@@ -25,7 +25,7 @@ from labelwise.corpus.manifest import (
     read_split,
     unchanged,
 )
-from labelwise.corpus.pipeline import Points, check_tokens, points_of, untaught_labels
+from labelwise.corpus.pipeline import Points, check_tokens, excluded_labels_of, points_of
 from labelwise.corpus.record import find_edited
 from labelwise.corpus.seen_texts import find_seen
 from labelwise.corpus.surface_forms import SurfaceForms
@@ -93,9 +93,9 @@ def evaluate_pipeline(
             nlp = hold_pipeline(model.absolute(), digest)
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
-            untaught, manifest = untaught_labels(nlp), read_manifest(split.resolve().parent)
+            excluded_labels, manifest = excluded_labels_of(nlp), read_manifest(split.resolve().parent)
             points = {label: one for label, one in points_of(nlp).items() if label in manifest.labels}
-            labels, written = [label for label in manifest.labels if label not in untaught], Tables(*files)
+            labels, written = [label for label in manifest.labels if label not in excluded_labels], Tables(*files)
             split_by = manifest.settings.get("split_by") or DOCUMENT
             unit = "document" if split_by == DOCUMENT else split_by
             parts = scores.with_name("parts")  # on a disk that a cluster sees
@@ -122,7 +122,7 @@ def evaluate_pipeline(
             found.dev = SplitMetrics(*(getattr(on_dev[0], name) for name in fields)) if on_dev else None
             found.predictions_digest = written.digest()
             found.pipeline_digest, found.labelwise = digest, __version__
-            found.untaught = [label for label in manifest.labels if label in untaught]
+            found.excluded_labels = [label for label in manifest.labels if label in excluded_labels]
             divided = score_groups(written, labels, split.name)
             found.groups = {by: scores for by, scores in divided.items() if by == DATASET}
             groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")

@@ -18,9 +18,9 @@ def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
     if not split:
         return []
     head, extra = (f"F1 on {on}" if comparison.dev else "F1"), on == "dev"
-    base, *others = comparison.revisions
+    baseline, *others = comparison.revisions
     wide = len(others) > 1
-    names = ["Label", "Revision", head] if wide else [head, base, *others]
+    names = ["Label", "Revision", head] if wide else [head, baseline, *others]
     lines = [[*names, "Difference", "95%", "Support", *["Test"] * extra]]
     unchanged = {*list_unchanged(split)}
     for name, row in split.rows().items():
@@ -28,10 +28,10 @@ def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
             continue
         support = "" if row.support is None else f"{row.support:,}"
         if wide:
-            lines.append([name, base, figure(row.f[base]), "", "", support, *[""] * extra])
+            lines.append([name, baseline, figure(row.f[baseline]), "", "", support, *[""] * extra])
         for other in others:
             change, f = row.changes[other], figure(row.f[other])
-            cells = ["", other, f] if wide else [name, figure(row.f[base]), f]
+            cells = ["", other, f] if wide else [name, figure(row.f[baseline]), f]
             lines.append([*cells, *_change(change), "" if wide else support, *[change.on_test] * extra])
     return lines
 
@@ -47,7 +47,7 @@ def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
 
 
 def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
-    """Make the header and the rows of spans that were won and lost."""
+    """Make the header and the rows of spans that are fixed or new."""
     return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, one[:4]), one.text] for one in spans)]
 
 
@@ -85,13 +85,13 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def describe_verdict(comparison: Comparison, name: str) -> str:
-    """Say in a sentence whether a revision is better than the base, and on which labels."""
-    split, base = comparison.dev or comparison, comparison.revisions[0]
+    """Say in a sentence whether a revision is better than the baseline, and on which labels."""
+    split, baseline = comparison.dev or comparison, comparison.revisions[0]
     every, on = split.micro.changes[name], "dev" if comparison.dev else "test"
     verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"
     if name in comparison.unsure:
-        verdict = "not decided"
-    f = " to ".join(figure(split.micro.f[one]) for one in (base, name))
+        verdict = "not decided" if round(every.difference or 0, 3) else "no difference"
+    f = " to ".join(figure(split.micro.f[one]) for one in (baseline, name))
     parts = [f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"]
     parts += [f"test: {every.on_test}"] if every.on_test else []
     for word, sign in (("better", 1), ("worse", -1)):

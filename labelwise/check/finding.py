@@ -14,8 +14,8 @@ from labelwise.check.findings import Correction, Kind, Place
 from labelwise.check.folds import CheckedDoc
 from labelwise.corpus.answers import AnswerPlace, read_answers
 
-LEAST = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
-SLIPS = 0.01  # of a label's spans: above this share, findings of one kind count for less
+MIN_SCORE = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
+MAX_SLIPS_SHARE = 0.01  # of a label's spans: above this share, findings of one kind count for less
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -37,7 +37,7 @@ class Finding(msgspec.Struct):
     """An annotation that contradicts the others; offsets are characters.
 
     score (float): the evidence for it, in log-odds.
-    label, form (str): of the annotated span, or, if there is none, of the proposed one.
+    label, surface (str): of the annotated span, or, if there is none, of the proposed one.
     current (tuple | None): start, end and label of the annotated span; None if a span is missing.
     proposed (tuple | None): those of its correction; None if there should be no span.
     better (str): the words of the proposed span.
@@ -52,7 +52,7 @@ class Finding(msgspec.Struct):
     score: float
     kind: Kind
     label: str
-    form: str
+    surface: str
     current: SpanKey | None
     proposed: SpanKey | None
     better: str
@@ -87,12 +87,12 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
     current, proposed = in_characters(correction.current), in_characters(correction.proposed)
     start, end, label = here = current or proposed or (0, 0, "")
     first, last = sentence_around(text, start, end)
-    form, better = (" ".join(text[span[0] : span[1]].split()) for span in (here, proposed or here))
+    surface, better = (" ".join(text[span[0] : span[1]].split()) for span in (here, proposed or here))
     return Finding(
         score=round(correction.score, 4),
         kind=correction.kind,
         label=label,
-        form=form,
+        surface=surface,
         current=current,
         proposed=proposed,
         better=better if proposed else "",
@@ -101,7 +101,7 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
         key=text_key(text).hex(),
         before=text[first:start],
         after=text[end:last],
-        why=why or say_why(correction, form, label, better, (proposed or here)[2]),
+        why=why or say_why(correction, surface, label, better, (proposed or here)[2]),
         group=ask(text, current, proposed),
         others=sorted(
             (one - start, other - start, name)
@@ -122,11 +122,11 @@ def ask(text: str, current: SpanKey | None, proposed: SpanKey | None) -> str:
     "'mouse': PER or ORG?"
     """
     start, end, label = current or proposed or (0, 0, "")
-    form = " ".join(text[start:end].split())
+    surface = " ".join(text[start:end].split())
     if not current or not proposed:
-        return f"{form!r}: {'' if proposed else 'not '}{label}?"
+        return f"{surface!r}: {'' if proposed else 'not '}{label}?"
     if current[:2] == proposed[:2]:
-        return f"{form!r}: {proposed[2]} or {label}?"
+        return f"{surface!r}: {proposed[2]} or {label}?"
     edges = [("start", proposed[0], start, proposed[0] < start), ("end", end, proposed[1], proposed[1] > end)]
     ways = (
         f"{'with' if more else 'without'} {generalize(text[min(one, other) : max(one, other)])!r} at the {side}"
@@ -141,20 +141,20 @@ def generalize(words: str) -> str:
     return DIGITS.sub("0", " ".join(words.lower().split()))
 
 
-def say_why(correction: Correction, form: str, label: str, better: str, proposed: str) -> str:
-    """Describe a correction and its evidence: how the form is annotated elsewhere, and whether the pipeline agrees.
+def say_why(correction: Correction, surface: str, label: str, better: str, proposed: str) -> str:
+    """Describe a correction and its evidence: how the surface is annotated elsewhere, and whether the pipeline agrees.
 
-    form, label: of the annotated span; if there is none, of the proposed one.
-    better, proposed: form and label of the proposed span; if there is none, of the annotated one.
+    surface, label: of the annotated span; if there is none, of the proposed one.
+    better, proposed: surface and label of the proposed span; if there is none, of the annotated one.
 
     >>> say_why(Correction(None, (0, 1, 0), 1.5, 7, 0, True), "Rome", "CITY", "Rome", "CITY")
     "'Rome' may be CITY: elsewhere it is 7 times; a pipeline trained without this text agrees"
     """
     change, so, not_so = {
-        "missing": (f"{form!r} may be {label}", "it is", "isn't"),
-        "spurious": (f"{form!r} may not be {label}", "it isn't", "is"),
-        "wrong label": (f"{form!r} may be {proposed}", f"it is {proposed}", label),
-        "wrong boundaries": (f"{form!r} may have to be {better!r}", f"{better!r} is {label}", repr(form)),
+        "missing": (f"{surface!r} may be {label}", "it is", "isn't"),
+        "spurious": (f"{surface!r} may not be {label}", "it isn't", "is"),
+        "wrong label": (f"{surface!r} may be {proposed}", f"it is {proposed}", label),
+        "wrong boundaries": (f"{surface!r} may have to be {better!r}", f"{better!r} is {label}", repr(surface)),
     }[correction.kind]
     reasons = [f"elsewhere {so} {times(correction.times)}"] if correction.times else []
     if reasons and correction.against:
@@ -175,8 +175,8 @@ def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
     counts = Counter((one.label, one.kind) for one in findings)
     for one in findings:
         share = counts[one.label, one.kind] / max(1, gold.get(one.label, 0))
-        one.score = round(one.score - math.log(max(1.0, share / SLIPS)), 4)
-    return sorted((one for one in findings if one.score >= LEAST), key=lambda one: -one.score)
+        one.score = round(one.score - math.log(max(1.0, share / MAX_SLIPS_SHARE)), 4)
+    return sorted((one for one in findings if one.score >= MIN_SCORE), key=lambda one: -one.score)
 
 
 def locate(

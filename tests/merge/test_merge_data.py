@@ -140,7 +140,7 @@ def test_how_many_buckets_there_are_changes_nothing(merging, monkeypatch, large)
     rows = [task("0 big", (0, 1)), *({"text": f"t {i}"} for i in range(50)), {"text": "0 big"}, "", "{oops"]
     merging.add("again", ["A"], [*rows, {"text": "x", "spans": [{"start": 9}]}])
     ledger = merging.run("whole", docs_per_partition=10)
-    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, LARGE=large)
+    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, MAX_BUCKET_BYTES=large)
     assert merging.run("many", docs_per_partition=10) == ledger
     assert merging.files("many") == merging.files("whole")
     found = [one for one in merging.problems("many") if one[0] == "again"]
@@ -155,7 +155,7 @@ def test_long_texts_make_more_partitions_and_one_that_would_take_gigabytes_is_co
     merging.add("a", ["A"], [task(f"{i} " + "long text " * 100, (0, 1), (0, 9999)) for i in range(40)])
     merging.run("few", docs_per_partition=40)
     merging.add("b", ["A"], [task("one " * 400, (0, 3), (0, 99))])
-    patch_merge(monkeypatch, TEXT_BYTES=10_000, LONGEST=1500)
+    patch_merge(monkeypatch, TEXT_BYTES=10_000, MAX_TEXT_CHARS=1500)
     ledger = merging.run("many", docs_per_partition=40)
     few, many = ([name for name in merging.files(out) if name.startswith("train/")] for out in ("few", "many"))
     assert len(few) == 1
@@ -170,7 +170,7 @@ def test_many_sources_and_a_text_with_thousands_of_answers_are_merged(large, mer
     for number in range(300):
         merging.add(f"s{number}", ["A"], [task(f"text {number}", (0, 4)), task("the same text", (0, 3))])
     merging.add("often", ["A"], [task("the same text", (4, 8), _timestamp=n) for n in range(4000)])
-    patch_merge(monkeypatch, LARGE=large)
+    patch_merge(monkeypatch, MAX_BUCKET_BYTES=large)
     ledger = merging.run()
     assert (ledger.rows.total(), ledger.spans.total()) == (4600, 4600)
     assert ledger.rows == {"merged": 601, "superseded": 3999}

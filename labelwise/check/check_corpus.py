@@ -4,7 +4,7 @@
 2. If asked, train a pipeline for each fold of train, without the fold (`folds`).
 3. Find annotations that contradict the others, text by text (`findings`), and boundaries that are drawn in two ways
    (`inconsistencies`).
-4. Look up their dataset, file and line in the tables of the merge (`deck`).
+4. Look up their dataset, file and line in the tables of the merge (`finding`).
 
 Test is left alone.
 """
@@ -18,7 +18,7 @@ import msgspec
 
 from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
-from labelwise.check.deck import Finding, finding_of, locate, rank
+from labelwise.check.finding import Finding, finding_of, locate, rank
 from labelwise.check.findings import find_corrections
 from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies

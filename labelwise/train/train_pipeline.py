@@ -22,10 +22,10 @@ from labelwise.base.files import atomic, check_replaceable, remove, sibling
 from labelwise.base.parallel import frozen, tree_memory
 from labelwise.corpus.import_checks import describe_empty
 from labelwise.corpus.manifest import Split, read_manifest, unchanged
-from labelwise.corpus.pipeline import check_tokens, strings_of, untaught_labels
+from labelwise.corpus.pipeline import check_tokens, excluded_labels_of, strings_of
 from labelwise.corpus.record import RECORD, digest_corpus, write_record
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, write_seen
-from labelwise.corpus.warnings import warnings_about_untaught
+from labelwise.corpus.warnings import warnings_about_excluded_labels
 from labelwise.train.ahead import open_background
 from labelwise.train.checkpoint import (
     BEST,
@@ -183,7 +183,7 @@ def prepare(
         raw = read_manifest(wanted.corpus).settings.get("raw")
         nlp = make_pipeline(wanted, settings)
         check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
-    for warning in warnings_about_untaught(untaught_labels(nlp)):
+    for warning in warnings_about_excluded_labels(excluded_labels_of(nlp)):
         log(" ".join(warning))
     state = read_state(checkpoint, digest) if wanted.resume else None
     again = state and has_ended(checkpoint) and state.goals == goals  # train anew, as asked

@@ -25,13 +25,13 @@ from labelwise.report.advice import CASES, Shares
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MOST = 400  # cases on a page, after which no group is added
+MAX_CASES = 400  # cases on a page, after which no group is added
 
 Case = dict[str, Any]  # a row of findings.jsonl, as `check` writes it
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label
 
 
-class Deck(NamedTuple):
+class ReviewQueue(NamedTuple):
     """Findings that nobody has decided, the surest first.
 
     decided (Sequence[Decision]): one of each case that was decided.
@@ -49,7 +49,7 @@ class Deck(NamedTuple):
         return counts
 
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
-        """Choose the cases of a page: whole groups, the most worthwhile first, until there are MOST; and the sample.
+        """Choose the cases of a page: whole groups, the most worthwhile first, up to MAX_CASES; and the sample.
 
         costs (Mapping): the mistakes of each label to improve; others come last. A case of two labels counts for the
             one with more mistakes.
@@ -62,7 +62,7 @@ class Deck(NamedTuple):
         sample = {id(one) for one in self.sample()}
         chosen: list[Case] = []
         for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
-            listed = len(chosen) < MOST
+            listed = len(chosen) < MAX_CASES
             cases = (one | {"sample": id(one) in sample, "listed": listed} for one in group)
             chosen += [one for one in cases if listed or one["sample"]]
         return chosen
@@ -131,7 +131,7 @@ def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
     return hashlib.blake2b(repr((text, label, *(span or ()))).encode("utf8"), digest_size=8).digest()
 
 
-def read_deck(root: Path) -> Deck:
+def read_review_queue(root: Path) -> ReviewQueue:
     """Read the findings of a project that nobody has decided, if they are of the corpus that there is now.
 
     RAISES (InputError): a file isn't what a check or a merge writes, or all findings are of another corpus.
@@ -144,13 +144,15 @@ def read_deck(root: Path) -> Deck:
         try:
             with file.open("rb") as lines:
                 head, *findings = map(msgspec.json.decode, lines)
+            if any("form" in one for one in findings):
+                raise ValueError("0.3.0 wrote them")
             if digest in ("", head["digest"]):
-                return Deck([one for one in findings if spans.isdisjoint(spans_of(one))], decided)
+                return ReviewQueue([one for one in findings if spans.isdisjoint(spans_of(one))], decided)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{file}: not the findings of a check ({error}); run it again") from error
     if files:
         raise InputError(f"{files[-1]}: its findings are of another corpus; run `weasel run check`")
-    return Deck([], decided)
+    return ReviewQueue([], decided)
 
 
 def read_decision_rows(root: Path) -> list[DecisionRow]:

@@ -13,7 +13,7 @@ from labelwise.datasets.decisions import DECISIONS, add_decisions
 FOLDER = Path("assets") / "decisions"
 
 
-def decide_cli(
+def import_decisions_cli(
     file: Annotated[
         Path,
         typer.Argument(help="The decisions.jsonl that a report's page has saved, such as in your downloads"),
@@ -21,7 +21,7 @@ def decide_cli(
     project_root: Annotated[Path, typer.Option(help="Folder of the project")] = Path(),
 ) -> None:
     """Put the decisions that a report's page has saved where the merge reads them."""
-    with user_errors("Nothing was decided"):
+    with user_errors("No decision was imported"):
         if not (project_root / "project.yml").is_file():
             raise InputError(f"{project_root}: there is no project.yml; give the project's folder as --project-root")
         added = add_decisions(file, project_root / FOLDER, project_root / "corpus")
@@ -34,4 +34,4 @@ def decide_cli(
 
 
 if __name__ == "__main__":
-    run(decide_cli)
+    run(import_decisions_cli)

@@ -83,7 +83,7 @@ def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(c
     done = run_all(tmp_path, corpus)
     assert found_by(done.root / "training/cpu/model-best") == {"PER"}
     metrics = json.loads((done.root / "metrics/cpu.json").read_text())
-    assert (metrics["untaught"], [*metrics["all_gold"]["labels"]], [*metrics["mistakes"]]) == (
+    assert (metrics["excluded_labels"], [*metrics["all_gold"]["labels"]], [*metrics["mistakes"]]) == (
         ["LOC"],
         ["PER"],
         ["PER"],

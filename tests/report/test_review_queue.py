@@ -1,13 +1,13 @@
-"""The deck: which findings of a check a report asks about."""
+"""The queue: which findings of a check a report asks about."""
 
 from typing import Any
 
 import pytest
 
 from labelwise.base.errors import InputError
-from labelwise.check.run import check
+from labelwise.check.check_corpus import check
 from labelwise.datasets.decisions import Decision, add_decisions
-from labelwise.report.deck import MOST, Deck, count_decided, estimate_shares, read_deck
+from labelwise.report.review_queue import MAX_CASES, ReviewQueue, count_decided, estimate_shares, read_review_queue
 from tests.conftest import task, write_jsonl
 
 TEXTS = [f"wash the plate of {number} now" for number in range(40)]
@@ -33,11 +33,13 @@ def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, mer
             merging.add(name, ["A"], rows)
         merging.run(test_ratio=0.0)
         check(root / "corpus", root / "training/check")
-        return [f"{one['before']}plate{one['after']}" for one in read_deck(root).cases if one["form"] == "plate"]
+        return [
+            f"{one['before']}plate{one['after']}" for one in read_review_queue(root).cases if one["surface"] == "plate"
+        ]
 
     before = texts("b")
     assert sorted(before) == TEXTS[:3]
-    first, *_ = read_deck(root).cases
+    first, *_ = read_review_queue(root).cases
     write_jsonl(root / "saved.jsonl", [answer_of(first, verdict)])
     write_jsonl(root / "others.jsonl", [answer_of(first, verdict) | {"text": "0a" * 12}])
     with pytest.raises(
@@ -45,13 +47,13 @@ def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, mer
     ):
         add_decisions(root / "others.jsonl", root / "assets/decisions", root / "corpus")
     add_decisions(root / "saved.jsonl", root / "assets/decisions", root / "corpus")
-    deck = read_deck(root)
-    assert (len(deck.cases), len(deck.decided), count_decided(root, b"")) == (2, 1, 1)
+    queue = read_review_queue(root)
+    assert (len(queue.cases), len(queue.decided), count_decided(root, b"")) == (2, 1, 1)
     assert texts() == before[1:]
     merging.declared.clear()
     texts("a", [task(text) for text in TEXTS[:3]])
     assert texts("b") == before[1:]
-    assert read_deck(root).cases[0]["answers"]["A"]["dataset"] == "a"
+    assert read_review_queue(root).cases[0]["answers"]["A"]["dataset"] == "a"
     merging.declared.clear()
     anew = [task(text, (0, 4)) if text == before[0] else row for text, row in zip(TEXTS, rows, strict=True)]
     assert sorted(texts("b", anew)) == TEXTS[:3]
@@ -77,19 +79,22 @@ def test_a_page_has_whole_groups_and_begins_with_those_that_are_worth_the_most()
         ("B", "c"): 3,
         ("A", "d"): 9,
         ("SHIPS", "e"): 9,
-        ("SHIPS", "f"): MOST - 28,
+        ("SHIPS", "f"): MAX_CASES - 28,
         ("C", "g"): 1,
     }
     scores = {"a": 4.0, "b": 1.0, "c": 2.0, "d": 0.1, "e": 9.0, "f": 8.0, "g": 7.0}
     kinds = [(label, group) for (label, group), size in sizes.items() for _ in range(size)]
-    deck = Deck([case(n, label, group, scores[group]) for n, (label, group) in enumerate(kinds)])
-    chosen = [one["group"] for one in deck.choose({"A": 10, "B": 19}) if one["listed"]]
-    assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 9 + ["e"] * 9 + ["f"] * (MOST - 28)
+    queue = ReviewQueue([case(n, label, group, scores[group]) for n, (label, group) in enumerate(kinds)])
+    chosen = [one["group"] for one in queue.choose({"A": 10, "B": 19}) if one["listed"]]
+    assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 9 + ["e"] * 9 + ["f"] * (MAX_CASES - 28)
 
 
 def test_a_case_of_two_labels_counts_for_the_one_that_costs_more():
     other = case(1) | {"current": (0, 3, "A"), "proposed": (0, 3, "B"), "kind": "wrong label"}
-    assert [one["key"] for one in Deck([case(0), other]).choose({"A": 1, "B": 9})] == [other["key"], case(0)["key"]]
+    assert [one["key"] for one in ReviewQueue([case(0), other]).choose({"A": 1, "B": 9})] == [
+        other["key"],
+        case(0)["key"],
+    ]
 
 
 def test_findings_of_boundaries_are_estimated_by_themselves_and_few_of_them_by_all():
@@ -100,24 +105,24 @@ def test_findings_of_boundaries_are_estimated_by_themselves_and_few_of_them_by_a
 def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_are_right():
     """Of 300 findings, 30 are drawn, and gold is wrong in the first 6 of these. Those decided elsewhere don't count."""
     every = [case(n, score=float(n)) for n in range(300)]
-    sample = [int(one["key"], 16) for one in Deck(every).sample()]
+    sample = [int(one["key"], 16) for one in ReviewQueue(every).sample()]
     assert len(set(sample)) == 30
     assert 100 < sum(sample) / 30 < 200, "not the surest"
     elsewhere = [decided(n, "gold is wrong") for n in range(300) if n not in sample][:50]
 
-    def deck(*decisions: Decision) -> Deck:
+    def queue(*decisions: Decision) -> ReviewQueue:
         made = {one.text for one in decisions}
-        return Deck([one for one in every if one["key"] not in made], decided=decisions)
+        return ReviewQueue([one for one in every if one["key"] not in made], decided=decisions)
 
     first = [decided(n, "gold is wrong" if at < 6 else "gold is right") for at, n in enumerate(sample)]
-    assert [int(one["key"], 16) for one in deck(*first[:20]).sample()] == sample[20:]
-    assert deck(*first[:29]).estimate() is None
-    assert deck(*elsewhere).estimate() is None
+    assert [int(one["key"], 16) for one in queue(*first[:20]).sample()] == sample[20:]
+    assert queue(*first[:29]).estimate() is None
+    assert queue(*elsewhere).estimate() is None
     low, high = 0.0951, 0.3731  # Wilson's for 6 of 30
-    estimate = deck(*first).estimate()
+    estimate = queue(*first).estimate()
     assert estimate[:6] == (300, 30, 6, 0, round(300 * low), round(300 * high))
     assert estimate.shares == (pytest.approx(0.2), pytest.approx(6.2 / 31)), "none is about boundaries"
     asked = [decided(n, "policy") if at >= 20 else one for at, (n, one) in enumerate(zip(sample, first, strict=True))]
-    assert deck(*asked).estimate() == estimate._replace(asked=10), "as gold isn't known to be wrong there"
-    assert Deck([], decided=first).estimate()[:3] == (30, 30, 6), "all are decided"
-    assert Deck(every[:29]).sample() == []
+    assert queue(*asked).estimate() == estimate._replace(asked=10), "as gold isn't known to be wrong there"
+    assert ReviewQueue([], decided=first).estimate()[:3] == (30, 30, 6), "all are decided"
+    assert ReviewQueue(every[:29]).sample() == []

@@ -1,7 +1,7 @@
 """What an evaluation prints."""
 
+from labelwise.evaluate.print_scores import print_scores
 from labelwise.evaluate.scores import Mistakes
-from labelwise.evaluate.summary import print_scores
 from tests.evaluate.test_ranking import make_metrics
 
 
@@ -13,9 +13,9 @@ def test_labels_without_f_are_one_line(capsys):
     assert [row.split()[0] for row in table.splitlines() if "WITH" in row or "NONE" in row] == [*some]
     said = "Without F1, as there is no gold: NONE_0, NONE_1, NONE_2"
     assert " ".join(line.split()) == said
-    print_scores(make_metrics(some | {"UNJUDGED": Mistakes(9, 1, unjudged=10)}), "cpu.json")
+    print_scores(make_metrics(some | {"UNSCORED": Mistakes(9, 1, unscored=10)}), "cpu.json")
     table, _, line = capsys.readouterr().out.partition("ℹ ")
-    assert "UNJUDGED" not in table
-    assert " ".join(line.split()) == "Without F1, as most predictions can't be scored: UNJUDGED"
+    assert "UNSCORED" not in table
+    assert " ".join(line.split()) == "Without F1, as most predictions can't be scored: UNSCORED"
     print_scores(make_metrics(some), "cpu.json")
     assert "Without F1" not in capsys.readouterr().out

@@ -13,9 +13,9 @@ from labelwise.base.files import list_digests, locked
 from labelwise.corpus.manifest import MANIFEST, digest_splits, read_manifest
 from labelwise.corpus.record import RECORD, write_record
 from labelwise.corpus.seen_texts import write_seen
-from labelwise.evaluate import run
+from labelwise.evaluate import evaluate_pipeline as run
 from labelwise.evaluate.predictions import read_predictions
-from labelwise.evaluate.resampling import FEWEST, Jackknife
+from labelwise.evaluate.resampling import MIN_UNITS, Jackknife
 from labelwise.evaluate.scoring import measure
 from labelwise.evaluate.tables import Tables
 from scripts.evaluate import evaluate_cli
@@ -65,7 +65,7 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
     for label, row in (scores["labels"] | {"all (micro)": scores, "mean (macro)": scores["macro"]}).items():
         figures = " ".join(f"{row[key]:.3f}" for key in "prf")
         few = f"{row['units']} text{'s' * (row['units'] > 1)} "
-        between = few if row["units"] < FEWEST else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
+        between = few if row["units"] < MIN_UNITS else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
         assert f"{label} {figures} {between}{row.get('support', '')}" in printed
     assert f"Not scored: {metrics['unscored']} predictions" in printed
     assert f"on {metrics['texts']} texts of" in printed
@@ -133,7 +133,7 @@ def test_an_interval_leaves_out_documents_and_below_five_there_is_none(merging, 
     metrics = json.loads((merging.root / "metrics/own.json").read_text())
     assert (metrics["unit"], metrics["all_gold"]["units"]) == (unit, units)
     assert f"Label P R F1 95% by {unit} Support" in printed
-    if units < FEWEST:
+    if units < MIN_UNITS:
         assert f"{units} documents" in printed
         assert not {"f_low", "f_high"} & metrics["all_gold"].keys()
         return
@@ -203,7 +203,7 @@ def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_a
 def test_an_edited_pipeline_is_told_of_and_its_files_are_read_once(ruler, demo_corpus, tmp_path, monkeypatch):
     model, listed = Path(shutil.copytree(ruler, tmp_path / "model")), []
     write_record(model)
-    for module in ("labelwise.evaluate.run", "labelwise.base.files"):
+    for module in ("labelwise.evaluate.evaluate_pipeline", "labelwise.base.files"):
         monkeypatch.setattr(f"{module}.list_digests", lambda folder: listed.append(folder) or list_digests(folder))
     said = f"⚠ {model} isn't as its training left it:"
     assert said not in evaluate(tmp_path, model, demo_corpus / "test")

@@ -10,9 +10,9 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import sibling
 from labelwise.base.text import text_key
 from labelwise.check import folds as folds_module
-from labelwise.check.deck import LEAST, Finding, locate
+from labelwise.check.check_corpus import check
+from labelwise.check.finding import MIN_SCORE, Finding, locate
 from labelwise.check.folds import LOOKED_AT, Folds, read_checked
-from labelwise.check.run import check
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.manifest import read_split
 from labelwise.demo.corpus import add_noise, make_doc
@@ -104,7 +104,7 @@ def test_the_first_findings_are_what_is_wrong(made, share, request):
     assert sum(is_planted(row, wrong) for row in first) > share * len(first)
     scores = [row["score"] for row in rows]
     assert scores == sorted(scores, reverse=True)
-    assert min(row["score"] for row in rows if " word of " not in row["why"]) >= LEAST
+    assert min(row["score"] for row in rows if " word of " not in row["why"]) >= MIN_SCORE
 
 
 def test_a_check_says_how_far_it_is(noisy, tmp_path):
@@ -131,7 +131,7 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
     for row in rows[:30]:
         text = (noisy / "brat" / row["doc"]).read_text(encoding="utf8")
         start, end, _ = row["current"] or row["proposed"]
-        assert " ".join(text[start:end].split()) == row["form"]
+        assert " ".join(text[start:end].split()) == row["surface"]
         assert text[:start].endswith(row["before"])
         assert text[end:].startswith(row["after"])
         assert set(row["answers"]) == {span[2] for span in (row["current"], row["proposed"]) if span}

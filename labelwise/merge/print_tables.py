@@ -6,7 +6,7 @@ from labelwise.base.console import figure, print_counts, print_table
 from labelwise.base.text import counted
 from labelwise.corpus.ledger import ANSWERS, Ledger, pairwise_f, split_gold
 
-COLUMNS = ("gold", "entity", "lost", "no token boundary", "rejected", "complete", "partial", "none")
+COLUMNS = ("gold", "entity", "dropped", "misaligned", "rejected", "complete", "partial", "none")
 
 
 def print_ledger(ledger: Ledger, more: str) -> None:
@@ -14,7 +14,7 @@ def print_ledger(ledger: Ledger, more: str) -> None:
 
     more (str): the file with all of it; of many labels, those that lose the most spans are printed.
     """
-    names = ("rows", "texts", *ANSWERS, "superseded", "unused", "spans", "entities", "lost")
+    names = ("rows", "texts", *ANSWERS, "superseded", "unused", "spans", "entities", "dropped")
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
     rows = [[name, *(f"{counts[column]:,}" for column in used)] for name, counts in ledger.datasets.items()]
     print_table(["Dataset", *used], sorted(rows), more, whole="Dataset")
@@ -23,7 +23,7 @@ def print_ledger(ledger: Ledger, more: str) -> None:
     print_counts("Texts", ledger.texts)
     print_counts("Texts that differ only in white space or Unicode composition", {"joined": ledger.same_texts})
     labels = {label: counts | Counter(split_gold(counts)) for label, counts in ledger.labels.items()}
-    first = sorted(labels, key=lambda label: (-labels[label]["lost"], labels[label]["gold"]))
+    first = sorted(labels, key=lambda label: (-labels[label]["dropped"], labels[label]["gold"]))
     columns = [name for name in COLUMNS if any(counts[name] for counts in labels.values())]
     agreement = ["F1 of annotators"] if ledger.agreement else []
     rows = [

@@ -1,4 +1,4 @@
-"""Find the spans that lost to the tokenizer, to another span, or to a vote, each with its datasets and places."""
+"""Find the spans that were dropped by the tokenizer, another span, or a vote, each with its datasets and places."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from labelwise.annotations import Reason
 from labelwise.base.text import SpanKey
-from labelwise.corpus.queries import LOST, where
+from labelwise.corpus.queries import DROPPED, where
 from labelwise.corpus.tables import Group
 
 
@@ -21,23 +21,23 @@ class AssertedSpan(NamedTuple):
     places: list[str]
 
 
-class LostSpan(NamedTuple):
-    """A span of a text that lost.
+class DroppedSpan(NamedTuple):
+    """A span of a text that was dropped.
 
-    kept (AssertedSpan | None): the winner; None if the span lost to the tokenizer.
-    learnt (bool): a head for its label learns the span, though it isn't an entity.
+    kept (AssertedSpan | None): the span that was kept instead; None if the tokenizer dropped it.
+    learned (bool): a head for its label learns the span, though it isn't an entity.
     """
 
     text: str
     reason: str
-    learnt: bool
-    lost: AssertedSpan
+    learned: bool
+    dropped: AssertedSpan
     kept: AssertedSpan | None = None
 
 
-def find_lost(group: Group) -> Iterator[LostSpan]:
-    """Yield the spans that lost, text by text, sorted."""
-    texts = pc.unique(where(group.spans, "reason", LOST)["text"])
+def find_dropped(group: Group) -> Iterator[DroppedSpan]:
+    """Yield the dropped spans, text by text, sorted."""
+    texts = pc.unique(where(group.spans, "reason", DROPPED)["text"])
     rows = group.rows.filter(pc.is_in(group.rows["text"], texts))
     kinds = {(row["text"], row["row"]): row["kind"] for row in rows.select(["text", "row", "kind"]).to_pylist()}
     spans = group.spans.filter(pc.is_in(group.spans["text"], texts)).to_pylist()
@@ -46,19 +46,19 @@ def find_lost(group: Group) -> Iterator[LostSpan]:
         asserted: dict[int, list[dict[str, Any]]] = {number: [span] for number, span in enumerate(found)}
         for span in found:
             if span["reason"] == Reason.DUPLICATE:
-                asserted[span["winner"]].append(span)
-        lost = []
+                asserted[span["kept_span"]].append(span)
+        dropped = []
         for number, one in enumerate(found):
-            if one["reason"] in LOST:
+            if one["reason"] in DROPPED:
                 # Only answers to complete tasks have a vote.
                 voting = ("complete",) if one["reason"] == Reason.OUTVOTED else ("complete", "binary", "decision")
                 claims = [
                     [span for span in asserted[who] if kinds[text, span["row"]] in voting]
-                    for who in (number, one["winner"])
+                    for who in (number, one["kept_span"])
                     if who is not None
                 ]
-                lost.append(LostSpan(text, one["reason"], one["learnt"], *map(_assert, claims)))
-        yield from sorted(lost, key=lambda one: (one.lost.span, one.reason))
+                dropped.append(DroppedSpan(text, one["reason"], one["learned"], *map(_assert, claims)))
+        yield from sorted(dropped, key=lambda one: (one.dropped.span, one.reason))
 
 
 def _assert(spans: Sequence[Mapping[str, Any]]) -> AssertedSpan:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelwise.check.deck import Finding, rank, say_why
+from labelwise.check.finding import Finding, rank, say_why
 from labelwise.check.findings import Correction
 
 HERE, THERE = (3, 4, 0), (2, 4, 0)

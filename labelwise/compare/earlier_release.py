@@ -1,0 +1,74 @@
+"""Read the scores and the pairs of an evaluation by 0.3.0, which has other names for some keys, columns and values."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyarrow import parquet
+
+from labelwise.base.errors import InputError
+from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.tables import PAIRS, Tables
+
+EARLIER = re.compile(r"0\.[12]\b")  # releases whose results aren't read
+# The names of 0.3.0, and those of today: keys of metrics, columns of pairs, and values of their columns VALUES.
+NAMES = {
+    "untaught": "excluded_labels",
+    "unjudged": "unscored",
+    "form": "gold_text",
+    "predicted_form": "predicted_text",
+    "marked": "annotated",
+    "free": "unannotated",
+    "known": "seen",
+    "sometimes": "inconsistent",
+    "new": "unseen",
+    "unmarked": "unannotated",
+    "otherwise": "other_label",
+    "tokens": "misaligned",
+}
+KEPT = {"otherwise"}  # columns that are named as values were
+VALUES = ("kind", "cause")
+
+
+def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
+    """Decode the scores of a pipeline; those of 0.3.0, too.
+
+    name, remedy (str): for the error: the file, and what to do.
+    RAISES (InputError): an earlier release wrote them.
+    RAISES (msgspec.DecodeError): they aren't scores.
+    """
+    found = msgspec.json.decode(content, type=dict[str, Any])
+    version = found.get("labelwise")
+    if version is None or EARLIER.match(str(version)):
+        release = f"labelwise {version}" if version else "a release before 0.3.0"
+        raise InputError(f"{name}: {release} wrote it, and comparisons read results of 0.3.0 and later; {remedy}")
+    for split in filter(None, (found, found.get("dev"))):
+        mistakes = msgspec.convert(split.get("mistakes", {}), dict[str, dict[str, Any]])
+        for label, own in mistakes.items():
+            mistakes[label] = _rename(own) | {"causes": _rename(own.get("causes", {}))}
+        split["mistakes"] = mistakes
+    return msgspec.convert(_rename(found), Metrics)
+
+
+def _rename(keys: Mapping[str, Any]) -> dict[str, Any]:
+    return {NAMES.get(key, key): value for key, value in keys.items()}
+
+
+def rename_pairs(tables: Tables) -> None:
+    """Write the pairs of 0.3.0 by today's names, in place; others stay as they are."""
+    old = parquet.ParquetFile(tables.pairs)
+    if "form" not in old.schema_arrow.names:
+        return
+    made = tables.pairs.with_suffix(".renamed")
+    with parquet.ParquetWriter(made, PAIRS) as writer:
+        for number in range(old.num_row_groups):
+            rows = old.read_row_group(number)
+            rows = rows.rename_columns([name if name in KEPT else NAMES.get(name, name) for name in rows.column_names])
+            for name in VALUES:
+                values = [NAMES.get(value, value) for value in rows[name].to_pylist()]
+                place = rows.schema.get_field_index(name)
+                rows = rows.set_column(place, name, pa.array(values, pa.string()).dictionary_encode())
+            writer.write_table(rows.select(PAIRS.names).cast(PAIRS), row_group_size=max(1, len(rows)))
+    made.replace(tables.pairs)
