@@ -39,7 +39,7 @@ DEV = 0.1  # of the texts that aren't test
 STEPS = 300  # of each training
 ROUNDS = 3
 COLUMNS = {"corpus": "", "annotated": "", "minutes": ",", "texts": ",", "answers": ",", "accepted": ".0%"}
-COLUMNS |= {"seeds": ",", "F1": ".3f", "macro F1": ".3f"}
+COLUMNS |= {"seeds": ",", "F1": ".3f", "macro F1": ".3f", "gain over texts, F1": ""}
 
 
 class Scores(NamedTuple):
@@ -167,7 +167,10 @@ def main(
             share = sum(accepted) / sum(answers) if sum(answers) else None
             cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
             passed, way = key
-            rows.append([place.stem, way, passed, median(texts), median(answers), share, seeds, *cells])
+            gains = [f"{one[key].f1 - one[passed, 'texts'].f1:+.3f}" for one in found] if way == "answers" else []
+            rows.append(
+                [place.stem, way, passed, median(texts), median(answers), share, seeds, *cells, " ".join(gains)]
+            )
         write_result("binary_answers", COLUMNS, rows)
 
 
