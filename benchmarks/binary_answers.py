@@ -12,20 +12,16 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-import msgspec
 import typer
-import yaml
 
-from benchmarks.measure import Cell, write_result
-from benchmarks.public import Task, chance, read_tasks
+from benchmarks.measure import Cell, spread, write_result
+from benchmarks.public import Task, chance, merge_tasks, read_tasks, write_rows
 from labelwise.corpus.tasks import file_names
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predict import predict_texts
 from labelwise.export.export_corpus import export
-from labelwise.merge.merge_data import merge_data
-from labelwise.merge.rules.settings import read_settings
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
@@ -71,29 +67,17 @@ def read_data(corpus: Path, folder: Path, seed: int) -> Data:
     return Data(train, dev, test, sorted({span["label"] for task in (*rest, *test) for span in task["spans"]}))
 
 
-def write_rows(path: Path, rows: Sequence[Task]) -> None:
-    """Write rows as JSONL."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
-
-
 def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: int) -> Scores:
     """Merge the first texts of train and the answers, train on them, and score test.
 
     folder (Path): folder for the corpus and the pipeline.
     """
-    folder.mkdir(parents=True)
-    splits = {"train": data.train[:texts], "dev": data.dev, "test": data.test, "answers": answers}
-    entries: list[dict[str, Any]] = []
-    for name, rows in splits.items():
-        if rows:
-            write_rows(folder / f"{name}.jsonl", rows)
-            kind, split = ("binary", "train") if name == "answers" else ("complete", name)
-            entry = {"name": name, "path": f"{name}.jsonl", "labels": data.labels, "kind": kind, "split": split}
-            entries.append(entry)
-    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
-    settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", coverage="by-label")
-    corpus, model = folder / "corpus", folder / "model"
-    merge_data([folder / "datasets.yml"], corpus, settings)
+    datasets = {"train": data.train[:texts], "dev": data.dev, "test": data.test}
+    entries = [{"name": name, "labels": data.labels, "kind": "complete", "split": name} for name in datasets]
+    if answers:
+        datasets["answers"] = [*answers]
+        entries.append({"name": "answers", "labels": data.labels, "kind": "binary", "split": "train"})
+    corpus, model = merge_tasks(datasets, entries, folder, coverage="by-label"), folder / "model"
     wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS)
     train_pipeline(wanted, model, folder / "curve.tsv")
     found = evaluate_pipeline(model, corpus / "test").metrics.all_gold
@@ -165,7 +149,7 @@ def main(
         for key in sorted(found[0], key=lambda key: (key[1] != "start", key[1], key[0])):
             texts, answers, accepted, *f1 = zip(*(one[key] for one in found), strict=True)
             share = sum(accepted) / sum(answers) if sum(answers) else None
-            cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+            cells = [spread(each) for each in f1]
             passed, way = key
             gains = [f"{one[key].f1 - one[passed, 'texts'].f1:+.3f}" for one in found] if way == "answers" else []
             rows.append(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
@@ -137,6 +138,11 @@ def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[
     result = Result(date=date.today().isoformat(), commit=find_commit(), machine=this_machine(), **given)
     (RESULTS / f"{name}.json").write_text(encode(result), encoding="utf8")
     print(f"\n{as_table(result)}\n\npython -m benchmarks.tables puts this into the pages")
+
+
+def spread(values: Sequence[float]) -> Cell:
+    """Return the median, the least and the most of values."""
+    return median(values), min(values), max(values)
 
 
 def shorten(cell: Cell) -> Cell:

@@ -8,6 +8,7 @@ of the other texts, by hash; dev is a tenth of the rest.
 
 import json
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,30 @@ def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
     return train, test
 
 
+def write_rows(path: Path, rows: Iterable[Task]) -> None:
+    """Write rows as JSONL."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+
+
+def merge_tasks(
+    datasets: Mapping[str, Iterable[Task]], entries: Sequence[Mapping[str, Any]], folder: Path, **settings: Any
+) -> Path:
+    """Write tasks and their declaration into a folder, merge them, and return the folder of the corpus.
+
+    datasets (Mapping): tasks by the name of their dataset.
+    entries (Sequence): entries of datasets.yml, without `path`.
+    settings: of the section merge, in place of those of project.yml.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, tasks in datasets.items():
+        write_rows(folder / f"{name}.jsonl", tasks)
+    declared = [{**entry, "path": f"{entry['name']}.jsonl"} for entry in entries]
+    (folder / "datasets.yml").write_text(yaml.safe_dump(declared), encoding="utf8")
+    given = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", **settings)
+    merge_data([folder / "datasets.yml"], folder / "corpus", given)
+    return folder / "corpus"
+
+
 def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, *, choice: bool = False) -> Path:
     """Merge a corpus of whose annotation a part is kept, and return the folder of the merged one.
 
@@ -68,17 +93,14 @@ def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, 
         declared += [(f"group-{n}", of_groups[n], labels[n::GROUPS], "auto") for n in groups]
     else:
         declared.append(("train", of_groups[0] if annotated == "texts" else train, labels, "auto"))
-    for name, tasks, known, _ in declared:
-        kept = ({**task, "spans": [span for span in task["spans"] if span["label"] in known]} for task in tasks)
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(task) + "\n" for task in kept), encoding="utf8")
-    entries = [
-        {"name": name, "path": f"{name}.jsonl", "labels": known, "split": split} for name, _, known, split in declared
-    ]
-    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
-    settings = msgspec.structs.replace(
-        read_settings(Path("project.yml")),
-        **{"dev_ratio": 0.1, "test_ratio": 0.0, "near_duplicates": "off"},
+    return merge_tasks(
+        {
+            name: [{**task, "spans": [span for span in task["spans"] if span["label"] in known]} for task in tasks]
+            for name, tasks, known, _ in declared
+        },
+        [{"name": name, "labels": known, "split": split} for name, _, known, split in declared],
+        folder,
+        dev_ratio=0.1,
+        test_ratio=0.0,
         coverage="by-label",
     )
-    merge_data([folder / "datasets.yml"], folder / "corpus", settings)
-    return folder / "corpus"

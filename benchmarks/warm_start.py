@@ -17,18 +17,13 @@ from statistics import median
 from typing import Annotated, Any, NamedTuple, cast
 from unittest.mock import patch
 
-import msgspec
 import spacy
 import typer
-import yaml
 from spacy.language import Language
 
-from benchmarks.binary_answers import write_rows
-from benchmarks.measure import Cell, write_result
-from benchmarks.public import Task, chance, read_tasks
+from benchmarks.measure import Cell, spread, write_result
+from benchmarks.public import Task, chance, merge_tasks, read_tasks
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
-from labelwise.merge.merge_data import merge_data
-from labelwise.merge.rules.settings import read_settings
 from labelwise.train import train_pipeline
 from labelwise.train.config import make_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
@@ -60,17 +55,12 @@ class Scores(NamedTuple):
 
 def merge(splits: dict[str, Sequence[Task]], labels: Sequence[str], folder: Path) -> Path:
     """Merge fully annotated tasks of each split, with some of their labels."""
-    folder.mkdir(parents=True)
-    entries: list[dict[str, Any]] = []
-    for split, tasks in splits.items():
-        rows = [{**task, "spans": [span for span in task["spans"] if span["label"] in labels]} for task in tasks]
-        write_rows(folder / f"{split}.jsonl", rows)
-        entry = {"name": split, "path": f"{split}.jsonl", "labels": [*labels], "kind": "complete", "split": split}
-        entries.append(entry)
-    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
-    settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off")
-    merge_data([folder / "datasets.yml"], folder / "corpus", settings)
-    return folder / "corpus"
+    datasets = {
+        split: ({**task, "spans": [span for span in task["spans"] if span["label"] in labels]} for task in tasks)
+        for split, tasks in splits.items()
+    }
+    entries = [{"name": split, "labels": [*labels], "kind": "complete", "split": split} for split in splits]
+    return merge_tasks(datasets, entries, folder)
 
 
 def copy_weights(earlier: Language, nlp: Language) -> None:
@@ -164,7 +154,7 @@ def main(
                 )
                 for name in ("dev", "f1")
             ]
-            cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+            cells = [spread(each) for each in f1]
             rows.append([place.stem, new, weights, steps, seeds, *cells, *gains, median(seconds)])
         write_result("warm_start", COLUMNS, rows)
 

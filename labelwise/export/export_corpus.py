@@ -61,10 +61,9 @@ def export(
             if format == "brat"
             else FORMATS[format](opened, folder)
         )
-    order = f"the most {'expected mistakes' if opened.certain else 'spans'} per word first"
-    if format == "prodigy-binary":
-        order = "the least certain spans of each label first"
-    return done._replace(ordered_by=order if opened.predicted else "")
+    if opened.predicted and not done.ordered_by:
+        return done._replace(ordered_by=f"the most {'expected mistakes' if opened.certain else 'spans'} per word first")
+    return done
 
 
 def export_review(

@@ -115,7 +115,8 @@ def write_binary(source: ExportSource, folder: Path) -> Exported:
         rows[label] = len(found)
     empty = ", ".join(label for label in rows if not rows[label])
     warnings = [(f"No row for {empty}", "The pipeline finds no span of it that lacks an answer")] if empty else []
-    return Exported(rows.total(), rows.total(), warnings=warnings)
+    order = "the least certain spans of each label first"
+    return Exported(rows.total(), rows.total(), warnings=warnings, ordered_by=order)
 
 
 def _unanswered(source: ExportSource, label: str, first: np.ndarray) -> Iterator[tuple[float, int, int]]:

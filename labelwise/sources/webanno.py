@@ -223,12 +223,10 @@ def custom_layers(path: Path) -> list[str]:
     """List the layers of a project's own that a file has labels of, beside those of named entities."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = [line.rstrip("\r\n") for line in takewhile(lambda line: line.startswith("#") or not line.strip(), file)]
+    if not head or not head[0].startswith(FORMAT):
+        return []
     layers = [layer.name for layer in _label_columns(_layers(head)).values()]
-    return (
-        [name for name in layers if name != NAMED_ENTITY]
-        if head and head[0].startswith(FORMAT) and NAMED_ENTITY in layers
-        else []
-    )
+    return [name for name in layers if name != NAMED_ENTITY] if NAMED_ENTITY in layers else []
 
 
 class OffsetText:
