@@ -89,13 +89,16 @@ def describe_verdict(comparison: Comparison, name: str) -> str:
     split, baseline = comparison.dev or comparison, comparison.revisions[0]
     every, on = split.micro.changes[name], "dev" if comparison.dev else "test"
     verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"
+    if every.on_test == "contradicted":
+        verdict = f"{verdict} on dev, but {'worse' if verdict == 'better' else 'better'} on test"
     if name in comparison.unsure:
         verdict = "not decided" if round(every.difference or 0, 3) else "no difference"
     f = " to ".join(figure(split.micro.f[one]) for one in (baseline, name))
     parts = [f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"]
     parts += [f"test: {every.on_test}"] if every.on_test else []
     for word, sign in (("better", 1), ("worse", -1)):
-        if labels := [label for label, row in split.labels.items() if is_star(row.changes[name], sign)]:
+        starred = [label for label, row in split.labels.items() if is_star(row.changes[name], sign)]
+        if labels := [label for label in starred if split.labels[label].changes[name].on_test != "contradicted"]:
             parts.append(f"{word} on {name_labels(labels)}")
     return "; ".join(parts)
 

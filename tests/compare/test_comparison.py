@@ -383,16 +383,17 @@ def test_where_gold_was_corrected_the_first_trainings_are_scored_and_the_others_
 
 
 @pytest.mark.parametrize(
-    ("dev", "test", "said"),
+    ("dev", "test", "said", "verdict"),
     [
-        ((WEAK, STRONG), (WEAK, STRONG), "confirmed"),
-        ((STRONG, WEAK), (STRONG, WEAK), "confirmed"),
-        ((WEAK, STRONG), ((1, 2), (2, 1)), "not contradicted"),
-        ((WEAK, STRONG), (STRONG, WEAK), "contradicted"),
-        (((1, 2), (2, 1)), (WEAK, STRONG), ""),
+        ((WEAK, STRONG), (WEAK, STRONG), "confirmed", "better"),
+        ((STRONG, WEAK), (STRONG, WEAK), "confirmed", "worse"),
+        ((WEAK, STRONG), ((1, 2), (2, 1)), "not contradicted", "better"),
+        ((WEAK, STRONG), (STRONG, WEAK), "contradicted", "better on dev, but worse on test"),
+        ((STRONG, WEAK), (WEAK, STRONG), "contradicted", "worse on dev, but better on test"),
+        (((1, 2), (2, 1)), (WEAK, STRONG), "", "no significant difference"),
     ],
 )
-def test_dev_decides_and_test_confirms_or_contradicts(dev, test, said):
+def test_dev_decides_and_test_confirms_or_contradicts(dev, test, said, verdict):
     made = compare(
         [
             make_results(name, better_docs(on_test), dev=better_docs(on_dev, split="d"), weights="w")
@@ -402,6 +403,9 @@ def test_dev_decides_and_test_confirms_or_contradicts(dev, test, said):
     assert stars(made.dev) == {bool(said)}
     assert stars(made) == {False}
     assert made.dev.micro.changes["branch"].on_test == said
+    told = notes(made)[-1]
+    assert told.startswith(f"branch: {verdict}. F1 on dev went from ")
+    assert (" on label" in told) == (said in ("confirmed", "not contradicted"))
     tables = {on: tabulate(made, on) for on in ("dev", "test")}
     assert [table[0][0] for table in tables.values()] == ["F1 on dev", "F1 on test"]
     assert tables["dev"][-2][-1] == said
