@@ -1,0 +1,88 @@
+"""F1 on dev against F1 of the same texts when they aren't dev: by how much does choosing the best step raise it?
+
+    python -m benchmarks.dev_optimism --corpus assets/prodigy_jsonl/food_data.jsonl
+
+Two halves, A and B, of the held-out texts take turns: the same training, with the same seed, chooses its best step and
+its calibration once on A and once on B. The gain of A is its F1 in the first training less that in the second one, so
+neither the difficulty of the texts nor the seed is in it.
+"""
+
+import json
+import random
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from benchmarks.measure import Cell, spread, write_result
+from benchmarks.public import merge_tasks, read_tasks
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.evaluate.resampling import students_t
+from labelwise.train.train_pipeline import train_pipeline
+from labelwise.train.training_config import TrainingConfig, default_config
+
+COLUMNS = {"corpus": "", "texts of train": ",", "texts of dev": ",", "seeds": ",", "F1 on dev": ".3f"}
+COLUMNS |= {"gain, F1": "+.4f", "95% low": "+.4f", "95% high": "+.4f"}
+
+
+def run_seed(corpus: Path, folder: Path, seed: int, size: int, held: int) -> list[tuple[float, float]]:
+    """Train twice on random texts, with the halves A and B as dev in turn.
+
+    size, held (int): texts of train, and of each half.
+    RETURNS (list): by half, its F1 as dev, and when the other half is dev; as kept, if an earlier call has ended.
+    """
+    kept = folder / "scores.json"
+    if kept.exists():
+        return [(as_dev, as_test) for as_dev, as_test in json.loads(kept.read_bytes())]
+    folder.mkdir(parents=True)
+    tasks = [*{task["text"]: task for part in read_tasks(corpus, folder) for task in part}.values()]
+    random.Random(seed).shuffle(tasks)
+    labels = sorted({span["label"] for task in tasks for span in task["spans"]})
+    halves = {"A": tasks[:held], "B": tasks[held : 2 * held]}
+    scores: dict[str, tuple[float, float]] = {}
+    for dev, test in (("A", "B"), ("B", "A")):
+        datasets = {"train": tasks[2 * held :][:size], "dev": halves[dev], "test": halves[test]}
+        entries = [{"name": name, "labels": labels, "kind": "complete", "split": name} for name in datasets]
+        merged = merge_tasks(datasets, entries, folder / dev)
+        wanted = TrainingConfig(default_config("cpu"), merged, seed=seed)
+        train_pipeline(wanted, folder / f"{dev}/model", folder / f"{dev}/curve.tsv")
+        found = evaluate_pipeline(folder / f"{dev}/model", merged / "test", dev=merged / "dev").metrics
+        assert found.dev
+        scores[dev] = found.dev.all_gold.f or 0, found.all_gold.f or 0
+    gains = [(scores[dev][0], scores[other][1]) for dev, other in (("A", "B"), ("B", "A"))]
+    kept.write_text(json.dumps(gains), encoding="utf8")
+    return gains
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    folder: Annotated[Path, typer.Option(help="Folder for corpora and pipelines")] = Path("benchmarks/out/optimism"),
+    seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 6,
+    size: Annotated[int, typer.Option(help="Texts of train")] = 100,
+    held: Annotated[int, typer.Option(help="Texts of dev, and as many of test")] = 50,
+) -> None:
+    """Train all, and write the table."""
+    rows: list[list[Cell]] = []
+    every: list[float] = []
+    for place in corpus:
+        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, size, held) for seed in range(seeds)]
+        # Of a seed, the two halves share their trainings: their mean is one observation.
+        gains = [mean(as_dev - as_test for as_dev, as_test in halves) for halves in found]
+        every += gains
+        f1 = spread([as_dev for halves in found for as_dev, _ in halves])
+        rows.append([place.stem, size, held, seeds, f1, *interval(gains)])
+    rows.append(["all", size, held, len(every), None, *interval(every)])
+    write_result("dev_optimism", COLUMNS, rows)
+
+
+def interval(values: list[float]) -> tuple[float, float, float]:
+    """Return the mean of values, and its 95% interval."""
+    degrees = np.array([len(values) - 1.0])
+    middle, wide = mean(values), float(students_t(degrees)[0]) * stdev(values) / len(values) ** 0.5
+    return middle, middle - wide, middle + wide
+
+
+if __name__ == "__main__":
+    typer.run(main)
