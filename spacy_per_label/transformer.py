@@ -82,7 +82,7 @@ def _make_layer(backend: str, name: str, window: int, context: int, layers: int)
 def _init(name: str, layers: int, model: Any, X: Any = None, Y: Any = None) -> None:
     """Read the transformer; what was learned is forgotten.
 
-    RAISES (NoModelError): if there is none, it has fewer layers, or windows have no room for tokens or exceed its positions.
+    RAISES (NoModelError): if there is none, it has too few layers, or windows have no room for tokens or too much.
     """
     tokenizer, width, positions = model.shims[0].read(name, layers)
     window, context = model.attrs["window"], model.attrs["context"]
