@@ -1,4 +1,4 @@
-"""The lowest layers of `small`'s transformer alone: how much F1 do they cost, and how much faster do they predict?
+"""`small` with the lowest layers of its transformer alone: how much F1 does it lose, and how much faster is it?
 
     python -m benchmarks.layers --corpus assets/prodigy_jsonl/food_data.jsonl --longer assets/wnut2020_wlp
 
@@ -26,8 +26,8 @@ from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
-ALL = 6  # layers of MiniLM, which configs/small.cfg names
-STEPS = {60: (ALL, 4, 3, 2), 300: (ALL, 3)}  # layers by steps; 300 are least_steps of configs/small.cfg
+STEPS = (60, 300)  # of the trainings, and of the longer ones, which take least_steps of configs/small.cfg
+LAYERS = [6, 4, 3, 2]
 WORDS = {"train": 10_000, "dev": 3_000, "test": 10_000}
 COLUMNS = {"corpus": "", "texts": ",", "steps": ",", "layers": ",", "seeds": ",", "F1 on dev": ".3f", "F1": ".3f"}
 COLUMNS |= {"macro F1": ".3f", "gain over all layers, F1": "", "CPU seconds of training": ",.0f"}
@@ -107,24 +107,25 @@ def row_of(name: str, texts: int, steps: int, layers: int, scores: list[Scores],
 
 def main(
     corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    layers: Annotated[list[int], typer.Option(help="Layers to keep; first those that MiniLM has")] = LAYERS,
     longer: Annotated[list[Path], typer.Option(help="Corpora for the longer trainings, too")] = [],  # noqa: B006
     folder: Annotated[Path, typer.Option(help="Folder for corpora and scores")] = Path("benchmarks/out/layers"),
     seeds: Annotated[int, typer.Option(help="Trainings of each, on other texts")] = 3,
 ) -> None:
     """Train all, and write the table after each row."""
     rows: list[list[Cell]] = []
-    for steps, choices in STEPS.items():
-        for place in corpus if steps == min(STEPS) else longer:
+    for steps, places in zip(STEPS, (corpus, longer), strict=True):
+        for place in places:
             folders = [folder / f"{place.stem}-{seed}" for seed in range(seeds)]
             merged = [merge_words(place, own, seed) for seed, own in enumerate(folders)]
             texts = round(median(count for _, count in merged))
             scores: dict[int, list[Scores]] = {}
-            for layers in choices:
-                scores[layers] = [
-                    train(made, own / f"{steps}-{layers}", seed, steps, layers)
+            for kept in layers:
+                scores[kept] = [
+                    train(made, own / f"{steps}-{kept}", seed, steps, kept)
                     for seed, (own, (made, _)) in enumerate(zip(folders, merged, strict=True))
                 ]
-                rows.append(row_of(place.stem, texts, steps, layers, scores[layers], scores[ALL]))
+                rows.append(row_of(place.stem, texts, steps, kept, scores[kept], scores[layers[0]]))
                 write_result("layers", COLUMNS, rows)
 
 
