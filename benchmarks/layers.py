@@ -92,7 +92,7 @@ def merge_words(corpus: Path, folder: Path, seed: int) -> tuple[Path, int]:
     return made, sum(json.loads((made / "manifest.json").read_bytes())["splits"][name]["texts"] for name in WORDS)
 
 
-def taken_of(data: Data) -> dict[str, list[Task]]:
+def taken_of(data: Data) -> dict[str, Sequence[Task]]:
     """Take WORDS of each split."""
     return {name: take_words(getattr(data, name), words) for name, words in WORDS.items()}
 
