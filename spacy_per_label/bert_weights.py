@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spacy_per_label.hub_files import NoModelError, find_root, read_tensors
+from spacy_per_label.hub_files import NoModelError, check_layers, find_root, read_tensors
 
 WORD, POSITION, TYPE = (f"embeddings.{name}_embeddings" for name in ("word", "position", "token_type"))
 NORM = "embeddings.LayerNorm"
@@ -52,12 +52,13 @@ class Encoder(NamedTuple):
     tokenizer: str
 
 
-def read_encoder(name: str) -> Encoder:
+def read_encoder(name: str, layers: int = 0) -> Encoder:
     """Read a transformer.
 
     name (str): a folder, or an installed package with a folder that has config.json, tokenizer.json and
         *.safetensors; or a model's name on the hub, from where it is downloaded.
-    RAISES (NoModelError): there is none, it has other files, or it is of another family.
+    layers (int): layers to keep, the lowest ones; 0 for all.
+    RAISES (NoModelError): there is none, it has other files or fewer layers, or it is of another family.
     """
     folder = find_encoder(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf8"))
@@ -68,15 +69,16 @@ def read_encoder(name: str) -> Encoder:
             f"{folder / 'config.json'}: model_type {kind!r}, activation {activation!r}; take a transformer of the "
             f"families {', '.join(FAMILIES)}, or train with configs/gpu.cfg, which runs any with PyTorch"
         )
+    kept = check_layers(name, layers, config.get("num_hidden_layers") or config["n_layers"])
     files = sorted(folder.glob("*.safetensors"))
     tensors = {key: value for file in files for key, value in read_tensors(file).items()}
     try:
-        weights = name_weights(tensors, FAMILIES[kind])
+        weights = name_weights(tensors, FAMILIES[kind], kept)
     except KeyError as error:
         raise NoModelError(f"{folder}: no *.safetensors has {error}; take another transformer") from error
     return Encoder(
         weights=weights,
-        layers=config.get("num_hidden_layers") or config["n_layers"],
+        layers=kept,
         heads=config.get("num_attention_heads") or config["n_heads"],
         eps=config.get("layer_norm_eps", 1e-12),
         first_position=first_position(config),
@@ -119,8 +121,8 @@ def download(name: str) -> Path:
         ) from error
 
 
-def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str]) -> dict[str, np.ndarray]:
-    """Give a transformer's weights our names, and our shapes.
+def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str], layers: int) -> dict[str, np.ndarray]:
+    """Give the weights of a transformer's embeddings and lowest layers our names, and our shapes.
 
     RAISES (KeyError): one is missing.
     """
@@ -140,17 +142,15 @@ def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str]) -> dict[
     if names is BERT:  # there is one type of text, whose vector each wordpiece gets
         position = position + get(TYPE, "weight")[0]
     found = {"word": get(WORD, "weight"), "position": position, **norm("norm", NORM)}
-    count = 0
-    while any(key.startswith(f"{prefix}{names['layer']}.{count}.") for key in tensors):
-        layer = f"{names['layer']}.{count}."
+    for number in range(layers):
+        layer = f"{names['layer']}.{number}."
         for part in ("qkv", "out", "up", "down"):
             modules = [layer + module for module in names[part].split()]
             matrix = np.concatenate([get(module, "weight") for module in modules]).T
-            found[f"{count}.{part}_W"] = np.ascontiguousarray(matrix)
-            found[f"{count}.{part}_b"] = np.concatenate([get(module, "bias") for module in modules])
+            found[f"{number}.{part}_W"] = np.ascontiguousarray(matrix)
+            found[f"{number}.{part}_b"] = np.concatenate([get(module, "bias") for module in modules])
         for part in ("norm1", "norm2"):
-            found |= norm(f"{count}.{part}", layer + names[part])
-        count += 1
+            found |= norm(f"{number}.{part}", layer + names[part])
     return found
 
 

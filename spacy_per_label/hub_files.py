@@ -15,6 +15,18 @@ class NoModelError(ValueError):
     """There is no model of that name, or none that can be used; the message says so, with a remedy."""
 
 
+def check_layers(name: str, layers: int, found: int) -> int:
+    """Return how many of a transformer's layers are kept, the lowest ones.
+
+    layers (int): the number that is asked for; 0 for all.
+    found (int): the number that the transformer has.
+    RAISES (NoModelError): if it hasn't so many.
+    """
+    if not 0 <= layers <= found:
+        raise NoModelError(f"layers = {layers}: {name} has {found} layers; write 1 to {found}, or 0 for all")
+    return layers or found
+
+
 def find_root(name: str) -> Path:
     """Find the folder of an installed package, with hyphens or underscores; or return the name as a path."""
     module = name.replace("-", "_")

@@ -21,12 +21,13 @@ class NumpyShim(Shim):
         super().__init__(model)
         self.rate, self.decay = rate, decay
 
-    def read(self, name: str) -> tuple[str, int, int]:
+    def read(self, name: str, layers: int) -> tuple[str, int, int]:
         """Read a transformer; return its tokenizer.json, its width, and how many positions it has.
 
+        layers (int): layers to keep, the lowest ones; 0 for all.
         RAISES (NoModelError): what `read_encoder` raises.
         """
-        encoder, model = read_encoder(name), self._model
+        encoder, model = read_encoder(name, layers), self._model
         for key, array in encoder.weights.items():
             model.set_param(key, model.ops.asarray(array))
         for key in ("layers", "heads", "eps", "first_position"):

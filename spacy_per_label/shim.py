@@ -17,9 +17,10 @@ from spacy_transformers.layers.transformer_model import huggingface_from_pretrai
 from thinc.api import Optimizer, torch2xp, xp2torch
 from thinc.types import ArgsKwargs
 from torch.optim.adamw import adamw
+from transformers import AutoModel
 
 from spacy_per_label.bert_weights import first_position
-from spacy_per_label.hub_files import NoModelError, find_root
+from spacy_per_label.hub_files import NoModelError, check_layers, find_root
 from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.windows import Window, make_tables
 
@@ -52,11 +53,12 @@ class TransformerShim(HFShim):
         self._listed: tuple[Any, list[tuple[str, Any]], dict[str, float]] | None = None
         self._states: dict[str, tuple[tuple[Any, Any], tuple[torch.Tensor, ...]]] = {}
 
-    def read(self, name: str) -> tuple[str, int, int]:
+    def read(self, name: str, layers: int) -> tuple[str, int, int]:
         """Read a transformer; return its tokenizer.json, its width, and how many positions it has.
 
         name (str): a folder, a package or a name on the hub.
-        RAISES (NoModelError): if its tokenizer isn't a fast one.
+        layers (int): layers to keep, the lowest ones; 0 for all.
+        RAISES (NoModelError): if its tokenizer isn't a fast one, or it has fewer layers.
         """
         folders = sorted(file.parent for file in find_root(name).rglob("config.json"))
         source = str(folders[0]) if folders else name
@@ -65,6 +67,11 @@ class TransformerShim(HFShim):
         if not tokenizer.is_fast:
             raise NoModelError(f"{name} has no fast tokenizer (tokenizer.json); take another transformer")
         config = self._model.config
+        if layers:
+            config.num_hidden_layers = check_layers(name, layers, config.num_hidden_layers)
+            whole, cut = self._model.state_dict(), AutoModel.from_config(config)
+            cut.load_state_dict({key: whole[key] for key in cut.state_dict()})
+            self._model = self._hfmodel.transformer = cut.to(self._model.device)
         positions = getattr(config, "max_position_embeddings", None) or 10**6  # relative ones have no end
         return tokenizer.backend_tokenizer.to_str(), config.hidden_size, positions - first_position(config.to_dict())
 

@@ -28,7 +28,7 @@ Vectors = Model[list[Doc], list[Floats2d]]
 
 @registry.architectures("spacy-per-label.SmallTransformer.v1")
 def make_small_transformer(
-    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.9
+    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.9, layers: int = 0
 ) -> Vectors:
     """Make a transformer that numpy computes, on the CPU.
 
@@ -37,8 +37,9 @@ def make_small_transformer(
     context (int): wordpieces of these, before and after a window's own, in texts that are longer.
     rate (float): learning rate of the highest layer, as a share of the optimizer's.
     decay (float): learning rate of each layer, as a share of the rate of the layer above it.
+    layers (int): layers to keep, the lowest ones, when the transformer is read; 0 for all.
     """
-    model = _make_layer(NUMPY, name, window, context)
+    model = _make_layer(NUMPY, name, window, context, layers)
     model.attrs.update(layers=0, heads=0, eps=0.0, first_position=0, dropout_rate=0.0)
     model.shims.append(NumpyShim(model, rate, decay))
     return model
@@ -54,10 +55,11 @@ def make_transformer(
     mixed_precision: bool = False,
     transformer_config: dict[str, Any] = {},  # noqa: B006  registered functions take no None for it
     grad_scaler_config: dict[str, Any] = {},  # noqa: B006
+    layers: int = 0,
 ) -> Vectors:
     """Make a transformer that PyTorch computes. Its tokenizer must be a fast one.
 
-    name, window, context, rate, decay: see `make_small_transformer`; embeddings learn, too.
+    name, window, context, rate, decay, layers: see `make_small_transformer`; embeddings learn, too.
     mixed_precision (bool): compute in half precision on a GPU: fp16 if gradients are scaled, else bf16.
     transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
     """
@@ -65,24 +67,24 @@ def make_transformer(
 
     from spacy_per_label.shim import TransformerShim
 
-    model = _make_layer(TORCH, name, window, context)
+    model = _make_layer(TORCH, name, window, context, layers)
     given = HFObjects(None, None, None, {}, dict(transformer_config))
     precision: dict[str, Any] = {"mixed_precision": mixed_precision, "grad_scaler_config": dict(grad_scaler_config)}
     model.shims.append(TransformerShim(given, rate=rate, decay=decay, **precision))
     return model
 
 
-def _make_layer(backend: str, name: str, window: int, context: int) -> Vectors:
+def _make_layer(backend: str, name: str, window: int, context: int, layers: int) -> Vectors:
     attrs = {"window": window, "context": context, "tokenizer": ""}
-    return Model(backend, _forward, init=partial(_init, name), dims={"nO": None}, attrs=attrs)
+    return Model(backend, _forward, init=partial(_init, name, layers), dims={"nO": None}, attrs=attrs)
 
 
-def _init(name: str, model: Any, X: Any = None, Y: Any = None) -> None:
+def _init(name: str, layers: int, model: Any, X: Any = None, Y: Any = None) -> None:
     """Read the transformer; what was learned is forgotten.
 
-    RAISES (NoModelError): if there is none, or windows have no room for tokens, or are longer than its positions.
+    RAISES (NoModelError): if there is none, it has too few layers, or windows have no room for tokens or too much.
     """
-    tokenizer, width, positions = model.shims[0].read(name)
+    tokenizer, width, positions = model.shims[0].read(name, layers)
     window, context = model.attrs["window"], model.attrs["context"]
     least, most = 2 * context + 3, positions - MAX_TOKEN_PIECES
     if not least <= window <= most:

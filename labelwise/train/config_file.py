@@ -117,6 +117,10 @@ class ConfigFile(NamedTuple):
             place, told = "", SENTENCE_END.split(" ".join(str(error).split()))[0]  # then come all names there are
             for name in [*QUOTED.findall(told), *told.split()]:
                 place = place or values.get(name, "") or name * (name in self.raw.get("components", {}))
+            setting, _, problem = told.partition(": ")  # such as layers = 9: ...
+            key = f"{place.rpartition('.')[0]}.{setting.partition(' = ')[0]}"
+            if key in names_of(self.text):
+                place, told = key, problem if setting in self.text.splitlines() else told
         # spaCy's names begin below the block that it has resolved, such as encode.depth.
         while place:
             names = [name for name in names_of(self.text) if f".{name}".endswith(f".{place}")]

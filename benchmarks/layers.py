@@ -1,0 +1,133 @@
+"""`small` with the lowest layers of its transformer alone: how much F1 does it lose, and how much faster is it?
+
+    python -m benchmarks.layers --corpus assets/prodigy_jsonl/food_data.jsonl --longer assets/wnut2020_wlp
+
+All trainings of a corpus and a seed learn from the same texts. An interrupted command continues where it stopped.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, NamedTuple
+
+import typer
+
+from benchmarks.binary_answers import Data, read_data
+from benchmarks.measure import Cell, write_result
+from benchmarks.public import Task
+from benchmarks.warm_start import merge
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.pipeline import load_pipeline, predict_each
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.train.train_pipeline import train_pipeline
+from labelwise.train.training_config import TrainingConfig, default_config
+
+STEPS = (60, 300)  # of the trainings, and of the longer ones, which take least_steps of configs/small.cfg
+LAYERS = [6, 4, 3, 2]
+WORDS = {"train": 10_000, "dev": 3_000, "test": 10_000}
+COLUMNS = {"corpus": "", "texts": ",", "steps": ",", "layers": ",", "seeds": ",", "F1 on dev": ".3f", "F1": ".3f"}
+COLUMNS |= {"macro F1": ".3f", "gain over all layers, F1": "", "CPU seconds of training": ",.0f"}
+COLUMNS |= {"words per CPU second": ",.0f"}
+
+
+class Scores(NamedTuple):
+    """F1 on dev, F1 and macro F1 on test, CPU seconds of the training, and words predicted per CPU second."""
+
+    dev: float
+    f1: float
+    macro_f1: float
+    seconds: float
+    words: float
+
+
+def take_words(tasks: Sequence[Task], words: int) -> list[Task]:
+    """Return the first tasks, until they have so many words."""
+    taken = list[Task]()
+    for task in tasks:
+        if words > 0:
+            taken.append(task)
+            words -= len(task["text"].split())
+    return taken
+
+
+def train(corpus: Path, out: Path, seed: int, steps: int, layers: int) -> Scores:
+    """Train `small` with its lowest layers, score it, and measure how fast it predicts test; or read the kept scores.
+
+    out (Path): folder for the pipeline, which is deleted, and the scores.
+    """
+    kept = out / "scores.json"
+    if not kept.exists():
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
+        overrides = {"components.ner.model.tok2vec.layers": layers}
+        wanted = TrainingConfig(default_config("small"), corpus, seed=seed, max_steps=steps, overrides=overrides)
+        began = time.process_time()
+        train_pipeline(wanted, out / "model", out / "curve.tsv")
+        seconds = time.process_time() - began
+        found = evaluate_pipeline(out / "model", corpus / "test", dev=corpus / "dev").metrics
+        nlp = load_pipeline(out / "model")
+        texts = [stored for file in find_partitions(corpus / "test") for stored in read_stored_docs(file)]
+        began = time.process_time()
+        words = sum(len(doc) for _, doc in predict_each(nlp, iter(texts), len))
+        speed = words / (time.process_time() - began)
+        assert found.dev
+        scores = (found.dev.all_gold.f or 0, found.all_gold.f or 0, found.all_gold.macro.f or 0, seconds, speed)
+        shutil.rmtree(out / "model")
+        kept.write_text(json.dumps(scores), encoding="utf8")
+    return Scores(*json.loads(kept.read_bytes()))
+
+
+def merge_words(corpus: Path, folder: Path, seed: int) -> tuple[Path, int]:
+    """Merge WORDS of each split, of train those that the seed draws; return the corpus, and its number of texts."""
+    made = folder / "merged/corpus"
+    if not (made / "manifest.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        data = read_data(corpus, folder, seed)
+        merge(taken_of(data), data.labels, folder / "merged")
+    return made, sum(json.loads((made / "manifest.json").read_bytes())["splits"][name]["texts"] for name in WORDS)
+
+
+def taken_of(data: Data) -> dict[str, Sequence[Task]]:
+    """Take WORDS of each split."""
+    return {name: take_words(getattr(data, name), words) for name, words in WORDS.items()}
+
+
+def row_of(name: str, texts: int, steps: int, layers: int, scores: list[Scores], whole: list[Scores]) -> list[Cell]:
+    """Make a row: medians of the seeds, with ranges, and each seed's gain in F1 over the training of all layers."""
+    *f1, seconds, words = zip(*scores, strict=True)
+    gains = " ".join(f"{own.f1 - other.f1:+.3f}" for own, other in zip(scores, whole, strict=True))
+    cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+    return [name, texts, steps, layers, len(scores), *cells, gains, median(seconds), median(words)]
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    layers: Annotated[list[int], typer.Option(help="Layers to keep; first those that MiniLM has")] = LAYERS,
+    longer: Annotated[list[Path], typer.Option(help="Corpora for the longer trainings, too")] = [],  # noqa: B006
+    folder: Annotated[Path, typer.Option(help="Folder for corpora and scores")] = Path("benchmarks/out/layers"),
+    seeds: Annotated[int, typer.Option(help="Trainings of each, on other texts")] = 3,
+) -> None:
+    """Train all, and write the table after each row."""
+    rows: list[list[Cell]] = []
+    for steps, places in zip(STEPS, (corpus, longer), strict=True):
+        for place in places:
+            folders = [folder / f"{place.stem}-{seed}" for seed in range(seeds)]
+            merged = [merge_words(place, own, seed) for seed, own in enumerate(folders)]
+            texts = round(median(count for _, count in merged))
+            scores: dict[int, list[Scores]] = {}
+            for kept in layers:
+                scores[kept] = [
+                    train(made, own / f"{steps}-{kept}", seed, steps, kept)
+                    for seed, (own, (made, _)) in enumerate(zip(folders, merged, strict=True))
+                ]
+                rows.append(row_of(place.stem, texts, steps, kept, scores[kept], scores[layers[0]]))
+                write_result("layers", COLUMNS, rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
