@@ -47,7 +47,6 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is public."""
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)
@@ -55,5 +54,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List what is public."""
     return [*globals(), *__all__]

@@ -161,7 +161,6 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     file: str = ""
 
     def __str__(self) -> str:
-        """Explain why."""
         return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
 
 

@@ -53,7 +53,6 @@ class Judged:
     """
 
     def __init__(self) -> None:
-        """Start without any text."""
         self.rows: list[tuple[str, float, bool, int]] = []
         self.texts = 0
 
@@ -132,7 +131,6 @@ def _logistic(design: np.ndarray, right: np.ndarray, prior: np.ndarray, strength
     """
 
     def cost(weights: np.ndarray) -> float:
-        """Compute the negative logarithm of the posterior, but for a constant."""
         odds = design @ weights
         return float(np.logaddexp(0, odds).sum() - odds @ right + strength / 2 * ((weights - prior) ** 2).sum())
 

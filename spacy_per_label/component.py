@@ -64,7 +64,6 @@ class PerLabelRecognizer(TrainablePipe):
         spans_key: str = "labels",
         scorer: Callable | None = get_ner_prf,
     ) -> None:
-        """Take the model; labels are added later, by `initialize` or `add_label`."""
         self.vocab = vocab
         self.model = model
         self.name = name

@@ -40,7 +40,6 @@ class Layout:
     """
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        """Lay out docs of so many tokens each."""
         self.order = np.argsort([-length for length in lengths], kind="stable")
         sizes, self.firsts = np.array(lengths, int)[self.order], np.cumsum([0, *lengths])[:-1][self.order]
         self.lasts = self.firsts + sizes - 1

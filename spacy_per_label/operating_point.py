@@ -164,7 +164,6 @@ def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, fl
     )
 
     def choose(shares: np.ndarray, aim: float) -> np.ndarray:
-        """Choose the first level of each column for precision, or the last one for recall; else the best."""
         reach = shares >= aim
         level = reach.argmax(0) if goal.figure == "precision" else len(reach) - 1 - reach[::-1].argmax(0)
         return np.where(reach.any(0), level, shares.argmax(0))

@@ -88,7 +88,6 @@ class TransformerShim(HFShim):
         cells = ops.asarray(cell_of_piece[own])  # (own wordpieces,)
 
         def backprop(gradient: Any) -> None:
-            """Add up the gradients of the parameters."""
             dX = ops.alloc_f(X.shape)  # (cells, width)
             dX[cells] = gradient
             parts = xp2torch(dX).split([len(table.flatten(0, 1)) for table in hidden])
@@ -125,7 +124,6 @@ class TransformerShim(HFShim):
             output = self._model(*inputs.args, **inputs.kwargs)
 
         def backprop(gradients: Any) -> Any:
-            """Add the gradients of the parameters to those there are."""
             scaled = self._grad_scaler.scale(gradients.kwargs["grad_tensors"], inplace=True)
             torch.autograd.backward(gradients.args, list(scaled))
             return inputs

@@ -38,7 +38,6 @@ class PreparedText:
     targets: Targets
 
     def __len__(self) -> int:
-        """Return the number of words."""
         return self.words
 
 

@@ -67,7 +67,6 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
     last = max(vocab.values())
 
     def embeds(name: str, shape: list[int]) -> bool:
-        """Return whether a tensor has a row for each wordpiece, and is called an embedding."""
         named = any(part in name for part in ("embed", "wte", "shared"))
         return named and len(shape) == 2 and shape[0] > last
 

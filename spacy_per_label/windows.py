@@ -34,7 +34,6 @@ class PieceTokenizer:
     """
 
     def __init__(self, written: str) -> None:
-        """Make the tokenizer."""
         from tokenizers import Tokenizer
 
         self.tokenizer = Tokenizer.from_str(written)

@@ -94,7 +94,6 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
     tokens = ops.asarray(places.ravel().astype("int32"))
 
     def backprop(dYs: list[Any]) -> list[Any]:
-        """Add up the gradients of a form's tokens, and give them to its features."""
         dY = ops.alloc_f(Y.shape)
         ops.scatter_add(dY, tokens, ops.flatten(dYs))
         dX = ops.as_contig(backprop_mix(dY)[:, :learned]).reshape(-1, E.shape[1]) * scales
@@ -133,7 +132,6 @@ class Pieces:
     """
 
     def __init__(self, pieces: str) -> None:
-        """Find the row of each; the first one of equal ones."""
         self.rows: dict[str, int] = {}
         for row, piece in enumerate(pieces.split("\n")):
             self.rows.setdefault(piece, row)

@@ -70,14 +70,12 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
         with NamedTemporaryFile(dir=shared, prefix=".labelwise-") as mark:
 
             def submit(function: Callable[[Job], Result], job: Job) -> Future[Result]:
-                """Send a job to a worker."""
                 # A worker that can't unpickle what it is sent closes its connection, and the job would wait forever.
                 given = (fingerprint(), str(Path.cwd()), mark.name, pickle.dumps((function, job)))
                 future: Future[Result] = executor.submit(eval, CALL, {"given": given})
                 return future
 
             def map_jobs(function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
-                """Yield the results of jobs, in order."""
                 killed = KilledWorker, CancelledError
                 try:
                     yield from map_in_order(submit, lambda: len(client.nthreads()), function, jobs, killed)

@@ -85,7 +85,6 @@ class Bar(tqdm):
     monitor_interval = 0  # no thread draws it, as processes are forked meanwhile
 
     def __init__(self, name: str, total: float | None) -> None:
-        """Name the work; `total` is how much it is, if that is known."""
         shown = sys.stderr is not None and sys.stderr.isatty()
         form = "{desc} {bar} {n_fmt}/{total_fmt}, {left} left" if total else None
         super().__init__(

@@ -28,7 +28,6 @@ class CpuOps(thinc.api.NumpyOps):
     """
 
     def __init__(self, device_type: Literal["cpu"] = "cpu", device_id: int = -1, **options: Any) -> None:
-        """Leave the products to numpy."""
         super().__init__(device_type, device_id, use_blis=False)
 
     def get_dropout_mask(self, shape: tuple[int, ...], drop: float | None) -> np.ndarray:

@@ -81,7 +81,6 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
     starts, ends = doc.stored.offsets()
 
     def in_characters(place: Place | None) -> SpanKey | None:
-        """Convert a place from tokens to characters."""
         return (int(starts[place[0]]), int(ends[place[1] - 1]), labels[place[2]]) if place else None
 
     current, proposed = in_characters(correction.current), in_characters(correction.proposed)

@@ -43,7 +43,6 @@ class Inconsistencies:
     """Finds boundaries that are drawn in two ways, in two passes: one counts the edges, and one lists the rarer way."""
 
     def __init__(self, forms: SurfaceForms) -> None:
-        """Take what counts forms."""
         self.forms = forms
         self._counts: Counter[tuple[int, What, str, bool]] = Counter()
         self._listed: Counter[tuple[int, What, str]] = Counter()

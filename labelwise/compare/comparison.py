@@ -256,12 +256,10 @@ def score_counts(
     sizes = np.cumsum([0, *(own.shape[1] for own in counts)])
 
     def means(counts: np.ndarray) -> np.ndarray:
-        """Compute F of each revision, the mean of its trainings."""
         f = f_scores(counts)
         return np.stack([f[..., start:end, :].mean(-2) for start, end in pairwise(sizes)], -2)
 
     def differences(counts: np.ndarray) -> np.ndarray:
-        """Compute how far F of each revision is from that of the baseline."""
         f = means(counts)
         return f[..., 1:, :] - f[..., :1, :]
 

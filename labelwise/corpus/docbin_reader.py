@@ -53,7 +53,6 @@ class StoredDoc:
     merged: Annotation | None
 
     def __len__(self) -> int:
-        """Return the number of tokens."""
         return len(self.words)
 
     @property

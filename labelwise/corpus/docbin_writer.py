@@ -25,7 +25,6 @@ class DocWriter:
     """Writes what DocBin.to_disk would write, compressed less, in a quarter of the time."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self.tokens: list[np.ndarray] = []  # of each Doc, a row of COLUMNS for each token
         self.spaces = bytearray()  # a byte for each token, 1 if a space follows
         self.labels = {0}  # hashes of the labels of spans

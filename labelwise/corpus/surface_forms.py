@@ -25,7 +25,6 @@ class HashCounter:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self.keys = np.zeros(0, np.uint64)
         self.counts = np.zeros(0, np.int64)
         self._waiting: list[np.ndarray] = []
@@ -74,7 +73,6 @@ class SurfaceForms:
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
-        """Start empty."""
         self.labels = list(labels)
         self.hashes = np.array([get_string_id(label) for label in labels], np.uint64)
         self.number = {int(value): number for number, value in enumerate(self.hashes)}

@@ -112,7 +112,6 @@ def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator
         waiting: list[list[pa.RecordBatch]] = []
 
         def write() -> Group:
-            """Write the waiting batches as a row group."""
             tables = [pa.Table.from_batches(columns) for columns in zip(*waiting, strict=True)]
             waiting.clear()
             for writer, table in zip(writers, tables, strict=True):

@@ -23,7 +23,6 @@ def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
     """
 
     def first_key(partition: Partition) -> str:
-        """Return the key of a partition's first text; none is empty."""
         return key_of(next(read_stored_docs(partition)))
 
     partitions = partitions_of(corpus, split, stopped=True)

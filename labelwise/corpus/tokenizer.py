@@ -49,7 +49,6 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block: Block | None = None
 
     def __post_init__(self) -> None:
-        """Refuse bad patterns, and a block that names no tokenizer; translate patterns for `re`."""
         if self.block is not None and "@tokenizers" not in self.block:
             raise InputError(f"block: {self.block}: it names no tokenizer: {{'@tokenizers': spacy.Tokenizer.v1}}")
         for name in ("infixes", "no_exceptions"):
@@ -189,7 +188,6 @@ class LearningTokenizer:
     """
 
     def __init__(self, nlp: Language) -> None:
-        """Take a pipeline."""
         self.nlp = nlp
         self.known: set[str] = set()
         self.words = 0

@@ -30,7 +30,6 @@ class Folders:
     """
 
     def __init__(self, stems: Iterable[Path], brat_dir: Path) -> None:
-        """Find the common part of the paths of all documents."""
         self.brat_dir = brat_dir
         paths = [stem.relative_to(brat_dir).parts[:-1] for stem in stems]
         self.depth = len([*takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))])

@@ -97,12 +97,10 @@ def convert_brat(
         apart = how.folders in ("annotators", "labels")
 
         def file_of(path: str) -> TaskFile:
-            """Choose the file of a document."""
             split = next((split for folder, split in folders.items() if path.startswith(folder)), others)
             return TaskFile(found.name_of(path) if apart else "", split)
 
         def read() -> Iterator[Document]:
-            """Yield the documents, and note the texts and labels of their folders."""
             for stem in progress(stems, "convert"):
                 document = read_document(stem, brat_dir, how, predicted)
                 if document.task and not document.task.predicted:

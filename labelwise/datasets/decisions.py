@@ -51,7 +51,6 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a decision without a change, or with an empty span, by a ValueError."""
         for start, end in self.spans:
             if start >= end:
                 raise ValueError(f"[{start}, {end}] is no span: its end must come after its start")

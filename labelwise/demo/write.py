@@ -46,7 +46,6 @@ def make_demo(
     counts: Counter[str] = Counter()
 
     def make_docs() -> Iterator[DemoDoc]:
-        """Make the documents, and count what is in them."""
         for index in progress(range(docs), "make"):
             doc = add_noise(make_doc(index, seed=seed, labels=chosen, words=words), noise, seed=seed, labels=chosen)
             counts.update(documents=1, words=count_words(doc.text), spans=len(doc.spans))

@@ -43,7 +43,6 @@ class PredictJob(NamedTuple):
     part: list[RawText]
 
     def __str__(self) -> str:
-        """Name the first text."""
         return f"{len(self.part)} texts from {self.part[0].name} on"
 
 

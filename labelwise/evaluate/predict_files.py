@@ -46,7 +46,6 @@ class FileJob(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Name the first file."""
         return printable(self.files[0].path)
 
     def mark(self) -> Mark:

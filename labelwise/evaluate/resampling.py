@@ -67,7 +67,6 @@ class Jackknife:
     """
 
     def __init__(self, total: np.ndarray, of: Callable[[np.ndarray], np.ndarray] = f_scores) -> None:
-        """Take the counts of all docs together, and the function that computes scores from counts."""
         self.total, self.value, self._of = total, of(total), of
         self.docs, self._squares = np.zeros(self.value.shape[-1]), np.zeros(self.value.shape)
 

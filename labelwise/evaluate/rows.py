@@ -43,7 +43,6 @@ class EvaluateJob(NamedTuple):
     predictions: bool
 
     def __str__(self) -> str:
-        """Name the partition."""
         return str(self.partition.file)
 
     def place(self, folder: Path) -> Path:
@@ -59,7 +58,6 @@ def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
     place.mkdir(parents=True)
 
     def docs() -> Iterator[tuple[PredictedDoc, Forms]]:
-        """Yield the predicted texts, and write them."""
         with (place / PART_FILE).open("wb") as file:
             for one, doc in zip(stored, predict_docs(nlp, map(gold_of, read)), strict=True):
                 file.write(encode_prediction(doc) + b"\n" if job.predictions else b"")

@@ -86,7 +86,6 @@ class Aimed(msgspec.Struct):
     high: Score = None
 
     def __str__(self) -> str:
-        """Write what is reached, with its interval."""
         value, low, high = ("–" if one is None else f"{one:.3f}" for one in (self.value, self.low, self.high))
         return value if self.low is None else f"{value} ({low} to {high})"
 

@@ -73,7 +73,6 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
     column = np.array([2 if one["figure"] == "recall" else 1 for one in points.values()])
 
     def share(counts: np.ndarray) -> np.ndarray:
-        """Compute each label's figure, and no average, from counts of the shape (..., labels, 3)."""
         of = np.take_along_axis(counts, np.broadcast_to(column[:, None], (*counts.shape[:-1], 1)), -1)[..., 0]
         shares = np.divide(counts[..., 0], of, out=np.full(of.shape, np.nan), where=of > 0)
         return np.concatenate([shares, np.full((*of.shape[:-1], 2), np.nan)], -1)

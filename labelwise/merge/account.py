@@ -60,7 +60,6 @@ class TableWriter:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self.own: list[tuple[Any, ...]] = []
         self.shared: dict[tuple[Any, ...], int] = {}
 
@@ -73,17 +72,14 @@ class AccountWriter:
     """Writes a part of the account: batches of the three tables, cut at texts, column by column."""
 
     def __init__(self, file: Path) -> None:
-        """Open a new file."""
         self._begin()
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file = file.open("xb")
 
     def __enter__(self) -> "AccountWriter":
-        """Begin to write."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Write the last batch, and close the file."""
         self.flush()
         self._file.close()
 

@@ -94,7 +94,6 @@ class BucketWriter:
     """
 
     def __init__(self, file: Path, bits: int, skip: int = 0) -> None:
-        """Take the path of a new file."""
         self.folder, self.path, self.bits, self.skip = file.parent, file, bits, skip
         self._last = array("q", [-1]) * (1 << bits)
         self._waiting: dict[int, list[bytes]] = {}
@@ -102,11 +101,9 @@ class BucketWriter:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Begin to write."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Write the waiting records, and finish the file."""
         self.flush()
         if self._file:
             self._file.write(self._last)

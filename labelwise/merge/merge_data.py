@@ -96,7 +96,6 @@ def merge_data(
         with open_workers(workers or count_cores(), corpus) as map_jobs:
 
             def do(function: Callable[[Any, Path], Any], jobs: Sequence[Any], name: str) -> list[Any]:
-                """Do the jobs of a step, which write to the temporary folder."""
                 return list(progress(map_in_place(map_jobs, function, jobs, work), name, len(jobs)))
 
             read, buckets = read_sources(sources, work, settings, do)

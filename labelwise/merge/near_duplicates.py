@@ -168,7 +168,6 @@ def group_texts(pairs: Iterable[NearPair], parts: Rows) -> Rows:
     parents = [*range(len(keys))]
 
     def find(text: int) -> int:
-        """Find the representative of a text's group, its first text (union-find)."""
         while parents[text] != text:
             parents[text] = text = parents[parents[text]]
         return text

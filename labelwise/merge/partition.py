@@ -50,7 +50,6 @@ class MergeJob(msgspec.Struct, frozen=True):
     decisions: Mapping[bytes, list[DecisionRow]] = {}
 
     def __str__(self) -> str:
-        """Name the range."""
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
     def texts(self, scratch: Path) -> Iterator[Text]:

@@ -45,7 +45,6 @@ class PartsJob(msgspec.Struct, frozen=True):
     files: Sequence[Path] = ()
 
     def __str__(self) -> str:
-        """Name the range."""
         return str(self.merge)
 
     def texts(self, folder: Path) -> Iterator[tuple[str, Text, set[str]]]:

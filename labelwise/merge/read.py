@@ -42,7 +42,6 @@ class ReadJob(msgspec.Struct, frozen=True):
     meta: list[str]
 
     def __str__(self) -> str:
-        """Name the source."""
         return str(self.source.file.path)
 
 

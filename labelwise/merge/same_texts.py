@@ -30,7 +30,6 @@ class SameJob(msgspec.Struct, frozen=True):
     number: int
 
     def __str__(self) -> str:
-        """Name the bucket."""
         return f"texts, part {self.number + 1} of {1 << self.buckets.bits}"
 
 

@@ -63,7 +63,6 @@ def find_language(words: Counter[str], lang: str) -> str:
     total = words.total()
 
     def share(name: str) -> float:
-        """Return the share of words that are stop words of a language."""
         stops = stop_words(name)
         return sum(n for word, n in words.items() if word in stops) / total
 

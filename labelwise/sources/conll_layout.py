@@ -109,7 +109,6 @@ def _find_tokens(
     others = [place for place in range(len(columns)) if place not in tags]
 
     def share(place: int, fits: Callable[[str, str], bool]) -> float:
-        """Return the share of neighbors whose cells in a column fit."""
         return sum(fits(one[place], other[place]) for one, other in neighbors) / max(len(neighbors), 1)
 
     tokens = [one for one in others if max(share(one, str.__eq__), share(one, _counts_on)) < MIN_SHARE]

@@ -22,7 +22,6 @@ class Move:
     """Moves spans from a text to another that differs only in white space or Unicode composition."""
 
     def __init__(self, text: str, other: str) -> None:
-        """Take the text of the spans, and the other text."""
         _, self._starts, self._ends = normalize(text)
         _, self._new_starts, self._new_ends = normalize(other)
 

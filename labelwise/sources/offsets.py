@@ -113,7 +113,6 @@ def _table(text: str, unit: str) -> Mapping[int, int]:
 
 def _by(unit: str) -> Reading:
     def read(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
-        """Read offsets in units; None if one is inside a character."""
         if unit not in OTHER_TEXTS and text.isascii() and "\r" not in text:
             return offsets
         start, end = (_table(text, unit).get(offset) for offset in offsets)

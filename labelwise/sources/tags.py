@@ -71,7 +71,6 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
     words = sum(marked.values())
 
     def share(fits: Callable[[str], object]) -> float:
-        """Return the share of the tokens with a tag whose tag fits."""
         return sum(n for tag, n in marked.items() if fits(tag)) / max(words, 1)
 
     if not marked:

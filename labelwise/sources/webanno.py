@@ -151,7 +151,6 @@ class MalformedError(ValueError):
     """
 
     def __init__(self, line: int, why: str) -> None:
-        """Take the line and why."""
         super().__init__(why)
         self.line = line
 

@@ -199,11 +199,9 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
     """
 
     def held() -> Iterator[str]:
-        """Iterate over the texts of dev and test."""
         return (doc.text for doc in docs_of(corpus, "dev", "test"))
 
     def collect(texts: Iterable[str]) -> np.ndarray:
-        """Collect the digests of forms; see `seen_texts`."""
         return np.unique(np.fromiter((digest(text_key(form_of(text)).hex()) for text in texts), np.uint64))
 
     leaks = find_leaks(lambda: (doc.text for doc in read_all(files)), held, similarity, scratch)

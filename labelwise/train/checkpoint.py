@@ -78,7 +78,6 @@ class CheckpointSaver:
     """
 
     def __init__(self, training: Training) -> None:
-        """Take the training."""
         self.training = training
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._saving: Future[None] | None = None

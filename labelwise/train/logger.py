@@ -29,7 +29,6 @@ def make_logger(
     """
 
     def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Log, Callable[[], None]]:
-        """Begin the table and the files of a training."""
         training = nlp.config["training"]
         losses = [name for name, component in nlp.pipeline if getattr(component, "is_trainable", False)]
         scores = sorted(name for name, weight in training["score_weights"].items() if weight is not None)
@@ -38,7 +37,6 @@ def make_logger(
         print(ROW.format("STEP", "SCORE", "WORDS/S", "TIME LEFT"), file=stdout)
 
         def log(info: dict[str, Any] | None) -> None:
-            """Move the bar; if the step was evaluated, print a row, and add a line to each file."""
             nonlocal steps
             if not info:
                 return

@@ -48,7 +48,6 @@ def moved(annotation: Annotation, first: int, last: int) -> Annotation:
     """Return what a merge stored with a text as if its characters from `first` to `last` were the text."""
 
     def touching(spans: Sequence[Any]) -> list[Any]:
-        """Move the spans that touch the piece."""
         kept = [span for span in spans if span[0] < last and span[1] > first]
         return [(max(begin - first, 0), min(stop, last) - first, *rest) for begin, stop, *rest in kept]
 

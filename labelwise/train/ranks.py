@@ -69,7 +69,6 @@ class LocalRanks(SingleProcess):
     """
 
     def __init__(self, rank: int, count: int, pipes: Sequence[Connection], shared: SharedMemory) -> None:
-        """Take what connects the ranks."""
         self.rank, self.count, self.pipes, self.shared = rank, count, pipes, shared
 
     def all_gather_object(self, value: Any) -> list[Any]:
@@ -180,7 +179,6 @@ class TorchRanks(SingleProcess):
     """
 
     def __init__(self, gpu_id: int) -> None:
-        """Meet the others, on a GPU, or on the CPU, which has the number -1."""
         import torch
         from torch import distributed
 

@@ -26,7 +26,6 @@ def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
     """
 
     def set_tokenizer(nlp: Language) -> Language:
-        """Give a pipeline the rules of the corpus."""
         lang, rules = read_tokenizer(Path(path))
         if lang != nlp.lang:
             raise InputError(f"{path}: the corpus is {lang!r}, the pipeline {nlp.lang!r}; set nlp.lang")

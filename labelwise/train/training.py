@@ -92,7 +92,6 @@ class Training:
         checkpoint: Path = Path(),
         log: Log = lambda message: None,
     ) -> None:
-        """Resolve the config's block `training`."""
         self.wanted, self.nlp, self.checkpoint, self.log = wanted, nlp, checkpoint, log
         self.state, self.ranks = state or State(), SingleProcess()
         config = nlp.config.interpolate()

@@ -48,7 +48,6 @@ class TrainingConfig:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make paths of strings, and check the values."""
         for name in ("config", "corpus"):
             object.__setattr__(self, name, Path(getattr(self, name)))
         if self.max_steps < 0:

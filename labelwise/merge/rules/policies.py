@@ -51,7 +51,6 @@ class Policies(msgspec.Struct, frozen=True):
     alignment: Alignment = "drop"
 
     def __post_init__(self) -> None:
-        """Refuse values that no policy has."""
         check_choices(self)
 
 

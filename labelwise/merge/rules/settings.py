@@ -41,7 +41,6 @@ class Settings(Policies, frozen=True):
     tokenizer: TokenizerRules = TokenizerRules()
 
     def __post_init__(self) -> None:
-        """Refuse values that no policy has, and numbers out of their range."""
         check_choices(self)
         check_types(self)
         if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):

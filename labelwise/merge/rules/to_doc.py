@@ -130,7 +130,6 @@ def learned_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey
     """
 
     def order(key: SpanKey) -> tuple[int, int, bool, SpanKey]:
-        """Sort learned spans first."""
         start, end = spans[key]
         return start - end, start, key in losers, key
 
