@@ -125,7 +125,7 @@ def error_of_bins(sums: np.ndarray) -> float | None:
 
 
 def _logistic(design: np.ndarray, right: np.ndarray, prior: np.ndarray, strength: float) -> np.ndarray:
-    """Fit a logistic regression with a Gaussian prior, by Newton's method; a step that would make it worse is halved.
+    """Fit a logistic regression with a Gaussian prior, by damped Newton steps.
 
     Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, section 4.4.1.
     """

@@ -94,11 +94,11 @@ def decode(
 def _probable_spans(
     log_p: np.ndarray, docs: np.ndarray, before: np.ndarray, behind: np.ndarray, label: int, least: float, longest: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Find all spans of a label whose marginal is at least so large.
+    """Find all spans of a label with a marginal of at least `least`.
 
-    docs (np.ndarray): the number of each token's doc.
-    before, behind (np.ndarray): shape (tokens, labels): forward log-sums, less the log-partition; backward log-sums.
-    RETURNS (tuple): label's number, start, stop, probability, each (spans,); tokens are counted through the batch.
+    docs (np.ndarray): shape (tokens,); number of each token's doc
+    before, behind (np.ndarray): shape (tokens, labels): forward log-sums minus the log-partition; backward log-sums
+    RETURNS (tuple): label's number, start, stop, probability, each (spans,); tokens are counted through the batch
     """
     tags, found = log_p[:, label].astype("float64"), []  # (tokens, 5)
     inside, before, behind = np.cumsum(tags[:, IN]), before[:, label], behind[:, label]
@@ -113,7 +113,7 @@ def _probable_spans(
 
 
 def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
-    """Find the most probable legal sequences of tags (Viterbi), shape (tokens of all docs, labels)."""
+    """Find the most probable legal tag sequences (Viterbi), shape (tokens, labels)."""
     closed = np.zeros((len(layout.order), log_p.shape[1]))  # (docs, labels): the best sum so far, without an open span
     opened = np.full_like(closed, -np.inf)
     stay = np.maximum(log_p[..., OUT], log_p[..., UNIT])  # (tokens, labels)
@@ -156,9 +156,9 @@ def forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.
 def _forward(
     log_p: np.ndarray, starts: np.ndarray, step: int, running: Sequence[int], begin: int = BEGIN, last: int = LAST
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Add up the probabilities of all legal tags before each token, so that no span is open; and of all tokens.
+    """Compute forward log-sums with no span open before each token, and the log-partition.
 
-    RETURNS (tuple): log-sums, (tokens, labels) and (docs, labels).
+    RETURNS (tuple): shape (tokens, labels), and (docs, labels)
     """
     closed = np.ones((len(starts), log_p.shape[1]))  # (docs, labels)
     # Probabilities are scaled to the sum 1 after each token, and the logarithms of the scales kept: adding up without

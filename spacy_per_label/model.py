@@ -45,7 +45,7 @@ def set_labels(model: Model, count: int) -> None:
 
 
 def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
-    """Put its neighbours' vectors, and the mean of the text's windows, beside each vector; all texts at a time."""
+    """Concatenate to each vector its neighbours' and the mean of the text's windows, for all texts at once."""
     ops: Any = model.ops
     size, context = model.attrs["window_size"], model.attrs["context"]
     sizes = np.array([len(X) for X in Xs], "int32")  # (texts,); a GPU's lists are cut by sizes on the CPU

@@ -137,7 +137,7 @@ class OperatingPoints:
         }
 
     def _groups(self, judged: np.ndarray) -> list[tuple[list[int], Goal]]:
-        """Group the labels that share a point: those of a goal with few judged spans."""
+        """Group the labels that share a point: labels of one goal with few reviewed spans."""
         groups: dict[Any, tuple[list[int], Goal]] = {}
         gold = np.sum(self.gold, 0)
         for number, name in enumerate(self.names):

@@ -74,7 +74,7 @@ def as_table(name: str, folder: Path) -> Path:
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Compute the vectors of all forms of a batch, once each, and give each token its form's."""
+    """Compute the vectors of a batch's surface forms, once each, and give each token its form's."""
     ops: Any = model.ops
     E: Any = model.get_param("E")
     sizes = np.array([len(doc) for doc in docs], "int32")
@@ -138,9 +138,9 @@ class Pieces:
         self.split = lru_cache(maxsize=2**14)(self._split)
 
     def _split(self, form: str) -> list[int]:
-        """Find the rows of a form's longest pieces: as it is written, in small letters, or without accents.
+        """Find the rows of a form's longest pieces: as written, in lower case, or without accents.
 
-        RETURNS (list[int]): of the writing that needs the fewest, where a character without a piece counts twice.
+        RETURNS (list[int]): rows of the variant with the fewest pieces, where a character without a piece counts twice
         """
         lowered = form.lower()
         plain = "".join(sign for sign in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(sign))

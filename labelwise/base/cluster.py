@@ -92,9 +92,8 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
 
 
 def _watch(connected: list["Client"], address: str, ended: Event) -> None:
-    """Say so when there has been no scheduler, or no worker, for some seconds: jobs wait until one comes.
-
-    connected (list[Client]): one client, when the scheduler has answered.
+    """Print a message if there has been no scheduler, or no worker, for some seconds.
+    connected (list[Client]): one client, once the scheduler has answered.
     """
     told = ""
     while not ended.wait(SILENCE):

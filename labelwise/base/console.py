@@ -52,7 +52,7 @@ class Messages:
         print(textwrap.fill(text, Console().width, initial_indent="  ", subsequent_indent="  ", **WRAPPED))
 
     def _say(self, sign: str, colour: str, title: str, text: str) -> None:
-        """Print in lines that are as wide as the terminal; a word that is longer, such as a path, is left whole."""
+        """Print lines as wide as the terminal; a longer word, such as a path, isn't broken."""
         console = Console(highlight=False)
         for line, style in ((f"{sign} {title}", colour), (text, "")):
             if line:

@@ -152,7 +152,7 @@ def count_cores(root: Path = Path("/")) -> int:
 
 
 def _quota(group: Path) -> float:
-    """Read how many cores' time the processes of a control group may take; infinite without a quota."""
+    """Return the CPU quota of a control group, in cores; infinite without a quota."""
     try:
         if (group / "cpu.max").is_file():
             quota, period = (group / "cpu.max").read_text(encoding="utf8").split()

@@ -110,7 +110,7 @@ def check_types(record: msgspec.Struct) -> None:
 
 
 class _Words(SafeConstructor):
-    """Takes numbers and dates for words, as they are written."""
+    """YAML loader that keeps numbers and dates as strings."""
 
 
 for one in ("int", "float", "timestamp"):
@@ -144,7 +144,7 @@ def encode_yaml(content: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts what isn't a word in either version in quotes."""
+    """YAML dumper that quotes strings that YAML 1.1 or 1.2 reads as another type."""
 
 
 for _, tag, pattern, first in implicit_resolvers:  # of both versions

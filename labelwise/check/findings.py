@@ -174,7 +174,7 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold 
 
 
 def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
-    """Yield every change, with the score by which changes that share a span compete."""
+    """Yield every change, with the score by which changes of the same span compete."""
     missing = {place: evidence.score(None, place) for place in evidence.proposed}
     for place, score in missing.items():
         yield score, Correction(None, place, score)
@@ -195,7 +195,7 @@ def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
 
 
 def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
-    """Find the places that are unmarked here, and marked nearly everywhere else."""
+    """Yield places that are unannotated here, but annotated nearly everywhere else."""
     free = forms.occurrences(doc)
     rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
     marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
@@ -204,14 +204,14 @@ def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
 
 
 def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Count how often the forms of spans are marked with each label, if MIN_TIMES times."""
+    """Count the labels of the surface forms of spans, if annotated MIN_TIMES times."""
     marked = forms.marked_as(doc, spans)
     often = zip(*(array.tolist() for array in np.nonzero(marked >= MIN_TIMES)), strict=True)
     return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}
 
 
 def _clash(one: Place, other: Place) -> bool:
-    """Return whether two spans of a label overlap, so that only one of them can be right."""
+    """Return whether two spans of a label overlap, so at most one of them is right."""
     return one[2] == other[2] and one[0] < other[1] and other[0] < one[1]
 
 

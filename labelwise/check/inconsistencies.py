@@ -75,7 +75,7 @@ class Inconsistencies:
             yield finding_of(checked, correction, self.forms.labels, why=why)
 
     def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
-        """List the edges of a text's spans, where the span drawn in the other way is marked elsewhere.
+        """List the edges of a text's spans whose other boundaries are annotated elsewhere.
 
         If both are spans of this text, one is nested in the other, and the annotator means both.
         """

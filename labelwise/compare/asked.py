@@ -45,7 +45,7 @@ def count_pipelines(texts_digest: str, root: Path = Path()) -> int:
 
 
 def _read_objects(names: Sequence[str], root: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Yield digest and content of git's objects, by one process; both are empty for those that aren't there."""
+    """Yield digest and content of git's objects, by one process; both are empty for missing objects."""
     with TemporaryFile() as asked, TemporaryFile() as told:
         asked.write("".join(f"{name}\n" for name in names).encode())
         asked.seek(0)

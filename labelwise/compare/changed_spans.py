@@ -52,7 +52,7 @@ def _keys(revision: Revision, split: str) -> set[str]:
 
 
 def _read(revision: Revision, split: str) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
-    """Read the places of all gold, and the mistakes by the place of their gold, or else of their prediction."""
+    """Read all gold places, and the errors by the place of their gold, or else of their prediction."""
     rows = revision.tables.read_pairs(COLUMNS, split, pc.field("kind") != "unscored").to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
     wrong = [row for row in rows if row["kind"] not in ("right", "nested")]

@@ -160,10 +160,11 @@ def _compare_split(
 ) -> ComparedSplit | None:
     """Compare the revisions on a split; None if they share no text of it.
 
-    splits (Sequence[str]): by revision, the name of the split in its tables.
-    decides (bool): look for differences of all labels; or else confirm single ones.
-    Trainings with other seeds were scored against their revision's gold. If it isn't that of the last, or if two
-    revisions have the same weights, the first trainings are compared, and the others tell how far scores vary.
+    splits (Sequence[str]): the split's name in each revision's tables.
+    decides (bool): test all labels; or else confirm single differences.
+
+    Trainings with other seeds were scored against their revision's gold. If it isn't that of the last revision, or if
+    two revisions have the same weights, only the first trainings are compared.
     """
     names = [revision.name for revision in revisions]
     docs = [
@@ -212,7 +213,7 @@ def pool_runs(f: Sequence[np.ndarray], means_of: Sequence[int], same: Sequence[b
 
 
 def _confirm(dev: Change, test: Change) -> Literal["confirmed", "not contradicted", "contradicted"]:
-    """Return what test says of a difference that is significant on dev."""
+    """Return how test relates to a significant difference on dev."""
     if test.low is None or test.high is None or test.low <= 0 <= test.high:
         return "not contradicted"
     return "confirmed" if (test.low > 0) == ((dev.low or 0) > 0) else "contradicted"

@@ -54,7 +54,7 @@ def find_settled(group: Group) -> set[tuple[str, str]]:
 
 
 def _numbered(versions: Sequence[Version]) -> list[Version]:
-    """Sort versions by name, and number those with the same name, such as a dataset's."""
+    """Sort versions by name, and number versions with the same name."""
     names: Counter[str] = Counter()
     found = []
     for version in sorted(versions, key=lambda version: version.who):

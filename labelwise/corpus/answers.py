@@ -64,7 +64,6 @@ def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, li
 
 
 def _place(row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> AnswerPlace:
-    """Convert a row and its spans to the place of an answer."""
     place = AnswerPlace(row["dataset"], row["file"], row["line"], row["who"] or "")
     usable = [span for span in spans if span["start"] is not None]
     if row["kind"] == "binary":

@@ -62,7 +62,6 @@ def find_dropped(group: Group) -> Iterator[DroppedSpan]:
 
 
 def _assert(spans: Sequence[Mapping[str, Any]]) -> AssertedSpan:
-    """Collect the datasets and places of a span."""
     first = spans[0]
     places = dict.fromkeys(f"{span['file']}:{span['line']}" for span in spans)
     datasets = sorted({span["dataset"] for span in spans})

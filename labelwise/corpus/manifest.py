@@ -202,7 +202,7 @@ def find_partition(file: Path) -> Partition:
 
 
 def _listed(split: Path, *, stopped: bool = False) -> dict[str, str] | None:
-    """Return the digests of a split's files in its manifest, by name; None if no merge made the split."""
+    """Return the digests of a split's files by name, as in its manifest; None without a merge."""
     split = split.resolve()
     corpus = split.parent
     made = any((corpus / name).exists() for name in ("labels", "tokenizer.json"))  # which a merge writes, too

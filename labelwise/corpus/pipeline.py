@@ -132,7 +132,7 @@ def corpus_of(config: Path) -> Path:
 
 
 def _read(config: Path, block: str, key: str) -> Any:
-    """Read a value of a config; None if it can't be read: whoever needs more of it refuses it."""
+    """Read a value of a config; None if it can't be read. Other readers refuse such a config."""
     try:
         return load_config(config, interpolate=True)[block][key] if config.is_file() else None
     except (Error, KeyError, ValueError):

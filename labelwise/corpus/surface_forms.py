@@ -158,7 +158,7 @@ class SurfaceForms:
         return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def _reach(self, doc: StoredDoc) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each token the furthest end of spans that begin there, and of spans that begin earlier."""
+        """Return, per token, the furthest end of spans starting there, and of spans starting before."""
         at = np.zeros(len(doc) + 1, int)
         for start, end, _ in self.spans(doc):
             at[start] = max(at[start], end)

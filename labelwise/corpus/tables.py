@@ -129,7 +129,6 @@ def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator
 
 
 def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
-    """Make the rows of a table."""
     schema = SCHEMAS[table]
     own = OWN.get(table, schema.names)
     others = [name for name in schema.names if name not in own]

@@ -62,9 +62,9 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _marks() -> str:
-    """List the combining marks, Unicode's category M, as ranges of a set; Python's `re` has no name for them.
+    """List Unicode's category M as ranges for a character set; Python's `re` has no name for it.
 
-    Those that turn the sign before them into an emoji are left out: they are tokens of their own.
+    Marks that turn the sign before them into an emoji are omitted: they are separate tokens.
     """
     places = chain(range(0x300, 0x20000), range(0xE0100, 0xE01F0))  # there are none elsewhere
     codes = [code for code in places if category(chr(code))[0] == "M" and code not in EMOJI_MARKS]
@@ -122,7 +122,6 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
 
 
 def _explain(lang: str, rules: TokenizerRules, error: Exception) -> str:
-    """Explain why a tokenizer can't be made, with a remedy."""
     try:
         block = rules.block or get_lang_class(lang).default_config["nlp"]["tokenizer"]
     except ImportError:

@@ -132,7 +132,6 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
 
 
 def _is_old(folder: Path) -> bool:
-    """Return whether an older release has converted a corpus to a folder."""
     return all((folder / name).is_file() for name in OLD_MARKS)
 
 
@@ -175,7 +174,7 @@ def choose_labels(
 
 
 def _other_folder(brat_dir: Path, bad: Problem) -> Iterator[str]:
-    """Yield a remedy if the other file of a document, which lacks one, is in another folder."""
+    """Yield a remedy if a document's missing file is in another folder."""
     wanted = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: SUFFIXES}.get(bad.reason, ())
     file = brat_dir / (bad.file or "")
     beside = (one for suffix in wanted for one in sorted(brat_dir.rglob(escape(file.stem) + suffix)))

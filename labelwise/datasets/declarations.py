@@ -65,7 +65,7 @@ def list_sources(declarations: Sequence[Path]) -> list[Path]:
 
 
 def _check_labels(dataset: DataSet, known: set[str]) -> None:
-    """Refuse a dataset without labels, with an empty one, or whose `rename` or `absent` can't be meant so.
+    """Refuse a dataset without labels, with an empty label, or with a contradictory `rename` or `absent`.
 
     known (set[str]): the labels of all datasets.
     """
@@ -127,9 +127,9 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 
 
 def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
-    """Name the files of an entry by their paths relative to the folder of its `datasets.yml`.
+    """Name the files of an entry relative to the folder of its `datasets.yml`.
 
-    Other absolute paths differ between machines, so they keep only as many last parts as distinguish the files.
+    Other absolute paths differ between machines: they keep the fewest last parts that distinguish the files.
     """
     inside = [file.relative_to(folder).as_posix() if file.is_relative_to(folder) else "" for file in files]
     names = inside
@@ -141,7 +141,7 @@ def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
 
 
 def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
-    """List the sources of one path of an entry, relative to a folder; those of a pattern are in natural order.
+    """List the sources of one path of an entry; of a pattern, in natural order.
 
     where (str): the dataset, for errors.
     """
@@ -183,7 +183,7 @@ def natural_order(path: Path) -> list[list[str | int]]:
 
 
 def _find_inside(folder: Path, where: str) -> list[Path]:
-    """List the `.spacy` files in a folder, and below it; refuse a folder without any, or with an incomplete corpus."""
+    """List the `.spacy` files in a folder, recursively; refuse an empty folder, or an incomplete corpus."""
     # Hidden folders, such as a merge's cache, are left out.
     found = find_files(folder, (".spacy",), hidden=False)
     if not found:

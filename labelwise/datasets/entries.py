@@ -121,7 +121,7 @@ def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry
 
 
 def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
-    """Yield the given files, those that patterns match, and the `datasets.yml` of folders."""
+    """Yield the given files, the matches of patterns, and the `datasets.yml` of folders."""
     for path in declarations:
         pattern = str(path)
         found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]

@@ -94,7 +94,7 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
 
 
 def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
-    """Yield the files of a folder that entries leave out, though they name others there."""
+    """Yield the files of a folder that have no entry, although others there have one."""
     files = (file for file in find_files(folder, SUFFIXES, hidden=False) if not file.name.endswith(NOT_DATA))
     left = [file for file in files if Path(os.path.realpath(file)) not in declared]
     if left:
@@ -116,7 +116,7 @@ def _sources_of(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
     """Add the labels in a file to its entry, or explain why it can't be declared.
 
-    names (set[str]): those of other entries.
+    names (set[str]): names of other entries.
     """
     if file.is_dir():
         entry = msgspec.structs.replace(entry, labels=labels_in(file))
@@ -161,7 +161,7 @@ def labels_in(folder: Path) -> tuple[str, ...]:
 
 
 def _look_into(entry: Entry, file: Path) -> Undeclared:
-    """Add the labels that are used in a file to its entry; without any, explain why by the first bad row."""
+    """Add the labels used in a file to its entry; without any, explain why by the first bad row."""
     labels: set[str] = set()
     related: set[str] = set()  # the labels of spans whose relations are asked for
     texts, problem, readable = 0, "", True

@@ -91,7 +91,7 @@ def _substitute(dependency: str, variables: dict[str, Any]) -> str:
 
 
 def _find_unseen(files: Iterable[Path], dependencies: Iterable[Path]) -> list[Path]:
-    """List the files outside all dependencies, without those that links in these lead to; several as their folder."""
+    """List the files outside all dependencies and their links; several files as their folder."""
     roots = {Path(os.path.realpath(path)) for path in dependencies}
     outside = [
         Path(os.path.realpath(file))

@@ -90,7 +90,7 @@ def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str
 
 
 def _other_end(text: str, start: int, end: int, following: int) -> int:
-    """Move the end of a span: past the next word, if nothing else is there, or else before the span's last word."""
+    """Move the end of a span past the next word if possible, or else before its last word."""
     longer = re.compile(r" \w+").match(text, end)
     if longer and longer.end() <= following:
         return longer.end()

@@ -102,7 +102,6 @@ def _predict(
     gpu_id: int,
     inputs: Sequence[Path],
 ) -> Iterator[Done]:
-    """Predict all parts, and concatenate their files, in order."""
     hold_pipeline(model, digest)
     texts = 0
     with (

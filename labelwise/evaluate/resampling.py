@@ -133,7 +133,7 @@ def students_t(degrees: np.ndarray, tests: int = 1) -> np.ndarray:
 
 
 def _integrate_t(degrees: float, tail: float) -> float:
-    """Find the quantile of Student's t that leaves `tail` above it, by the sums of its density over t = sinh(x)."""
+    """Return the quantile of Student's t with upper tail `tail`, by integrating its density over t = sinh(x)."""
     x = np.linspace(40, 0, 8001)  # one degree's density falls as exp(-x)
     density = np.cosh(x) * (1 + np.sinh(x) ** 2 / degrees) ** (-(degrees + 1) / 2)
     above = density.cumsum() - density / 2

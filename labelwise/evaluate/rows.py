@@ -136,7 +136,6 @@ def _pair_rows(
     labels: Sequence[str],
     forms: Forms,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the pairs of a text."""
     found = {(start, end, label): p for start, end, label, p in doc.found}
     predicted, nested = (
         {span for span in doc.scored(spans) if span[2] in labels}
@@ -185,9 +184,9 @@ def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
 
 
 def _cause(kind: str, on_tokens: bool, overlapped: bool) -> str:
-    """Return the cause of a gold span: the kind of its pair, or why it is missed; "missed" if train decides.
+    """Return the cause of a gold span: the kind of its pair, or the reason why it is missed; "missed" if train decides.
 
-    overlapped (bool): a prediction overlaps it, which is in another pair if the span is missed.
+    overlapped (bool): a prediction overlaps the span but is paired with another gold span
     """
     if kind in ("right", "nested"):
         return "found"

@@ -211,7 +211,7 @@ def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _encode(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Convert a column of a group; each distinct name is stored once, in the order of the rows."""
+    """Dictionary-encode a column of a group, names in order of the rows."""
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return whole.dictionary_encode() if kind == NAME else whole.cast(kind)
 
@@ -222,7 +222,7 @@ def want_forms(forms: SurfaceForms, pairs: pa.Table) -> None:
 
 
 def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the places of pairs that have the digest of a form, the digests, and the numbers of their labels."""
+    """Return the indices of pairs with a surface form's digest, the digests, and label numbers."""
     known = np.flatnonzero(pairs["form_digest"].is_valid())
     label = pc.coalesce(pairs["gold_label"], pairs["predicted_label"])
     number = pc.index_in(label, pa.array(forms.labels, pa.string())).fill_null(0)

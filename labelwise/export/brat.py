@@ -122,7 +122,7 @@ def write_config(folder: Path, labels: Sequence[str], originals: Originals) -> N
 
 
 def _left_out(source: ExportSource) -> list[tuple[str, str]]:
-    """List what brat's files have no place for, with the formats that do."""
+    """List annotations that brat can't represent, with the formats that can."""
     warnings = []
     if source.rejected:
         left_out = f"{counted(source.rejected, 'rejected span')} left out"

@@ -83,7 +83,6 @@ def export_review(
 
 
 def _check(out: Path, splits: Sequence[str]) -> None:
-    """Check that a folder may be replaced, and that there are such splits."""
     check_replaceable(out, (MARK,), "export")
     check_unchanged(out, MARK)
     if unknown := [split for split in splits if split not in SPLITS]:
@@ -92,7 +91,7 @@ def _check(out: Path, splits: Sequence[str]) -> None:
 
 @contextmanager
 def _replaced(out: Path) -> Iterator[Path]:
-    """Make a folder that takes the place of an earlier export, with a mark by which the next one knows it."""
+    """Open a folder that replaces an earlier export, with a mark that identifies it."""
     with atomic(out, folders=[out]) as [folder]:
         folder.mkdir()
         yield folder

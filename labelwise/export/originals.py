@@ -48,9 +48,9 @@ class Restored(NamedTuple):
 class _Original(NamedTuple):
     """A document as it is now.
 
-    stem (Path): its path without suffix.
-    same (bool): its text is the corpus's, but for white space and Unicode composition.
-    spans, merged (dict[Place, SpanKey]): its spans, by their lines: in its own text, and in the text of the corpus.
+    stem (Path): path without suffix.
+    same (bool): the text equals the corpus's, except for white space and Unicode composition.
+    spans, merged (dict[Place, SpanKey]): its spans by line, with offsets in its own text, and in the corpus's.
     """
 
     name: str
@@ -188,9 +188,9 @@ class Originals:
     def _write(self, original: _Original, gone: Collection[SpanKey], added: Iterable[SpanKey], text: str) -> Restored:
         """Write a document again.
 
-        gone (Collection[SpanKey]): spans of its own that the corpus doesn't have.
-        added (Iterable[SpanKey]): spans of the corpus that it gets.
-        text (str): that of the corpus.
+        gone (Collection[SpanKey]): its spans that the corpus lacks.
+        added (Iterable[SpanKey]): spans that only the corpus has.
+        text (str): text in the corpus.
         """
         lines = {suffix: [*self._read_lines(original, suffix)] for suffix in original.suffixes or (".ann",)}
         every = [line for some in lines.values() for line in some]
@@ -218,7 +218,6 @@ class Originals:
         return Restored(original.stem.relative_to(self.folder), files, beside)
 
     def _read_lines(self, original: _Original, suffix: str) -> Iterator[_Line]:
-        """Yield the lines of an annotation file."""
         path = _find(original.stem, suffix)
         for number, content in enumerate(split_lines(read_file(path)) if path.exists() else (), 1):
             try:
@@ -259,7 +258,6 @@ class Originals:
         return written
 
     def _add_type(self, line: _Line) -> None:
-        """Add the type of a relation, an event or an attribute."""
         kind, words = line.row[0], line.row.split("\t")[1].split() if "\t" in line.row else []
         if kind not in self.types or not words:
             return
@@ -270,7 +268,7 @@ class Originals:
         self.types[kind].setdefault(name, set()).update(found[kind])
 
     def _said(self, text: str, fragments: Fragments) -> set[tuple[int, int]]:
-        """Return the offsets that the reader may make of fragments: those from first to last, or of the first piece."""
+        """Return the offsets that a reader may derive from fragments: first to last, or the first fragment."""
         if last_end(fragments) > len(text):
             return set()
         pieces = join(text, fragments)
@@ -279,7 +277,7 @@ class Originals:
         return {trim(text, pieces[0][0], pieces[-1][1]), trim(text, *pieces[0])}
 
     def _rename_event(self, line: _Line) -> bytes:
-        """Return a line; an event's type is the label of its trigger, and so renamed with it."""
+        """Rename the type of an event, which is the label of its trigger."""
         label = line.row.partition("\t")[2].partition(":")[0]
         if line.row[:1] != "E" or label not in self.how.rename:
             return line.content
@@ -294,7 +292,7 @@ def _find(stem: Path, suffix: str) -> Path:
 
 
 def _move(spans: Iterable[SpanKey], text: str, other: str) -> list[SpanKey]:
-    """Move spans to a text that differs only in white space or Unicode composition; none if it differs otherwise."""
+    """Move spans to a text that differs only in white space or Unicode composition; none if it differs more."""
     if text == other:
         return [*spans]
     move = Move(text, other)
@@ -302,9 +300,10 @@ def _move(spans: Iterable[SpanKey], text: str, other: str) -> list[SpanKey]:
 
 
 def _share(accepted: Collection[SpanKey], originals: list[_Original], *, apart: bool) -> list[set[SpanKey]]:
-    """Choose the spans that each document of a text gets from the corpus.
+    """Choose the corpus spans that each document of a text gets.
 
-    apart (bool): the documents are those of annotators or labels; the first with its label gets a span that none has.
+    apart (bool): documents belong to annotators or labels; a span that no document has goes to the first with its
+        label.
     """
     own = [{*original.merged.values()} for original in originals]
     if not apart:

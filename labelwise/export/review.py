@@ -85,7 +85,7 @@ def _find_dropped(group: Group) -> Iterator[tuple[str, Tasks]]:
 
 
 def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts that people marked differently, and that no review has settled."""
+    """Yield the keys of texts that people annotated differently, without a review."""
     settled = find_settled(group)
     for key, labels in find_versions(group):
         differing = {

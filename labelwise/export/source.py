@@ -235,7 +235,7 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = 
 
 
 def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
-    """Find the lines of brat that the spans of texts came from, by the keys of texts."""
+    """Map text keys to the brat lines of their spans."""
     spans = group.spans.filter(
         pc.match_substring_regex(group.spans["file"], f"({'|'.join(map(re.escape, SUFFIXES))})$")
     )

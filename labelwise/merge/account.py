@@ -84,7 +84,6 @@ class AccountWriter:
         self._file.close()
 
     def _begin(self) -> None:
-        """Begin a batch."""
         self.texts, self.rows, self.spans = TableWriter(), TableWriter(), TableWriter()
 
     def end_text(self) -> None:
@@ -196,6 +195,5 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
 
 
 def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:
-    """Return the columns of a span's outcome."""
     kept = None if outcome.kept is None else numbers[outcome.kept]
     return outcome.reason, outcome.detail or None, kept, outcome.realigned, outcome.learned

@@ -258,7 +258,6 @@ def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _make_text(key: bytes, records: list[bytes]) -> Text:
-    """Make a text of its records, in order."""
     texts: dict[bytes, str] = {}
     heads = [HEAD.unpack_from(record) for record in records]
     for record, (_, source, _, own, _) in zip(records, heads, strict=True):

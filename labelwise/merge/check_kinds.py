@@ -251,7 +251,6 @@ def quote(text: str, start: int, end: int) -> str:
 
 
 class _Formatter(string.Formatter):
-    """Formats nouns, lists, counts and YAML; see the module's docstring."""
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         if conversion == "y":
@@ -279,14 +278,14 @@ _FORMATTER = _Formatter()
 
 
 def _declaration(dataset: DataSet) -> str:
-    """Name the place that declares a dataset, where a line is to be added."""
+    """Name the place to declare a dataset, for a line to add."""
     if read_conversion(Path(dataset.declared).parent):
         return "the section brat of project.yml"
     return f"the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"
 
 
 def _quote_row(row: Mapping[str, Any], corpus: Path) -> str:
-    """Write the place of a row or a span, and quote a span whose text is in the corpus."""
+    """Write the place of a row or a span; quote a span whose text is in the corpus."""
     place = f"{row['file']}:{row['line']}"
     quotable = row.get("start") is not None and row["split"]
     doc = find_doc(corpus, row["split"], row["text"]) if quotable else None

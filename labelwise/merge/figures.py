@@ -102,7 +102,7 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
 
 
 def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:
-    """Keep the first rows of a table for each dataset and some reasons."""
+    """Sample the first rows of a table for each dataset, by reasons."""
     for dataset, reason in queries.count(queries.where(table, "reason", reasons), "dataset", "reason"):
         kept = found[dataset].samples[reason]
         if len(kept) < SAMPLE:
@@ -111,7 +111,7 @@ def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons
 
 
 def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
-    """Count the texts for which a dataset has answers with and without a name, each as another annotator's."""
+    """Count texts with named and anonymous answers of one dataset that count as several annotators'."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     people: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
     for text, dataset, who in zip(*(rows[name].to_pylist() for name in ("text", "dataset", "who")), strict=True):
@@ -122,7 +122,7 @@ def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _count_replaced(found: Mapping[str, Figures], group: Group) -> None:
-    """Count the answers for a label that the same person's later answer in another dataset replaces."""
+    """Count answers replaced by the same annotator's later answer in another dataset, by label."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["superseded"]), 0))
     dataset, first = group.rows["dataset"].to_pylist(), pc.index_in(rows["text"], group.rows["text"]).to_pylist()
     for name, start, by in zip(rows["dataset"].to_pylist(), first, rows["superseded_by"].to_pylist(), strict=True):
@@ -131,7 +131,7 @@ def _count_replaced(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
-    """Compare the spans of superseded rows with those of the rows that count instead."""
+    """Compare the spans of superseded rows with those of the rows that replaced them."""
     lost = queries.where(group.spans, "reason", SUPERSEDED)
     lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
     for (dataset, label), n in queries.count(lost, "dataset", "label").items():
@@ -163,7 +163,7 @@ def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _is_later(kept: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Return whether a row counts instead of another by its time, its file or its dataset, not by its line alone."""
+    """Return whether a row replaces another by its time, file or dataset, not by its line alone."""
     times = (kept["when"], row["when"])
     return (kept["dataset"], kept["file"]) != (row["dataset"], row["file"]) or (
         None not in times and times[0] > times[1]
@@ -171,11 +171,9 @@ def _is_later(kept: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 
 def _of(table: pa.Table, texts: pa.Array) -> list[dict[str, Any]]:
-    """List the rows of some texts."""
     return table.filter(pc.is_in(table["text"], texts)).to_pylist()
 
 
 def _with_split(group: Group, table: pa.Table) -> list[dict[str, Any]]:
-    """List the rows of a table with the splits of their texts."""
     splits = pc.take(group.texts["split"], queries.texts_of(group, table))
     return table.append_column("split", splits).to_pylist()

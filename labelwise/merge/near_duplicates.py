@@ -121,7 +121,7 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
 
 
 def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Rows:
-    """Read a text by its number among those of all files."""
+    """Read a text by its number in all files."""
     file = int(np.searchsorted(starts, number, side="right")) - 1
     offset = (number - int(starts[file])) * SIGNED.itemsize
     found: Rows = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
@@ -129,7 +129,7 @@ def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> 
 
 
 def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of texts with equal bands, by number, the lower one first."""
+    """Yield pairs of texts with equal bands, as numbers, the lower first."""
     hashes = hash_band(files, band, total)
     order = hashes.argsort()
     hashes.sort()

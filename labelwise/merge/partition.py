@@ -138,7 +138,6 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, values: Mapping[str, str]) -> tuple[Split, str]:
-    """Return the split of a text for which no dataset declares one, and what chose it."""
     group = job.groups.get(key, SplitGroup(key))
     if group.declared:
         return group.declared, "group"

@@ -68,7 +68,6 @@ def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> di
 
 
 def _median(lengths: Counter[int]) -> int:
-    """Return the upper median of counted values."""
     seen = 0
     for value, n in sorted(lengths.items()):
         seen += n

@@ -51,7 +51,6 @@ def print_annotators(ledger: Ledger) -> None:
 
 
 def _agreement(ledger: Ledger, label: str) -> str:
-    """Write the agreement of annotators, and the number of texts that were annotated twice."""
     counts = ledger.agreement.get(label, Counter())
     f = pairwise_f(counts["both"], counts["spans"])
     return f"{'-' if f is None else f'{f:.3f}'} ({counts['texts']:,})" if counts else ""

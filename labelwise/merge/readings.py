@@ -90,7 +90,7 @@ MOVING_ALL = tuple(name for name in READINGS if name not in (*MOVING, *OTHER_TEX
 
 
 def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """List the offsets that may have been written, from which white space has been trimmed; first these themselves."""
+    """List the offsets before trimming of white space, these themselves first."""
     before, behind = text[max(0, start - MAX_TRIMMED) : start], text[end : end + MAX_TRIMMED]
     starts = range(start, start - 1 - (len(before) - len(before.rstrip())), -1)
     ends = range(end, end + 1 + len(behind) - len(behind.lstrip()))
@@ -98,7 +98,7 @@ def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _count(trials: Trials, files: Iterable[int], name: str) -> tuple[int, int]:
-    """Count the spans of files that are lost where a reading puts them elsewhere, and those that it loses."""
+    """Count the lost spans that a reading of offsets moves, and the spans that this reading loses."""
     lost = [(name, BEFORE)], [(name, AFTER), *([(MOVES_ALL, AFTER)] if name in MOVING_ALL else [])]
     before, after = (sum(trials[file, *one] for file in files for one in of) for of in lost)
     return before, after

@@ -99,7 +99,7 @@ def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[Decisio
 def _move_decision(decision: Decision, words: str, text: Text) -> Decision:
     """Move a decision to a text.
 
-    words (str): the text that it was made about.
+    words (str): the text that the decision quotes.
     """
     move = Move(words, text.text)
     answers = {}

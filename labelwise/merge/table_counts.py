@@ -48,7 +48,6 @@ def finish_ledger(ledger: Ledger) -> None:
 
 
 def _add(table: dict[Any, Any], figures: Counter[Any]) -> None:
-    """Add counts to a table that has a level for each part of their keys."""
     for key, n in figures.items():
         *outer, last = key if isinstance(key, tuple) else (key,)
         level = table
@@ -96,7 +95,7 @@ def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
 def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
     """Count texts by label and state, and some spans by label.
 
-    gold (pa.Table): the accepted spans.
+    gold (pa.Table): accepted spans
     """
     return _count_each(
         "label",
@@ -134,5 +133,4 @@ def _count_datasets(group: Group) -> Counter[Any]:
 
 
 def _count_each(column: str, tables: Mapping[str, pa.Table]) -> Counter[Any]:
-    """Count the rows of several tables by the values of one column, and the tables' names."""
     return Counter({(value, name): n for name, table in tables.items() for value, n in count(table, column).items()})

@@ -168,14 +168,14 @@ def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, Sa
 
 
 def _difference(one: str, other: str) -> tuple[int, int, int]:
-    """Find where two texts begin to differ, and where the difference ends in each."""
+    """Return where two texts begin to differ, and where the difference ends in each."""
     start = _same(one, other)
     same = _same(one[start:][::-1], other[start:][::-1])
     return start, len(one) - same, len(other) - same
 
 
 def _same(one: str, other: str) -> int:
-    """Count the characters that two texts begin with, both."""
+    """Return the length of the common prefix."""
     differing = (place for place, chars in enumerate(zip(one, other, strict=False)) if chars[0] != chars[1])
     return next(differing, min(len(one), len(other)))
 

@@ -225,8 +225,7 @@ class _Failure(NamedTuple):
 def _read_files(stem: Path, how: BratOptions) -> tuple[str, dict[str, bytes], _Failure | None]:
     """Read the files of a document.
 
-    RETURNS (tuple): the text, the annotation files by suffix, and what keeps the document from being converted; None if
-        it can be converted.
+    RETURNS (tuple): text, annotation files by suffix, and a problem, or None
     """
     files: dict[str, bytes] = {}
     text, failed = "", None
@@ -255,7 +254,7 @@ def _not(how: BratOptions) -> str:
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
-    """Return the content of a file of a document, whose suffix may be in capitals, or the reason why it has none."""
+    """Return the content of a document's file, whose suffix may be in capitals, or the reason why it can't be read."""
     lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
     try:
         content = read_file(upper if upper.exists() and not lower.exists() else lower)
@@ -290,7 +289,6 @@ class _Line:
 
 
 class _Mention(NamedTuple):
-    """A well-formed T line, offsets as written."""
 
     line: _Line
     label: str
@@ -323,7 +321,7 @@ def split_lines(content: bytes) -> list[bytes]:
 
 
 def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str, _Mention | Problem | None]:
-    """Return a line's kind, and its mention, or the problem that it is; None for lines of other kinds.
+    """Return a line's kind, and its mention or problem; None for lines of other kinds.
 
     found (Counter[str]): counts the labels of well-formed T lines.
     """
@@ -359,7 +357,7 @@ def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str
 def _to_span(
     text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
 ) -> Span | Problem:
-    """Turn a mention into a span, or return the problem that it is."""
+    """Convert a mention to a span, or to a problem."""
     line = mention.line
     written = fragments = to_code_points(mention.fragments, table)
     if not says(text, written, mention.quoted):

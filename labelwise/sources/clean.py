@@ -116,7 +116,7 @@ def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> b
 
 
 def _to_integer(offset: Any) -> Any:
-    """Convert a number or a string of digits that is a whole number; return any other value as it is."""
+    """Convert a whole number, or a string of digits, to int; return other values unchanged."""
     whole = (type(offset) is float and offset.is_integer()) or (
         type(offset) is str and offset.isascii() and offset.isdecimal() and len(offset) < 10
     )

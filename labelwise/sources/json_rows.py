@@ -79,9 +79,9 @@ def is_array(path: Path, head: bytes) -> bool:
 
 
 def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yield the texts that have other characters than ASCII, with the offsets of their spans.
+    """Yield non-ASCII texts, with the offsets of their spans.
 
-    Yields none if the first row with spans isn't of a tool that counts in several ways.
+    Yields none if the first row with spans is of a tool that counts in one way.
     """
     known = False
     for raw in rows:
@@ -113,7 +113,6 @@ def _find_scheme(rows: Iterable[bytes]) -> Scheme | None:
 
 
 def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
-    """Yield the rows of JSONL."""
     position = number = 0
     for line in file:
         # As in Prodigy, CR alone ends a line, too; JSON's strings have none.
@@ -128,7 +127,7 @@ def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
 
 
 class _Row(ProdigyRow, gc=False):
-    """A row with the keys of other tools' annotation; an absent one is False, which no row has."""
+    """A row with the keys of other tools; absent keys are False, which no row has."""
 
     labels: Any = False
     entities: Any = False
@@ -194,7 +193,6 @@ def without_tokens(row: bytes) -> bytes:
 
 
 def _may_repeat(row: bytes) -> bool:
-    """Return whether a row without its tokens may have a key twice."""
     return b'"tokens"' not in row and (
         row.count(b'"text"') > 1 or row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1
     )

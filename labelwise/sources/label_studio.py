@@ -39,7 +39,7 @@ ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
 
 
 class _Mark(NamedTuple):
-    """The value of a result that marks a part of the text: offsets as written, its labels, and the text it quotes."""
+    """The value of a result that annotates a part of the text: offsets as written, labels, and quoted text."""
 
     start: int
     end: int
@@ -115,7 +115,7 @@ def _has_offsets(value: Any) -> bool:
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
 ) -> Iterator[Converted | Problem]:
-    """Convert an annotation to Prodigy's row, and to a problem for each result that isn't a usable span."""
+    """Convert an annotation to Prodigy's row, and its unusable results to problems."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield incomplete_read(number, there, "results", read)
@@ -149,7 +149,7 @@ def _is_path(result: Any) -> bool:
 
 
 def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
-    """List the results that mark a part of the text with labels, and the problems of the others."""
+    """List the results that annotate a part of the text, and the problems of the others."""
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
     labelled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
@@ -175,7 +175,7 @@ def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], lis
 
 
 def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan], list[Problem]]:
-    """Convert marks to spans, one for each label, and a problem for each whose text isn't at its offsets."""
+    """Convert marks to spans, one per label; marks whose text isn't at their offsets to problems."""
     sane = [([(mark.start, mark.end)], mark.quote) for mark in marks if 0 <= mark.start < mark.end]
     table, _ = choose_reading(text, sane)
     spans, problems = [], []
@@ -208,7 +208,7 @@ def _who(completed_by: Any) -> str | None:
 
 
 def _time(written: Any) -> float | None:
-    """Turn a time such as 2021-03-09T22:16:08.728378Z into seconds; one without a zone is in UTC."""
+    """Convert a time such as 2021-03-09T22:16:08.728378Z to seconds; UTC without a zone."""
     try:
         time = datetime.fromisoformat(str(written))
     except ValueError:

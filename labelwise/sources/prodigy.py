@@ -74,5 +74,4 @@ def _names(connection: sqlite3.Connection, query: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Convert a value, as it was read, to text."""
     return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else str(value)

@@ -138,7 +138,7 @@ def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each mark, whose offsets count tokens, and one that can't be used for anything else."""
+    """Yield a span for each mark, with offsets in tokens; one that can't be used for anything else."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     for mark in marks:
         match mark:
@@ -300,7 +300,7 @@ def counts_in_several_ways(row: Mapping[str, Any]) -> bool:
 
 
 def _places(spans: Iterable[RawSpan]) -> list[str]:
-    """List start, end and label of spans as strings, to compare values of any types."""
+    """List start, end and label of spans as strings, to compare values of any type."""
     return sorted(str([span.start, span.end, span.label]) for span in spans)
 
 

@@ -124,7 +124,6 @@ class _Document(msgspec.Struct):
 
 
 class _Project(msgspec.Struct):
-    """A project as INCEpTION describes it."""
 
     source_documents: list[_Document] = []
     annotation_documents: list[_Document] = []
@@ -132,9 +131,9 @@ class _Project(msgspec.Struct):
 
 @lru_cache(maxsize=1)
 def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
-    """List what is in progress: documents with their annotators, or with nobody, if it is their curation.
+    """List unfinished documents with their annotators; an empty name stands for curation.
 
-    RAISES (InputError): the file doesn't describe a project.
+    RAISES (InputError): if the file doesn't describe a project.
     """
     try:
         found = msgspec.json.decode(project.read_bytes(), type=_Project)
@@ -156,9 +155,9 @@ class MalformedError(ValueError):
 
 
 def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
-    """Return the columns that have labels, each with its layer, and the sentences, which may lack rows.
+    """Return the columns with labels, each with its layer, and the sentences, possibly without rows.
 
-    RAISES (MalformedError): a line isn't of the format.
+    RAISES (MalformedError): if a line isn't of the format.
     """
     if not lines[0].startswith(FORMAT):
         raise MalformedError(1, "it doesn't begin with #FORMAT=WebAnno TSV 3; export as WebAnno TSV v3")
@@ -275,7 +274,6 @@ class OffsetText:
 
 
 def _join(sentences: Sequence[Sentence]) -> OffsetText:
-    """Join sentences, whose offsets count UTF-16 units or else code points."""
     try:
         return OffsetText(sentences, utf16=True)
     except MalformedError as error:
@@ -288,7 +286,7 @@ def _join(sentences: Sequence[Sentence]) -> OffsetText:
 def _spans(
     columns: dict[int, Layer], rows: Sequence[TokenRow], places: dict[int, int]
 ) -> tuple[list[RawSpan], list[Problem]]:
-    """Return the spans of the columns that have labels, and the problems: rows with the same number are one span."""
+    """Return the spans of the columns with labels, and problems; rows with the same number are one span."""
     found: dict[tuple[int, str], RawSpan] = {}
     problems = []
     for row in rows:

@@ -156,9 +156,9 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
 def _run_rank(
     rank: int, count: int, others: Connection, pipe: Connection, memory: str, follow: Callable[[SingleProcess], None]
 ) -> None:
-    """Be one of the ranks after the first, which is sent the error if this one fails.
+    """Run a rank after the first; if it fails, send the error to the first.
 
-    others (Connection): closed in the child, so that the parent sees EOF when the child dies.
+    others (Connection): closed in the child, to read EOF when the parent dies
     """
     begin_worker()
     others.close()

@@ -77,9 +77,9 @@ def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[Sp
 
 
 def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOutcome:
-    """Return the outcome of a span that no claim is made of.
+    """Return the outcome of an unusable span.
 
-    usable (Collection[str]): the labels for which its answer counts.
+    usable (Collection[str]): labels for which its answer counts.
     """
     label = span.label
     if span.problem:

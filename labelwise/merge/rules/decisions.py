@@ -85,7 +85,7 @@ def _chain(decision: Decision) -> Chain:
 
 
 def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
-    """Return the outcome of a decision that can't be followed, with a remedy; None if it can be."""
+    """Return the outcome of a decision that can't be applied, with a remedy; or None."""
     if _chain(decision) not in found:
         detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
         return Reason.STALE_DECISION, detail

@@ -187,7 +187,7 @@ def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policie
 
 
 def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
-    """Choose among one person's complete answers, label by label."""
+    """Apply `duplicates` to one annotator's complete answers, per label."""
     counting: dict[Number, list[str]] = {answer.number: [] for answer in group if not asked_labels(answer)}
     superseded: dict[Number, dict[str, Number | None]] = {answer.number: {} for answer in group}
     given: dict[str, list[Answer]] = {}
@@ -218,7 +218,7 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
 def _choose_judgements(
     group: Sequence[Answer], claims: Iterable[tuple[SpanKey, Claim]], policies: Policies
 ) -> tuple[list[tuple[SpanKey, Claim]], Outcomes]:
-    """Choose among a dataset's verdicts on each span; with `union`, an accept and a reject can both stand."""
+    """Apply `duplicates` to a dataset's verdicts on each span; `union` can keep an accept and a reject."""
     numbers = {answer.number for answer in group}
     by_span: dict[SpanKey, list[Claim]] = {}
     for key, claim in claims:
@@ -241,7 +241,7 @@ def _choose_judgements(
 
 
 def _cover(complete: Sequence[Answer], judgements: Iterable[tuple[SpanKey, Claim]], rows: Rows) -> dict[str, str]:
-    """Return the state of each label that a text is complete or partial for; labels declared absent are complete."""
+    """Return the state of each label, complete or partial; labels declared absent are complete."""
     states = [
         (label, answer.task.uncovered.get(label, "complete"))
         for answer in complete

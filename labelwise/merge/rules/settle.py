@@ -82,7 +82,7 @@ def settle(
 
 
 def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims, Claims, Outcomes]:
-    """Remove the verdicts on a span that a later, opposite one of the same dataset supersedes."""
+    """Remove verdicts superseded by a later, opposite verdict of the same dataset on the span."""
     lost: Outcomes = {}
     for name in sorted({*names_of(yes)} & {*names_of(no)}):
         given = [claim for claim in (*yes, *no) if claim.answer.dataset.name == name]

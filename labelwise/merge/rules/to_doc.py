@@ -105,8 +105,8 @@ def _outcomes(
 ) -> dict[SpanRef, SpanOutcome]:
     """Return the outcome of each accepted and each rejected span.
 
-    winners (Mapping): the entity that each other span overlaps.
-    moved, rejected (Collection): realigned spans, and rejected ones with token boundaries.
+    winners (Mapping): the entity that overlaps each dropped span.
+    moved, rejected (Collection): realigned spans; rejected, aligned spans.
     """
     learned = learned_by_heads(aligned, winners) if winners else set()
     found: dict[SpanRef, SpanOutcome] = {}

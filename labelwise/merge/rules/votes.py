@@ -68,7 +68,7 @@ def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
 def _ballots(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
     """Return the ballots: the adjudication alone, else the first listed annotator's, else everyone's.
 
-    There are none with a single annotator.
+    Without a second annotator, there are none.
     """
     voters: dict[tuple[str, str], list[Answer]] = {}
     for answer in voting:
