@@ -251,7 +251,6 @@ def quote(text: str, start: int, end: int) -> str:
 
 
 class _Formatter(string.Formatter):
-
     def convert_field(self, value: Any, conversion: Any) -> Any:
         if conversion == "y":
             return encode_yaml([value]).strip()[1:-1]

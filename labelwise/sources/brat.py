@@ -289,7 +289,6 @@ class _Line:
 
 
 class _Mention(NamedTuple):
-
     line: _Line
     label: str
     fragments: Fragments

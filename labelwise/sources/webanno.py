@@ -124,7 +124,6 @@ class _Document(msgspec.Struct):
 
 
 class _Project(msgspec.Struct):
-
     source_documents: list[_Document] = []
     annotation_documents: list[_Document] = []
 
