@@ -1,4 +1,4 @@
-"""The columns of the tables as they are before pyarrow reads them, which would take 40 MB in each process."""
+"""Columns of the tables before pyarrow reads them, which would take 40 MB in each process."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,11 +11,10 @@ OWN = {
 
 
 class Columns(NamedTuple):
-    """Some rows of a table.
+    """Rows of a table.
 
-    own (Sequence[Sequence]): the table's own columns, and the numbers of the rows' values in the others; none if there
-        are no rows.
-    shared (Sequence[Sequence]): these values, in the order of the schema.
+    own (Sequence[Sequence]): columns of the table, and indices into `shared`; empty without rows.
+    shared (Sequence[Sequence]): values of the other columns, in order of the schema.
     """
 
     own: Sequence[Sequence[Any]]
