@@ -3,7 +3,7 @@
 A Doc carries three views of its annotation:
 
 1. `doc.ents`, flat, is for training. Tokens of misaligned gold, and unannotated tokens of a text that isn't complete
-for all labels, have spaCy's missing value.
+   for all labels, have spaCy's missing value.
 2. `doc.spans["gold"]` holds each aligned accepted span, also those realigned by policy; `doc.spans["incorrect_spans"]`
    each aligned rejected span.
 3. `annotation_of(doc)` has all spans, and labels to score; `doc.user_data["labelwise"]` stores it.

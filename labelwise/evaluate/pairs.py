@@ -26,12 +26,12 @@ class SpanPair(NamedTuple):
 
     @property
     def about(self) -> SpanKey:
-        """The gold span, or else the predicted one."""
+        """Return the gold span, or else the predicted one."""
         return self.gold or self.predicted or (0, 0, "")
 
     @property
     def kind(self) -> Kind:
-        """Name the mistake, if it is one."""
+        """Return the kind of error, if it is one."""
         if self.gold is None:
             return "spurious"
         if self.predicted is None:

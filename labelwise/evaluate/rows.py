@@ -1,6 +1,6 @@
-"""Predict the partitions of a split, each in a job that writes the rows of its texts and pairs; see `tables`.
+"""Predict partitions of a split, each in a job that writes rows of texts and pairs; see `tables`.
 
-The rows have digests of their forms, as train is counted when the forms of all parts are known.
+The rows have digests of surface forms, because train is counted once all parts' forms are known.
 """
 
 from collections import Counter
@@ -28,10 +28,10 @@ Forms = Mapping[SpanKey, int]  # digests of the words of spans on token boundari
 
 
 class EvaluateJob(NamedTuple):
-    """A partition to predict, and the pipeline's folder and its digest.
+    """A partition to predict, with the pipeline's folder and digest.
 
-    labels (Sequence[str]): labels that are scored; predictions of others are "unscored".
-    seen (Path | None): the file of the texts that the pipeline was trained on; None to say nothing of them.
+    labels (Sequence[str]): labels to score; predictions of others are "unscored". seen (Path None): file of the
+    pipeline's training texts; None to skip it.
     predictions (bool): write the predictions as JSONL, too.
     """
 
@@ -46,12 +46,12 @@ class EvaluateJob(NamedTuple):
         return str(self.partition.file)
 
     def place(self, folder: Path) -> Path:
-        """Return the folder of the part's files in a folder of parts."""
+        """Return the folder of the part's files."""
         return folder / self.partition.file.parent.name / self.partition.file.stem
 
 
 def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
-    """Predict a partition, and write the rows of its texts and pairs to a folder of parts."""
+    """Predict a partition, and write the rows of its texts and pairs."""
     nlp, place = hold_pipeline(job.model, job.digest), job.place(folder)
     seen = np.load(job.seen) if job.seen else None
     stored, read = tee(read_stored_docs(job.partition))
@@ -69,7 +69,7 @@ def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
 
 
 def gold_of(stored: StoredDoc) -> PredictedDoc:
-    """Return a text of a corpus with its gold, without predictions."""
+    """Return a corpus text with gold, without predictions."""
     merged = stored.annotation
     return PredictedDoc(
         key=text_key(stored.text).hex(),
@@ -96,8 +96,7 @@ def make_rows(
 ) -> Rows:
     """Make the rows of predicted texts.
 
-    labels (Sequence[str]): labels that are scored.
-    seen (np.ndarray | None): digests of the texts that the pipeline was trained on, if it has them.
+    labels (Sequence[str]): labels to score. seen (np.ndarray None): digests of the pipeline's training texts, if known.
     """
     docs = iter(docs)
     tables = [(TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table())]

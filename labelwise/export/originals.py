@@ -1,15 +1,15 @@
-"""Keep the lines of brat documents that aren't spans, such as relations and notes, when a corpus goes back to brat.
+"""Keep other lines of brat documents, such as relations and notes, in an export to brat.
 
-A line names others by their ids, and is kept if the corpus has every span that it needs:
+A line names others by id, and is kept if the corpus has all their spans:
 
     T1<TAB>Drug 0 7<TAB>aspirin        R1<TAB>Treats Arg1:T1 Arg2:T2     E1<TAB>Stop:T3 Who:T1
     A1<TAB>Negated E1                  N1<TAB>Reference T1 ATC:N02BA01   #1<TAB>AnnotatorNotes R1<TAB>sure?
 
-1. Provenance names the documents of a text, and the line of each span. Each document is read again. It has changed if
-   its text or its spans aren't those that the merge read.
+1. Provenance names the documents of a text, and the line of each span. Each document is read again, to detect changes
+   of text and spans since the merge.
 2. A T line keeps its id and its words if the corpus has its span, and also if the reader made no span of it.
 3. Other lines are left out if they name a span, or a line, that is gone.
-4. A document that doesn't count, as a later one has the same text, stays as it is.
+4. A document superseded by a later one with the same text is unchanged.
 """
 
 import re
@@ -33,11 +33,11 @@ NUMBERED = re.compile(r"T([0-9]+)")
 
 
 class Restored(NamedTuple):
-    """The content of a document that goes back to brat.
+    """A document to write back.
 
-    stem (Path): its path without suffix, relative to the folder of the corpus.
-    files (dict[str, bytes]): the content of its text file and annotation files, by suffix.
-    left_out (list[tuple[str, str]]): lines other than spans that aren't in these, each behind its place.
+    stem (Path): path without suffix, relative to the corpus folder.
+    files (dict[str, bytes]): content of text and annotation files, by suffix.
+    left_out (list[tuple[str, str]]): omitted lines, each after its place.
     """
 
     stem: Path
@@ -71,7 +71,6 @@ class _Line(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.row.partition("\t")[0]
 
     def named(self) -> list[str]:
@@ -85,7 +84,7 @@ class _Line(NamedTuple):
 
 
 class Originals:
-    """The brat documents that the spans of a corpus came from.
+    """The brat documents of a corpus's spans.
 
     types (dict): the types in the lines kept so far, by the first character of these: of relations and events, each
         with its roles, and of attributes, each with its values.
@@ -110,9 +109,9 @@ class Originals:
         self._changed: list[str] = []
 
     def check(self) -> None:
-        """Refuse missing and changed documents among those restored so far, unless they are accepted.
+        """Refuse missing and changed documents among those restored so far, unless accepted.
 
-        RAISES (InputError): there is one.
+        RAISES (InputError): if there are some.
         """
         where = f"not in {self._given}" if self._given else "not found"
         for names, what, remedy in (
@@ -127,15 +126,15 @@ class Originals:
                 )
 
     def reserved(self) -> set[str]:
-        """Return the names of all text files, as `caseless` has them: no other text may have one."""
+        """Return the names of all text files, by `caseless`, which no other text may have."""
         return {caseless(f"{name}.txt") for name in self._stems}
 
     def configs(self) -> list[Path]:
-        """List the files that configure brat."""
+        """List brat's configuration files."""
         return find_files(self.folder, (".conf",)) if self._stems else []
 
     def restore(self, doc: ExportDoc) -> list[Restored]:
-        """Return the documents of a text; none if there is none whose text is still the same."""
+        """Return the documents of a text with unchanged text."""
         recorded: dict[str, dict[Place, PlacedSpan]] = {}
         for place, span in doc.places.items():
             recorded.setdefault(place[0].rpartition(".")[0], {})[place] = span

@@ -24,19 +24,19 @@ class Figures:
     """Counts of a dataset.
 
     rows (Counter): by outcome.
-    spans (Counter): by label and outcome, which for equal spans is that of the first.
-    people (Counter): rows, by the name of the annotator; None without one.
-    split_conflict (Counter): rows left out, by the dataset that declares another split for their texts.
-    out_of_order (int): questions on whose latest answer times and the order of files disagree.
-    replaced_by (Counter): answers that the same person's later answer replaces, by the other dataset that has it.
-    replaced (Counter): accepted spans that are superseded, by label.
-    passes (Counter): superseded "rows" with accepted spans; of these, the "disjoint" ones, which share no label with
-        the row that counts; and the spans that are ALONE.
-    copies (Counter): rows that repeat an answer, by the dataset of that.
-    unnamed (Counter): texts with an answer that names nobody and one of a named annotator, by that name.
-    shared (Counter): texts that another dataset has, too: that before it in the order of declaration.
-    overlapped (Counter): spans dropped for one of another dataset that overlaps them, by label and that dataset.
-    samples (dict): the first rows of the tables, by outcome.
+    spans (Counter): by label and outcome (of equal spans, that of the first).
+    people (Counter): rows, by annotator; None without a name.
+    split_conflict (Counter): rows left out, by the dataset with another declared split.
+    out_of_order (int): questions whose latest answer differs by times and by files.
+    replaced_by (Counter): answers replaced by the same annotator's answer in another dataset, by that dataset.
+    replaced (Counter): superseded accepted spans, by label.
+    passes (Counter): superseded "rows" with accepted spans; "disjoint" ones, which share no label with the row that
+        counts; and the spans that are ALONE.
+    copies (Counter): rows that copy an answer, by its dataset.
+    unnamed (Counter): texts with an anonymous and a named answer, by that name.
+    shared (Counter): texts in an earlier declared dataset, too, by that dataset.
+    overlapped (Counter): spans dropped for an overlapping span of another dataset, by label and dataset.
+    samples (dict): first rows of the tables, by outcome.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -62,12 +62,12 @@ class Figures:
         return found
 
     def sample(self, *reasons: str) -> list[dict[str, Any]]:
-        """List the first rows of the tables with some outcomes."""
+        """Return the first rows with some outcomes."""
         return [one for reason in reasons for one in self.samples[reason]][:SAMPLE]
 
 
 def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
-    """Count what is in a row group, by dataset."""
+    """Add the counts of a row group, by dataset."""
     rows = queries.of_sources(group.rows)
     for (dataset, reason), n in queries.count(rows, "dataset", "reason").items():
         found[dataset].rows[reason] += n

@@ -1,4 +1,4 @@
-"""An import check of files that may be one corpus, though each has an entry of its own."""
+"""Find files with separate entries that may be one corpus."""
 
 import re
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ NUMBER = re.compile(r"[0-9]+")
 
 
 def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
-    """Find files of one folder and format whose entries differ in the labels alone, those that occur in each file.
+    """Find files of one folder and format whose entries differ only in the labels used in each.
 
     They share most labels and no text. Their names differ by a number alone, or each file has one document.
     """
