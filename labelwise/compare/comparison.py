@@ -3,7 +3,7 @@
 The first revision is the baseline of all others.
 
 1. Predictions are scored against the gold of the last revision: corrected annotations favor neither side. Texts whose
-gold differs are counted.
+   gold differs are counted.
 2. Only texts and labels that all revisions have are compared; the averages are over those labels.
 3. The interval of a difference has two variances: of texts, by a jackknife over the units of the last revision, and of
    trainings with other seeds, pooled over both revisions; see `resampling`. A difference is significant if its interval

@@ -1,4 +1,4 @@
-"""Print the ledger of a merge: the outcomes of rows and spans, and the state of each label."""
+"""Print the counts of a merge: outcomes of rows and spans, and each label's."""
 
 from collections import Counter
 
@@ -10,9 +10,9 @@ COLUMNS = ("gold", "entity", "dropped", "misaligned", "rejected", "complete", "p
 
 
 def print_ledger(ledger: Ledger, more: str) -> None:
-    """Print the ledger of a merge.
+    """Print the counts of a merge.
 
-    more (str): the file with all of it; of many labels, those that lose the most spans are printed.
+    more (str): file with all of them; of many labels, those that lose the most spans are printed.
     """
     names = ("rows", "texts", *ANSWERS, "superseded", "unused", "spans", "entities", "dropped")
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]

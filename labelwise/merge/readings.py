@@ -1,6 +1,6 @@
-"""Try other readings of a dataset's offsets, while its spans are merged: do tokens begin and end there?
+"""Try other readings of a dataset's offsets during the merge, by token boundaries.
 
-They are compared on the spans where they differ: those that a reading puts elsewhere.
+They are compared on the spans that a reading moves.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ Trials = Counter[tuple[int, str, str]]
 
 
 class Better(NamedTuple):
-    """A reading that removes losses: its name, the spans that are lost, and those of them that it loses, too."""
+    """A reading that removes losses: its name, the lost spans, and those that it loses, too."""
 
     name: str
     before: int
@@ -34,11 +34,11 @@ class Better(NamedTuple):
 
 
 def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
-    """Count how the accepted spans of a text that count fare by each reading, unless their dataset declares one.
+    """Count the losses of a text's accepted spans by each reading, unless their dataset declares one.
 
-    Spans that don't quote the words at their offsets are lost, but by the readings that find these words. White space
-    beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts elsewhere
-    count as lost by it, untried.
+    Spans that don't quote the words at their offsets are lost, except by the readings that find these words. White
+    space beside a span may have been trimmed. If an answer has lost no span, those that a reading moves count as lost
+    by it, untried.
     """
     text, first, last = found.merged.text, made.first, made.last
     moved = first_moved(text)
@@ -67,7 +67,7 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
 
 
 def first_moved(text: str) -> dict[str, int]:
-    """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
+    """Find the first character of a text after which readings differ, by the readings that have one."""
     found: dict[str, int] = {}
     if not text.isascii() or "\r" in text:
         others = [char for char in {*text} if char > "\x7f" or char == "\r"]
@@ -105,7 +105,7 @@ def _count(trials: Trials, files: Iterable[int], name: str) -> tuple[int, int]:
 
 
 def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
-    """Find the reading that removes most losses of files, by their numbers; None if none removes enough of them."""
+    """Find the reading that removes most losses of files, by number; None if none removes enough."""
     able = []
     for name in READINGS:
         before, after = _count(trials, files, name)
@@ -116,7 +116,7 @@ def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
 
 
 def best_readings(trials: Trials, files: Sequence[int]) -> dict[int, Better]:
-    """Find the best reading of each file of a dataset; the same one for all of them, if it makes no file worse."""
+    """Find the best reading of each file of a dataset; one for all files, if it makes none worse."""
     best = best_reading(trials, files)
     if best:
         counts = [_count(trials, [file], best.name) for file in files]

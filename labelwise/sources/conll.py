@@ -1,4 +1,4 @@
-"""Read CoNLL files: a token and its tag on each line, a blank line after each sentence. A sentence becomes a text.
+"""Read CoNLL files: a token and its tag per line, a blank line after each sentence, which becomes a text.
 
     -DOCSTART- -X- -X- O
 
@@ -11,8 +11,8 @@ line may also be a `token|tag`, a whole sentence of these, or a sentence and its
 `conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
 comment, unless its columns are those of a token.
 
-Files don't have the text: it is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is
-the number of the document, or else the name that a comment gives it; `split_by: doc` keeps its sentences in one split.
+The text is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is the document's
+number, or else its name in a comment; `split_by: doc` keeps its sentences in one split.
 """
 
 import re
@@ -48,9 +48,9 @@ NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
 def read_conll(path: Path) -> Iterator[Found]:
-    """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line.
+    """Yield the sentences of a file as tasks; a sentence with an unreadable line is a problem.
 
-    RAISES (InputError): the column of tags can't be found.
+    RAISES (InputError): if the column of tags can't be found.
     """
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         numbered = _lines(file)

@@ -36,11 +36,11 @@ Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and ho
 
 
 class Layout(NamedTuple):
-    """The layout of a file, as its first lines show it.
+    """The layout of a file, by its first lines.
 
-    shape (Shape | None): that of its first token; None if no line is certain to be one.
-    names (list[str]): the cells of a line of names; empty without.
-    sentence (int): the column in which a value begins a sentence; -1 for none.
+    shape (Shape None): of its first certain token, if any.
+    names (list[str]): cells of a line of names, if any.
+    sentence (int): column whose values begin sentences; -1 for none.
     """
 
     shape: Shape | None
@@ -51,13 +51,13 @@ class Layout(NamedTuple):
 
 
 def cells_of(line: str) -> list[str]:
-    """Cut a line into its columns; a tab at its end is none."""
+    """Split a line into columns, without one after a final tab."""
     cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
     return cells[:-1] if len(cells) > 2 and not cells[-1] else cells
 
 
 def shape_of(line: str) -> Shape:
-    """Return whether tabs separate the columns of a line, and how many it has, as all lines of its sentence do."""
+    """Return whether tabs separate the columns of a line, and their number."""
     return "\t" in line, len(cells_of(line))
 
 
@@ -70,7 +70,7 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     """Find the layout of a file.
 
     head (Sequence[str]): its first lines.
-    RAISES (InputError): the column of tags can't be found.
+    RAISES (InputError): if the column of tags can't be found.
     """
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     shape = shape_of(tokens[0]) if tokens else None

@@ -1,6 +1,6 @@
-"""Read rows of JSON, each by its own keys (see `shapes`): JSONL, plain or compressed by gzip, and arrays.
+"""Read rows of JSON, each by its keys (see `shapes`): JSONL, also gzipped, and arrays.
 
-A file is open once; where its first rows have spans whose offsets tools count in several ways, it is read twice.
+A file is read twice if its first spans are of tools that count offsets in several ways.
 """
 
 import re
@@ -42,11 +42,11 @@ LINES = How()
 
 
 def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
-    """Yield the rows of JSONL, or the elements of an array, whose numbers count as lines.
+    """Yield the rows of JSONL, or the elements of an array, numbered like lines.
 
     key (str): see `label_studio.read_element`.
-    offsets (str): see `clean`; empty for code points, or for what the rows show.
-    RAISES (InputError): see `open_json`; or the file is one object, or no whole array.
+    offsets (str): see `clean`; empty for code points, or as the rows show.
+    RAISES (InputError): if it is one object, or an incomplete array; or see `open_json`.
     """
     with open_json(path) as file:
         array = is_array(path, file.read(HEAD))
@@ -64,9 +64,9 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
 
 
 def is_array(path: Path, head: bytes) -> bool:
-    """Return whether a file that begins so is an array, rather than JSONL whose rows are arrays.
+    """Return whether a file is an array, and not JSONL with arrays as rows.
 
-    RAISES (InputError): it is one object.
+    RAISES (InputError): if it is one object.
     """
     begin = head.removeprefix(BOM).lstrip()
     if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
@@ -180,10 +180,9 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
 
 
 def without_tokens(row: bytes) -> bytes:
-    """Cut the tokens, nine tenths of a row, out of one that Prodigy has written.
+    """Remove the tokens, nine tenths of a row, from a row by Prodigy.
 
-    They have no list inside, and end with `]`: if that were part of a string, no letter could follow the quote behind
-    it.
+    They have no list inside, and end with `]`. Inside a string, no letter could follow the quote after it.
     """
     start = row.find(b',"tokens":[{')
     end = row.find(b"]", start)

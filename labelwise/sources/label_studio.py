@@ -13,7 +13,7 @@
 - Offsets were once UTF-16 code units, and are now code points (label-studio issues 1347 and 1559). If spans have their
   `text`, the reading by which most of them fit counts for the whole annotation.
 - A span whose text isn't at its offsets, by any reading, is invalid.
-- A result with several labels is a span for each. Choices, relations and the like are counted as `not a span`.
+- A result with several labels is a span for each. Choices and relations are `not a span`.
 - The text is the string in a task's data that its dataset declares, such as `text: body`; else `text`, or the only
   string.
 
@@ -48,7 +48,7 @@ class _Mark(NamedTuple):
 
 
 def is_label_studios(element: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of an exported task; doccano's "annotations" have a text beside them."""
+    """Return whether an object is an exported task; doccano's "annotations" have a text beside them."""
     marked = any(key in element for key in ("annotation_id", "annotator", "completions"))
     return isinstance(element.get("data"), dict) or marked
 
@@ -58,8 +58,8 @@ def read_element(
 ) -> Iterator[Converted | Problem]:
     """Yield the annotations of an exported task as Prodigy's rows and problems.
 
-    key (str): that of the text in its data; empty for `text`, or the only string.
-    offsets (str): see `clean`; empty for the reading that the texts of spans show.
+    key (str): key of the text in its data; empty for `text`, or the only string.
+    offsets (str): see `clean`; empty for the reading that fits the spans' texts.
     """
     annotations = _annotations_of(element)
     data = _data_of(element)

@@ -13,9 +13,8 @@
 - tokens and tags: `{"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}`, also in strings, as "Add 5", "O B-Amount"
 - Label Studio's: see `label_studio`
 
-Everything else that doccano was given with a text is a key of the row: our own exports add the document's name and the
-predicted spans. Until somebody changes these spans, they are a prediction. An export of doccano's with "annotations"
-has numbers in place of labels, which only doccano can name.
+doccano keeps other keys of a row: our exports add document name and predicted spans, which are a prediction until they
+are changed. A doccano export with "annotations" has numbers for labels, which only doccano can name.
 
 A row is counted as `unsupported format` if its keys contradict one another, or if its spans are under an unknown key.
 """
@@ -51,13 +50,13 @@ NO_OFFSETS = "its labels are those of the text, and have no offsets"
 
 
 class How(NamedTuple):
-    """The options of a reader of rows.
+    """Options of a row reader.
 
-    offsets (str): the declared reading of offsets; empty if none is.
-    shown (str): that of rows whose tool counts in several ways, as the rows of the file show.
-    key (str): the key of Label Studio's texts.
-    array (bool): the rows are elements of an array; Label Studio's may lack its keys.
-    scheme (Scheme | None): how the tags of rows with tokens are written; None for what each row shows.
+    offsets (str): declared reading of offsets, if any.
+    shown (str): reading inferred from the rows, for tools that count in several ways.
+    key (str): key of Label Studio's texts.
+    array (bool): the rows are elements of an array; Label Studio's may lack its keys. scheme (Scheme None): notation of
+    tags in rows with tokens; None for each row's own.
     """
 
     offsets: str = ""
@@ -94,7 +93,7 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
 
 
 def rewrite(row: Any) -> Any:
-    """Return a row as doccano or Prodigy would write it, if it is one of few simple forms; else the row itself."""
+    """Return a simple row in doccano's or Prodigy's form; others unchanged."""
     match row:
         case [str(text), {"entities": entities}]:
             return {"text": text, "entities": entities}
@@ -149,7 +148,7 @@ def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def shape_of(row: Mapping[str, Any]) -> Shape | None:
-    """Name the tool whose keys a row has; None if no key is a tool's."""
+    """Name the tool with a row's keys; None if no key is a tool's."""
     if PRODIGYS & row.keys() or row.get("answer") in ANSWERS:
         return "prodigy"
     if tags_of(row) is not None:
