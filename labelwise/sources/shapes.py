@@ -157,7 +157,7 @@ def shape_of(row: Mapping[str, Any]) -> Shape | None:
 
 
 def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
-    """Return the tags of a row that has tokens; None if it hasn't both."""
+    """Return the tags of a row with tokens; None without both."""
     tokens, tags = first_of(row, TOKENS), first_of(row, TAGS)
     if not isinstance(tokens, list) or not isinstance(tags, list):
         return None
@@ -168,7 +168,7 @@ def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
 
 
 def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
-    """Return the lists under doccano's keys; none if all of these are null, and None if the row isn't doccano's."""
+    """Return the lists under doccano's keys; none if all are null, None if the row isn't doccano's."""
     if not any(isinstance(row.get(key), str) for key in TEXTS):
         return None
     found = [row[key] for key in LISTS if isinstance(row.get(key), list)]
@@ -177,12 +177,12 @@ def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
 
 
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value of the first of some keys that a row has; None without any."""
+    """Return the value of a row's first key of some; None without any."""
     return next((row[key] for key in keys if key in row), None)
 
 
 def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
-    """Explain why the keys of a row can't belong to one format; empty if they can."""
+    """Explain why a row's keys contradict one format; empty if they don't."""
     tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
     # Prodigy's tasks may have a list of the labels that were shown.
     spans = any(isinstance(one, list | dict) for one in marked)
@@ -193,7 +193,7 @@ def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
 
 
 def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
-    """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
+    """Name the tool of an unreadable row, or the unknown key of its spans; empty if unknown."""
     no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
     if shape in (None, "prodigy") and no_text and (why := name_keys(_keys_of(row))):
         return why
@@ -256,7 +256,7 @@ def _has_text(value: Any) -> bool:
 
 
 def no_text(line: int, row: Mapping[str, Any]) -> Problem:
-    """Make the problem of a row without a text, which names the row's keys, or the list that may hold the rows."""
+    """Return the problem of a row without a text, naming its keys, or a list that may hold rows."""
     there = ", ".join(sorted(row)[:8])
     held = next((key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value))), "")
     rows = f"; write its list `{held}` alone to a file: jq .{held}" if held else ""
@@ -266,8 +266,8 @@ def no_text(line: int, row: Mapping[str, Any]) -> Problem:
 def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Problem:
     """Convert a row of doccano's.
 
-    doccano's offsets count UTF-16 code units, as its pages do, or, by an option of a project, graphemes (doccano issue
-    2290); other writers of such rows count code points.
+    doccano's offsets count UTF-16 code units or, by an option of a project, graphemes (doccano issue 2290); other
+    writers of such rows count code points.
     """
     text = first_of(row, TEXTS)
     if not isinstance(text, str) or not text.strip():
@@ -292,7 +292,7 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
 
 
 def counts_in_several_ways(row: Mapping[str, Any]) -> bool:
-    """Return whether a row with doccano's lists is doccano's own, rather than one that looks like it."""
+    """Return whether a row with doccano's lists is doccano's own."""
     entities = row.get("entities")
     objects = [one for one in entities if isinstance(one, dict)] if isinstance(entities, list) else []
     return "label" in row or "labels" in row or any("start_offset" in one for one in objects)

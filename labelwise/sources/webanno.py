@@ -54,14 +54,14 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "b": "\b"}
 
 
 class Layer(NamedTuple):
-    """The name of a layer of spans, and whether the values of its column are labels."""
+    """The name of a layer of spans, and whether its column's values are labels."""
 
     name: str
     valued: bool
 
 
 class TokenRow(NamedTuple):
-    """A token, or a part of one: its line, its offsets as written, and its columns of features."""
+    """A token or a part of one: line, offsets as written, and feature columns."""
 
     line: int
     start: int
@@ -71,14 +71,14 @@ class TokenRow(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is written, and its rows."""
+    """A sentence as written, and its rows."""
 
     text: str
     rows: list[TokenRow]
 
 
 def read_webanno(path: Path) -> Iterator[Found]:
-    """Yield the document of a file as a task, or a line that can't be read as a problem."""
+    """Yield the document of a file as a task; unreadable lines as problems."""
     try:
         columns, written = _parse(path.read_text(encoding="utf-8-sig").split("\n"))
         sentences = [sentence for sentence in written if sentence.rows]
@@ -143,7 +143,7 @@ def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
 
 
 class MalformedError(ValueError):
-    """A line isn't of the format.
+    """A malformed line.
 
     line (int): its number.
     """
@@ -198,7 +198,7 @@ def _parse_row(number: int, line: str, sentence: str) -> TokenRow:
 
 
 def unescape(text: str) -> str:
-    r"""Read `\t` as a tab, and so on, and other characters after a `\` as they are."""
+    r"""Unescape `\t` and so on, and other characters after a `\`."""
     return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text)
 
 
@@ -217,7 +217,7 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
 
 
 def custom_layers(path: Path) -> list[str]:
-    """List the layers of a project's own that a file has labels of, beside those of named entities."""
+    """List the custom layers of a file with labels, beside those of named entities."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = [line.rstrip("\r\n") for line in takewhile(lambda line: line.startswith("#") or not line.strip(), file)]
     layers = [layer.name for layer in _label_columns(_layers(head)).values()]
@@ -229,7 +229,7 @@ def custom_layers(path: Path) -> list[str]:
 
 
 class OffsetText:
-    r"""The text of a document, joined from its sentences, and the code point of each offset in the file.
+    r"""A document's text, joined from its sentences, and the code point of each offset in the file.
 
     A gap between sentences is a line end and spaces. In a file whose offsets count UTF-16 code units, an emoji is two:
 
