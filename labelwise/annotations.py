@@ -93,11 +93,11 @@ SPAN_PROBLEMS = (
 class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A span of a text: start and end in code points, end exclusive, stripped of white space.
 
-    verdict (str None): verdict on this span; None for the task's answer
-    file, line: its place, such as a line of brat's annotation file; empty for the task's
-    renamed (str): its label in the source, if that differs
-    problem (str): why it has no usable offsets; empty if it has
-    fits (tuple[str, ...]): other readings of its offsets that yield the quoted words
+    verdict (str | None): verdict on this span; None for the task's answer.
+    file, line: its place, such as a line of brat's annotation file; empty for the task's.
+    renamed (str): its label in the source, if that differs.
+    problem (str): why it has no usable offsets; empty if it has.
+    fits (tuple[str, ...]): other readings of its offsets that yield the quoted words.
     """
 
     start: int
@@ -114,16 +114,17 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One answer to one question about one text.
 
-    line (int): place in the source, from 1
-    unusable (tuple[Span, ...]): spans with a problem, left out of `spans`
-    answer (str): "accept", "reject" or "ignore"; other values can't be used
-    kind (str): the question, according to the row
-    who (str): annotator or session; empty if unknown when (float None): seconds since 1970
-    review (bool): decides between several annotators
-    predicted (bool): a pipeline made the spans; unsaved if `when` is None
-    doc (str): document name, if any
-    uncovered (dict): labels that an earlier merge says aren't fully annotated
-    meta (dict): other metadata, as strings
+    line (int): place in the source, from 1.
+    unusable (tuple[Span, ...]): spans with a problem, left out of `spans`.
+    answer (str): "accept", "reject" or "ignore"; other values can't be used.
+    kind (str): the question, according to the row.
+    who (str): annotator or session; empty if unknown.
+    when (float | None): seconds since 1970.
+    review (bool): decides between several annotators.
+    predicted (bool): a pipeline made the spans; unsaved if `when` is None.
+    doc (str): document name, if any.
+    uncovered (dict): labels that an earlier merge says aren't fully annotated.
+    meta (dict): other metadata, as strings.
     """
 
     line: int
@@ -149,8 +150,8 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row, or an annotation outside any row, that can't be used.
 
-    line (int): place in the source, from 1; 0 if unknown, or for a whole file
-    file (str): its file, such as brat's annotation file; empty if that is the source
+    line (int): place in the source, from 1; 0 if unknown, or for a whole file.
+    file (str): its file, such as brat's annotation file; empty if that is the source.
     """
 
     line: int
@@ -174,9 +175,9 @@ Found = Task | Problem  # what a reader yields
 def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:
     """Return the problem of a file or row that was read incompletely.
 
-    line (int): first unread line; 0 if unknown
-    there (int): an independent count from the file's content
-    what (str): the counted unit, such as "sentences"
+    line (int): first unread line; 0 if unknown.
+    there (int): an independent count from the file's content.
+    what (str): the counted unit, such as "sentences".
     """
     return Problem(line, Reason.INCOMPLETE_READ, f"{there:,} {what}, of which {read:,} were read")
 

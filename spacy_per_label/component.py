@@ -113,8 +113,8 @@ class PerLabelRecognizer(TrainablePipe):
     ) -> None:
         """Initialize the model for `labels` (default: the examples' gold labels) plus labels added before.
 
-        get_examples (Callable): yields examples, for the sizes of layers. labels (Sequence[str] None): `label_data`,
-        for example by `spacy.read_labels.v1`.
+        get_examples (Callable): yields examples, for the sizes of layers.
+        labels (Sequence[str] | None): `label_data`, for example by `spacy.read_labels.v1`.
         """
         validate_get_examples(get_examples, "PerLabelRecognizer.initialize")
         sample: list[Doc] = []

@@ -96,9 +96,9 @@ def _probable_spans(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Find all spans of a label with a marginal of at least `least`.
 
-    docs (np.ndarray): shape (tokens,); number of each token's doc
-    before, behind (np.ndarray): shape (tokens, labels): forward log-sums minus the log-partition; backward log-sums
-    RETURNS (tuple): label's number, start, stop, probability, each (spans,); tokens are counted through the batch
+    docs (np.ndarray): shape (tokens,); number of each token's doc.
+    before, behind (np.ndarray): shape (tokens, labels): forward log-sums minus the log-partition; backward log-sums.
+    RETURNS (tuple): label's number, start, stop, probability, each (spans,); tokens are counted through the batch.
     """
     tags, found = log_p[:, label].astype("float64"), []  # (tokens, 5)
     inside, before, behind = np.cumsum(tags[:, IN]), before[:, label], behind[:, label]
@@ -158,7 +158,7 @@ def _forward(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute forward log-sums with no span open before each token, and the log-partition.
 
-    RETURNS (tuple): shape (tokens, labels), and (docs, labels)
+    RETURNS (tuple): shape (tokens, labels), and (docs, labels).
     """
     closed = np.ones((len(starts), log_p.shape[1]))  # (docs, labels)
     # Probabilities are scaled to the sum 1 after each token, and the logarithms of the scales kept: adding up without
@@ -199,7 +199,7 @@ def choose_flat(found: FoundSpans, allowed: np.ndarray | None = None) -> list[in
     Each weight is positive, so a span that overlaps no other is chosen, even an improbable one. Weighted interval
     scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).
 
-    allowed (np.ndarray None): whether each span may be chosen; None for all.
+    allowed (np.ndarray | None): whether each span may be chosen; None for all.
     RETURNS (list[int]): their numbers, in text order.
     """
     weights = -np.log1p(-np.clip(found.probabilities, EPSILON, 1 - EPSILON))  # (spans,)

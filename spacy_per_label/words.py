@@ -35,8 +35,8 @@ def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None)
     """Make a layer that embeds a token by its form alone.
 
     width (int): width of the vectors.
-    rows (int): rows of the feature table. vectors (Path None): a table, or a name for `vectors.find_folder`; it becomes
-    a part of the pipeline.
+    rows (int): rows of the feature table.
+    vectors (Path | None): a table, or a name for `vectors.find_folder`; it becomes a part of the pipeline.
     """
     mix: Model = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
     return Model(
@@ -139,7 +139,7 @@ class Pieces:
     def _split(self, form: str) -> list[int]:
         """Find the rows of a form's longest pieces: as written, in lower case, or without accents.
 
-        RETURNS (list[int]): rows of the variant with the fewest pieces, where a character without a piece counts twice
+        RETURNS (list[int]): rows of the variant with the fewest pieces, where a character without a piece counts twice.
         """
         lowered = form.lower()
         plain = "".join(sign for sign in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(sign))

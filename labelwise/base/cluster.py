@@ -47,7 +47,7 @@ ONE_AT_A_TIME = Lock()  # spaCy isn't thread-safe, and a worker may have several
 def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
     """Connect to a scheduler; see `parallel.open_workers`.
 
-    shared (Path): a folder that all workers must see
+    shared (Path): a folder that all workers must see.
     RAISES (InputError): if distributed isn't installed, or no scheduler answers.
     """
     named = f"DASK_SCHEDULER_ADDRESS={address}"
@@ -135,10 +135,10 @@ def digest_rounding() -> str:
 def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
     """Run a job on a worker.
 
-    sender (dict[str, str]): fingerprint of the sending process
-    folder (str): its working directory
-    mark (str): a file in the outputs' folder
-    packed (bytes): function and job
+    sender (dict[str, str]): fingerprint of the sending process.
+    folder (str): its working directory.
+    mark (str): a file in the outputs' folder.
+    packed (bytes): function and job.
     RAISES (InputError): if this worker has another fingerprint, or doesn't see the folders.
     """
     here, host = fingerprint(), socket.gethostname()

@@ -28,7 +28,7 @@ def check_edited(content: bytes, name: str) -> None:
 def check_written(content: bytes, name: str, root: Path | None) -> None:
     """Refuse a file that commands write, such as dvc.lock, if it has conflict markers.
 
-    root (Path None): project folder; None for a file of a git revision
+    root (Path | None): project folder; None for a file of a git revision.
     RAISES (InputError): if it has some; the last line is the command that resolves the conflict.
     """
     if not (line := find_marker(content)):

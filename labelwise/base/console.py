@@ -107,8 +107,8 @@ def progress(
 ) -> Iterator[Any]:
     """Show a bar while items are consumed; see `Bar`.
 
-    total (int None): number of items, if they have no len
-    size (Callable): count that an item stands for, such as the texts of a part
+    total (int | None): number of items, if they have no len.
+    size (Callable): count that an item stands for, such as the texts of a part.
     """
     with Bar(name, len(items) if total is None and isinstance(items, Sized) else total) as bar:
         for item in items:
@@ -164,7 +164,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
     """Print a table, first column left, others right; wrap it to the terminal's width.
 
     more (str): place of all rows; then only the first are printed. Empty prints all.
-    whole (str): column not to wrap, such as documents, for copying
+    whole (str): column not to wrap, such as documents, for copying.
     """
     if not rows:
         return

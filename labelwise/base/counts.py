@@ -17,8 +17,9 @@ Score = float | None  # None where there is nothing to score
 class Scores(msgspec.Struct, omit_defaults=True):
     """Precision, recall and F1, 0 to 1.
 
-    support (int None): number of gold spans; None for an average over labels f_low, f_high (float None): 95% interval
-    of F1, if any units (int None): units (`Metrics.unit`) with its spans, for the interval
+    support (int | None): number of gold spans; None for an average over labels.
+    f_low, f_high (float | None): 95% interval of F1, if any.
+    units (int | None): units (`Metrics.unit`) with its spans, for the interval.
     """
 
     p: Score
@@ -44,8 +45,8 @@ class AllScores(Scores, omit_defaults=True, kw_only=True):
 def count_spans(gold: Collection[SpanKey], predicted: Collection[SpanKey], scored: Sequence[str]) -> np.ndarray:
     """Count the spans of a text that can be scored; see `text.evaluable`.
 
-    scored (Sequence[str]): labels to count
-    RETURNS (np.ndarray): shape (labels, 3); right, predicted and gold spans
+    scored (Sequence[str]): labels to count.
+    RETURNS (np.ndarray): shape (labels, 3); right, predicted and gold spans.
     """
     counts = [Counter(label for *_, label in spans) for spans in ({*gold} & {*predicted}, predicted, gold)]
     return np.array([[count[label] for count in counts] for label in scored], int).reshape(-1, 3)

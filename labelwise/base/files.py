@@ -28,7 +28,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 def sibling(path: Path, kind: str) -> Path:
     """Return the path of a hidden file or folder beside an output.
 
-    kind (str): suffix, such as "tmp" or "lock"
+    kind (str): suffix, such as "tmp" or "lock".
     """
     return path.with_name(f".{path.name}.labelwise.{kind}")
 
@@ -37,8 +37,8 @@ def sibling(path: Path, kind: str) -> Path:
 def atomic(first: Path, *others: Path | None, folders: Collection[Path] = ()) -> Iterator[list[Any]]:
     """Yield paths to write outputs to; move them when the block succeeds, the first one last.
 
-    folders (Collection[Path]): outputs that are folders YIELDS (list[Path None]): temporary paths, None for None;
-    outputs of one folder share a temporary folder
+    folders (Collection[Path]): outputs that are folders.
+    YIELDS (list[Path | None]): temporary paths, None for None; outputs of one folder share a temporary folder.
     RAISES (InputError): if the old output is of the other kind, another process writes there, or the disk is full.
     """
     for path in filter(None, (first, *others)):
@@ -142,8 +142,8 @@ def check_kind(path: Path, *, folder: bool) -> None:
 def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
     """Check that a folder to replace is absent, empty, or an earlier output of this kind.
 
-    marks (Iterable[str]): file names in all such outputs
-    what (str): the kind, such as "pipeline"
+    marks (Iterable[str]): file names in all such outputs.
+    what (str): the kind, such as "pipeline".
     RAISES (InputError): if the folder has other content.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -167,7 +167,7 @@ def list_digests(folder: Path) -> dict[str, str]:
 def check_unchanged(folder: Path, mark: str) -> None:
     """Refuse to replace an output with edited or added files.
 
-    mark (str): name of a JSON file in it, whose object "files" has the digests of all others
+    mark (str): name of a JSON file in it, whose object "files" has the digests of all others.
     RAISES (InputError): if files were edited or added, or the mark is malformed.
     """
     if not (folder / mark).is_file():
@@ -217,7 +217,7 @@ def full_disk_named(folder: Path) -> Iterator[None]:
 def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
     """Turn the error of the file size limit into one that names the file's place.
 
-    folders (Iterable[Path]): folders of the outputs
+    folders (Iterable[Path]): folders of the outputs.
     RAISES (InputError): if a file in these folders has reached the limit.
     """
     try:
@@ -236,7 +236,7 @@ def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
 def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
     """Digest the Python files of folders of this package, and of `base`, and package versions.
 
-    folders (Iterable[str]): such as "merge" or "../spacy_per_label", recursively
+    folders (Iterable[str]): such as "merge" or "../spacy_per_label", recursively.
     """
     files = {file for folder in ("base", *folders) for file in (PACKAGE / folder).resolve().rglob("*.py")}
     digest = hashlib.blake2b("\n".join(versions).encode(), digest_size=8)

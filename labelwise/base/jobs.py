@@ -34,9 +34,9 @@ def map_in_order(
 ) -> Iterator[Result]:
     """Yield job results in order, with bounded look-ahead.
 
-    submit (Callable): an Executor's submit
-    workers (Callable): current number of workers, which may change
-    killed (tuple): the executor's errors for a killed worker
+    submit (Callable): an Executor's submit.
+    workers (Callable): current number of workers, which may change.
+    killed (tuple): the executor's errors for a killed worker.
     RAISES (InputError): if a worker was killed. Errors of the function are raised, too.
     """
     waiting = iter(jobs)
@@ -70,8 +70,8 @@ def map_apart(
 ) -> Iterator[Result]:
     """Yield results of jobs that write files, in order; a job's files are in `out` by then.
 
-    function (Callable): takes a job and a folder to write to folders (Path None): parent of these folders, on the disk
-    of `out`; default: `out`
+    function (Callable): takes a job and a folder to write to.
+    folders (Path | None): parent of these folders, on the disk of `out`; default: `out`.
     """
     folders = folders or out
     folders.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def map_in_place(
 ) -> Iterator[Result]:
     """Yield results of jobs that write new files to `out`, in order; on a cluster as `map_apart` does.
 
-    function (Callable): takes a job and a folder to write to; each file is written by one job
+    function (Callable): takes a job and a folder to write to; each file is written by one job.
     """
     out.mkdir(parents=True, exist_ok=True)
     if scheduler_address():

@@ -64,9 +64,9 @@ def frozen() -> Iterator[None]:
 def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
     """Open processes for the jobs of a stage, and close them; after an error without waiting.
 
-    workers (int): processes of this machine; 1 is this process shared (Path None): folder of the outputs, visible to a
-    cluster's workers; None for this machine alone
-    YIELDS (Callable): yields results of a function and jobs in order, like `map`
+    workers (int): processes of this machine; 1 is this process.
+    shared (Path | None): folder of the outputs, visible to a cluster's workers; None for this machine alone.
+    YIELDS (Callable): yields results of a function and jobs in order, like `map`.
     RAISES (InputError): if `cluster.open_cluster` does.
     """
     if shared and (address := scheduler_address()):
@@ -135,7 +135,7 @@ def count_cores(root: Path = Path("/")) -> int:
 
     A quota of 1.5 cores counts as 2. In a container, a group's path may be the host's.
 
-    root (Path): folder of `proc` and `sys`
+    root (Path): folder of `proc` and `sys`.
 
     https://docs.kernel.org/admin-guide/cgroup-v2.html https://docs.kernel.org/scheduler/sched-bwc.html
     """

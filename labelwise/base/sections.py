@@ -18,12 +18,12 @@ class VarsSection(msgspec.Struct, frozen=True):
     """The section `vars` of project.yml.
 
     data (str): data folder, with brat/ and prodigy/
-    pipeline (str): pipeline of seeds, train-curve, compare, predict and package
-    seed (int): random seed
-    seeds (int): trainings that differ by their seed alone
-    teacher (str): pipeline that annotates raw texts for a student
-    steps (int): training steps; 0 for the config's
-    workers, gpus (int): processes on the CPU, and GPUs, for training
+    pipeline (str): pipeline of seeds, train-curve, compare, predict and package.
+    seed (int): random seed.
+    seeds (int): trainings that differ by their seed alone.
+    teacher (str): pipeline that annotates raw texts for a student.
+    steps (int): training steps; 0 for the config's.
+    workers, gpus (int): processes on the CPU, and GPUs, for training.
     """
 
     data: str = "assets/demo"
@@ -71,8 +71,8 @@ def check_pipeline(name: str, root: Path = Path()) -> None:
 class CheckSection(msgspec.Struct, frozen=True):
     """The section `check` of project.yml.
 
-    folds (int): pipelines, each trained without a part of train
-    steps (int): training steps of each; 0 for the config's
+    folds (int): pipelines, each trained without a part of train.
+    steps (int): training steps of each; 0 for the config's.
     """
 
     folds: int = 3
@@ -82,9 +82,9 @@ class CheckSection(msgspec.Struct, frozen=True):
 class ReportSection(msgspec.Struct, frozen=True):
     """The section `report` of project.yml.
 
-    baseline (str): git revision to compare with; empty for the last commit with other scores
-    target_f1 (float): minimum lower bound of a ready label's F1 interval
-    annotators (bool): name the annotators
+    baseline (str): git revision to compare with; empty for the last commit with other scores.
+    target_f1 (float): minimum lower bound of a ready label's F1 interval.
+    annotators (bool): name the annotators.
     """
 
     baseline: str = ""
@@ -95,9 +95,9 @@ class ReportSection(msgspec.Struct, frozen=True):
 class PackageName(msgspec.Struct, frozen=True):
     """The section `package` of project.yml.
 
-    name (str): wheel name after the language
-    license (str): an identifier of the hub, such as mit; may be empty
-    description (str): purpose of the pipeline; may be empty
+    name (str): wheel name after the language.
+    license (str): an identifier of the hub, such as mit; may be empty.
+    description (str): purpose of the pipeline; may be empty.
     """
 
     name: str = "ner"

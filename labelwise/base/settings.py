@@ -42,8 +42,8 @@ def read_section(
 ) -> Section:
     """Read a section of project.yml; missing or empty values have their defaults.
 
-    other (Sequence[str]): fields that aren't keys of the section
-    others (bool): accept other keys, such as people's own variables
+    other (Sequence[str]): fields that aren't keys of the section.
+    others (bool): accept other keys, such as people's own variables.
     RAISES (InputError): if it has an unknown key, or a value of another type or out of range.
     """
     if project is None:
@@ -120,8 +120,8 @@ for one in ("int", "float", "timestamp"):
 def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, words: bool = False) -> Kind:
     """Decode YAML 1.2, where `NO` is a word, and `010` is ten.
 
-    name, remedy (str): for the error: the file, and what to do
-    words (bool): keep numbers as strings, such as `010` and `1.10`
+    name, remedy (str): for the error: the file, and what to do.
+    words (bool): keep numbers as strings, such as `010` and `1.10`.
     RAISES (InputError): if it has a git conflict or a repeated key, isn't YAML, or has another form.
     """
     check_edited(content, name)

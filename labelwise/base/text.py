@@ -74,8 +74,8 @@ def overlapping_groups(one: Iterable[Ranged], other: Iterable[Ranged]) -> Iterat
 def evaluable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Mapping[str, str]) -> set[SpanKey]:
     """Keep spans that can be scored: of fully annotated labels, or accepted or rejected one by one.
 
-    judged (Iterable): spans that annotators accepted or rejected
-    uncovered (Mapping[str, str]): labels that aren't fully annotated: "partial" or "none"
+    judged (Iterable): spans that annotators accepted or rejected.
+    uncovered (Mapping[str, str]): labels that aren't fully annotated: "partial" or "none".
     """
     if not uncovered:
         return set(spans)
@@ -126,7 +126,7 @@ def describe_seconds(seconds: float) -> str:
 def name_counts(counts: Counter[Any], most: int | None = None) -> str:
     """Format counts, the most frequent first.
 
-    most (int | None): maximum number of names; None for all
+    most (int | None): maximum number of names; None for all.
 
     >>> name_counts(Counter(LOC=3, PER=1200))
     'PER (1,200), LOC (3)'
@@ -146,7 +146,7 @@ def place(file: str, line: int) -> str:
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Format a number with its noun.
 
-    nouns (str): irregular plural
+    nouns (str): irregular plural.
 
     >>> counted(1, "text"), counted(2000, "text"), counted(2, "row or span", "rows or spans")
     ('1 text', '2,000 texts', '2 rows or spans')

@@ -39,9 +39,9 @@ def check(
 ) -> tuple[int, list[Finding]]:
     """Check a corpus, and write the findings to a folder, replacing it.
 
-    folds (Folds None): cross-validation; None uses word counts only (seconds, fewer findings)
+    folds (Folds | None): cross-validation; None uses word counts only (seconds, fewer findings).
     RAISES (InputError): if a number is out of range, there is no corpus, `out` has other content, or training fails.
-    RETURNS (tuple): number of texts of train and dev, and their findings, most certain first
+    RETURNS (tuple): number of texts of train and dev, and their findings, most certain first.
     """
     corpus, out = corpus.absolute(), out.absolute()
     check_replaceable(out, (FINDINGS,), "check")

@@ -22,9 +22,9 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 class Answered(msgspec.Struct):
     """A dataset's answer that a finding is about.
 
-    file (str): file, with the line if known
-    answer (str): its digest for the label; see `annotations.answer_digest`
-    annotator (str): empty if unknown
+    file (str): file, with the line if known.
+    answer (str): its digest for the label; see `annotations.answer_digest`.
+    annotator (str): empty if unknown.
     """
 
     dataset: str
@@ -36,17 +36,17 @@ class Answered(msgspec.Struct):
 class Finding(msgspec.Struct):
     """An annotation that contradicts the others; offsets are characters.
 
-    score (float): evidence, in log-odds
-    label, surface (str): of the annotated span (of the proposed span if that is missing) current (tuple None): start,
-    end and label of the annotated span; None if missing proposed (tuple None): of the correction; None if the span
-    should be removed
-    better (str): words of the proposed span
-    split, doc, key (str): split, document name and digest of the text
-    before, after (str): rest of the sentence
-    why (str): correction and evidence, in words
-    group (str): the question; one answer decides all its findings
-    answers (dict): by label, the answer that a decision changes
-    others (list): other spans of the sentence, with offsets from the start of this one
+    score (float): evidence, in log-odds.
+    label, surface (str): of the annotated span (of the proposed span if that is missing).
+    current (tuple | None): start, end and label of the annotated span; None if missing.
+    proposed (tuple | None): of the correction; None if the span should be removed.
+    better (str): words of the proposed span.
+    split, doc, key (str): split, document name and digest of the text.
+    before, after (str): rest of the sentence.
+    why (str): correction and evidence, in words.
+    group (str): the question; one answer decides all its findings.
+    answers (dict): by label, the answer that a decision changes.
+    others (list): other spans of the sentence, with offsets from the start of this one.
     """
 
     score: float
@@ -75,7 +75,7 @@ class Finding(msgspec.Struct):
 def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *, why: str = "") -> Finding:
     """Convert a correction from tokens to characters, with its sentence.
 
-    why (str): evidence in words; default: the correction's
+    why (str): evidence in words; default: the correction's.
     """
     text = doc.stored.text
     starts, ends = doc.stored.offsets()
@@ -143,8 +143,8 @@ def generalize(words: str) -> str:
 def say_why(correction: Correction, surface: str, label: str, better: str, proposed: str) -> str:
     """Describe a correction and its evidence: annotations elsewhere, and the pipeline's.
 
-    surface, label: of the annotated span (of the proposed span if that is missing)
-    better, proposed: of the proposed span (of the annotated span if it should be removed)
+    surface, label: of the annotated span (of the proposed span if that is missing).
+    better, proposed: of the proposed span (of the annotated span if it should be removed).
 
     >>> say_why(Correction(None, (0, 1, 0), 1.5, 7, 0, True), "Rome", "CITY", "Rome", "CITY")
     "'Rome' may be CITY: elsewhere it is 7 times; a pipeline trained without this text agrees"
@@ -169,7 +169,7 @@ def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
     A pipeline that can't separate two labels disagrees with gold everywhere, and is mostly wrong: of 30 suspects in 100
     spans, a few are errors; a single suspect probably is one.
 
-    gold (Mapping[str, int]): number of spans by label
+    gold (Mapping[str, int]): number of spans by label.
     """
     counts = Counter((one.label, one.kind) for one in findings)
     for one in findings:
@@ -186,7 +186,7 @@ def locate(
 ) -> None:
     """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans.
 
-    declared (Mapping): labels of each dataset
+    declared (Mapping): labels of each dataset.
     """
     wanted: dict[str, list[Finding]] = {}
     for one in findings:

@@ -32,9 +32,9 @@ Place = tuple[int, int, int]  # start and end in tokens, number of the label
 class Correction(NamedTuple):
     """An annotated span and its proposed replacement; one of them may be None.
 
-    score (float): evidence, in log-odds
-    times, against (int): other occurrences annotated as proposed, and as here
-    agrees (bool): the out-of-fold pipeline predicts the proposed span
+    score (float): evidence, in log-odds.
+    times, against (int): other occurrences annotated as proposed, and as here.
+    agrees (bool): the out-of-fold pipeline predicts the proposed span.
     """
 
     current: Place | None
@@ -57,7 +57,7 @@ class Correction(NamedTuple):
 class OutOfFold:
     """Out-of-fold predictions for one text.
 
-    found (set[Place]): predicted spans
+    found (set[Place]): predicted spans.
     """
 
     def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int | None]) -> None:
@@ -100,10 +100,10 @@ class OutOfFold:
 class Evidence:
     """Evidence for and against changes to the annotation of one text.
 
-    gold (set[Place]): annotated spans
-    unknown (set[int]): labels that aren't fully annotated, so none of their spans is proposed
-    proposed (set[Place]): spans that the surface forms or the pipeline would add
-    others (set[Place]): these, and annotated spans with another label
+    gold (set[Place]): annotated spans.
+    unknown (set[int]): labels that aren't fully annotated, so none of their spans is proposed.
+    proposed (set[Place]): spans that the surface forms or the pipeline would add.
+    others (set[Place]): these, and annotated spans with another label.
     """
 
     def __init__(self, doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold | None) -> None:
@@ -155,7 +155,7 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold 
 
     Skips labels that the text isn't fully annotated for.
 
-    prediction (OutOfFold None): None without a pipeline
+    prediction (OutOfFold | None): None without a pipeline.
     """
     evidence = Evidence(doc, forms, prediction)
     taken: set[Place] = set()

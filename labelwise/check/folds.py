@@ -58,7 +58,7 @@ def ask_folds(
 ) -> Iterator[CheckedDoc]:
     """Yield the texts of train and dev, with their out-of-fold predictions.
 
-    out (Path): the pipelines are beside it until all texts are read
+    out (Path): the pipelines are beside it until all texts are read.
     """
     if folds.number < 2:
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
@@ -81,8 +81,8 @@ def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number
     """Train without a fold; only the first training shows its progress.
 
     apart (bool): in a new folder, because a presumed-dead worker may still be training; otherwise resume a killed
-        training, and skip a finished one
-    RETURNS (Path): folder of the pipeline
+        training, and skip a finished one.
+    RETURNS (Path): folder of the pipeline.
     """
     model, unseen = (out / uuid4().hex if apart else out) / f"pipeline-{number}", StringIO()
     with redirect_stdout(unseen if number else sys.stdout), redirect_stderr(unseen if number else sys.stderr):
@@ -109,7 +109,7 @@ def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) ->
 def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:
     """Yield texts with the prediction of a per-label pipeline; without, if its tokens differ.
 
-    labels (Sequence[str]): labels of the corpus, which predictions number
+    labels (Sequence[str]): labels of the corpus, which predictions number.
     """
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]

@@ -28,8 +28,8 @@ HYPHENS = frozenset("-‐‑–")
 class Edge(NamedTuple):
     """A word at a span's edge, inside or just outside.
 
-    word, kind (str): lower-case word, and its kind
-    other (tuple): start and end of the span without the word, or with it
+    word, kind (str): lower-case word, and its kind.
+    other (tuple): start and end of the span without the word, or with it.
     """
 
     what: What

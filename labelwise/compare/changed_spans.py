@@ -13,11 +13,11 @@ COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("sta
 class ChangedSpan(NamedTuple):
     """An error that is fixed or new.
 
-    mistake (str): its kind; see `pairs.Kind`
-    label, words (str): of gold, or else of the prediction
-    text (str): document, or else the key of the text
-    before, after (str): rest of the sentence
-    cause (str): of gold; see `tables.MISSED`
+    mistake (str): its kind; see `pairs.Kind`.
+    label, words (str): of gold, or else of the prediction.
+    text (str): document, or else the key of the text.
+    before, after (str): rest of the sentence.
+    cause (str): of gold; see `tables.MISSED`.
     """
 
     change: Literal["fixed", "new"]
@@ -33,7 +33,7 @@ class ChangedSpan(NamedTuple):
 def changed_spans(baseline: Revision, other: Revision, *, dev: bool = False) -> list[ChangedSpan]:
     """List the errors fixed and new since the baseline, by label, on common texts and gold.
 
-    dev (bool): on dev, for error analysis; empty without an evaluation on dev
+    dev (bool): on dev, for error analysis; empty without an evaluation on dev.
     """
     splits = ["dev" if dev else one.metrics.split for one in (baseline, other)]
     (gold, wrong), (gold_now, wrong_now) = map(_read, (baseline, other), splits)

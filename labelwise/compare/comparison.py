@@ -34,9 +34,9 @@ DEV = "dev"
 class Change(msgspec.Struct):
     """Change in F1 from the baseline; None if it can't be computed.
 
-    low, high (float None): 95% interval of the difference; simultaneous for all labels where the split decides
-    significant (bool): the interval excludes 0 and includes trainings with other seeds
-    on_test (str): how test relates to a significant difference on dev
+    low, high (float | None): 95% interval of the difference; simultaneous for all labels where the split decides.
+    significant (bool): the interval excludes 0 and includes trainings with other seeds.
+    on_test (str): how test relates to a significant difference on dev.
     """
 
     difference: float | None = None
@@ -49,8 +49,9 @@ class Change(msgspec.Struct):
 class ComparedScores(msgspec.Struct):
     """A label, or an average.
 
-    f (dict): mean F1 of the trainings, by revision
-    changes (dict): by revision, except the baseline support (int None): gold spans
+    f (dict): mean F1 of the trainings, by revision.
+    changes (dict): by revision, except the baseline.
+    support (int | None): gold spans.
     """
 
     f: dict[str, float | None]
@@ -61,15 +62,15 @@ class ComparedScores(msgspec.Struct):
 class ComparedSplit(msgspec.Struct, kw_only=True):
     """The comparison on a split.
 
-    texts (int): compared texts
-    units (int): units of these texts
-    unit (str): see `scores.SplitMetrics`
-    gold_differs (int): texts whose gold differs between revisions, for the compared labels
-    left_out (dict): texts that other revisions lack, by revision
-    trainings (dict): trainings that differ by their seed alone, by revision
-    means (bool): F1 is the mean of the trainings, not that of the first
-    micro (ComparedScores): all entities
-    macro (ComparedScores): mean over labels
+    texts (int): compared texts.
+    units (int): units of these texts.
+    unit (str): see `scores.SplitMetrics`.
+    gold_differs (int): texts whose gold differs between revisions, for the compared labels.
+    left_out (dict): texts that other revisions lack, by revision.
+    trainings (dict): trainings that differ by their seed alone, by revision.
+    means (bool): F1 is the mean of the trainings, not that of the first.
+    micro (ComparedScores): all entities.
+    macro (ComparedScores): mean over labels.
     """
 
     texts: int
@@ -91,12 +92,12 @@ class ComparedSplit(msgspec.Struct, kw_only=True):
 class Comparison(ComparedSplit, kw_only=True):
     """Comparison on test and dev.
 
-    dev (ComparedSplit None): None if test decides
-    no_dev (str): why test decides
-    only (dict): labels that other revisions lack, by revision
-    seen (dict): warning per revision if test texts were, or may have been, in its training data
-    unsure (dict): why a revision's differences aren't significant
-    unused (dict): why trainings with other seeds don't count, by revision
+    dev (ComparedSplit | None): None if test decides.
+    no_dev (str): why test decides.
+    only (dict): labels that other revisions lack, by revision.
+    seen (dict): warning per revision if test texts were, or may have been, in its training data.
+    unsure (dict): why a revision's differences aren't significant.
+    unused (dict): why trainings with other seeds don't count, by revision.
     """
 
     revisions: list[str]
@@ -111,7 +112,7 @@ class Comparison(ComparedSplit, kw_only=True):
 def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = MappingProxyType({})) -> Comparison:
     """Compare revisions with the first, by the gold of the last.
 
-    undertrained (Mapping): by revision, why its training stopped too early
+    undertrained (Mapping): by revision, why its training stopped too early.
     RAISES (InputError): if they have nothing in common.
     """
     names = [revision.name for revision in revisions]
@@ -200,9 +201,9 @@ def pool_runs(f: Sequence[np.ndarray], means_of: Sequence[int], same: Sequence[b
     """Compute the variance between trainings of each difference to the first revision, s² (1/m + 1/n), and its degrees
     of freedom.
 
-    f (Sequence): by revision, F1 of trainings that differ by their seed, shape (trainings, labels + 2)
-    means_of (Sequence): number of trainings in each revision's mean
-    same (Sequence): whether a revision has the weights of the first, so the variance is 0
+    f (Sequence): by revision, F1 of trainings that differ by their seed, shape (trainings, labels + 2).
+    means_of (Sequence): number of trainings in each revision's mean.
+    same (Sequence): whether a revision has the weights of the first, so the variance is 0.
     """
     degrees = np.array([0 if equal else len(f[0]) + len(one) - 2 for one, equal in zip(f, same, strict=True)])[1:, None]
     squares = np.array([((one - one.mean(0)) ** 2).sum(0) for one in f])
@@ -248,9 +249,9 @@ def score_counts(
 ) -> dict[str, Any]:
     """Compute F1 of labels and averages, and differences to the baseline.
 
-    counts (Sequence[np.ndarray]): by revision, right, predicted and gold spans, shape (units, trainings, labels, 3)
-    runs (Sequence None): see `Jackknife.interval`; None for intervals over texts alone
-    tests (int): number of simultaneous intervals (Bonferroni); 0 for all labels
+    counts (Sequence[np.ndarray]): by revision, right, predicted and gold spans, shape (units, trainings, labels, 3).
+    runs (Sequence | None): see `Jackknife.interval`; None for intervals over texts alone.
+    tests (int): number of simultaneous intervals (Bonferroni); 0 for all labels.
     """
     sizes = np.cumsum([0, *(own.shape[1] for own in counts)])
 

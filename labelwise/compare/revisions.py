@@ -27,8 +27,9 @@ WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 class Revision(NamedTuple):
     """Results of an evaluation at a git revision, or in the WORKSPACE.
 
-    tables (Tables): source of the scores. curve (Curve None): of the training, if any. seeds (pa.Table None): counts of
-    trainings that differ by their seed, if any; see `seeds.SCHEMA`.
+    tables (Tables): source of the scores.
+    curve (Curve | None): of the training, if any.
+    seeds (pa.Table | None): counts of trainings that differ by their seed, if any; see `seeds.SCHEMA`.
     unused (str): why existing counts don't belong to the scores.
     remedy (str): command that makes counts.
     """

@@ -39,8 +39,8 @@ class StoredDoc:
     iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and hashes of ENT_TYPE.
     gold, rejected (list): aligned accepted and rejected spans, also nested ones, as (start, end, label hash), in
         tokens.
-    strings (Mapping[int, str]): strings by hash, at least the file's. merged (Annotation None): annotation by a merge,
-    if any.
+    strings (Mapping[int, str]): strings by hash, at least the file's.
+    merged (Annotation | None): annotation by a merge, if any.
     """
 
     words: np.ndarray

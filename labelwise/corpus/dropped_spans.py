@@ -24,7 +24,7 @@ class AssertedSpan(NamedTuple):
 class DroppedSpan(NamedTuple):
     """A dropped span.
 
-    kept (AssertedSpan None): the span kept instead; None if misaligned.
+    kept (AssertedSpan | None): the span kept instead; None if misaligned.
     learned (bool): a per-label head learns it, although it isn't an entity.
     """
 

@@ -32,7 +32,8 @@ class TaskFile(NamedTuple):
 class Converted(msgspec.Struct):
     """Counts of a conversion to print.
 
-    files (Counter): annotated documents by file. first (Problem None): first problem.
+    files (Counter): annotated documents by file.
+    first (Problem | None): first problem.
     problems (Counter): problems by reason.
     lines, notes, labels (Counter): sums over documents; see `brat.Document`.
     suffixes (dict): suffixes of annotation files, by split.

@@ -155,8 +155,8 @@ def choose_labels(
     """Choose the labels to declare: those in the options, or all.
 
     written (Counter): labels of all annotations, before renaming.
-    log (Callable): takes messages: how many spans of each label are renamed. bad (Problem None): first file or line
-    that can't be converted.
+    log (Callable): takes messages: how many spans of each label are renamed.
+    bad (Problem | None): first file or line that can't be converted.
     RAISES (InputError): if an option's label doesn't occur, or there is no label.
     """
     for old, new in how.rename.items():

@@ -36,8 +36,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     """One decision.
 
     text (str): key of the text, in hexadecimal.
-    answer (str): digest of the answer when it was decided; see `annotations.answer_digest`. removed, added (tuple
-    None): start and end, in characters; one of them may be None.
+    answer (str): digest of the answer when it was decided; see `annotations.answer_digest`.
+    removed, added (tuple | None): start and end, in characters; one of them may be None.
     note (str): a person's comment.
     """
 
@@ -147,7 +147,7 @@ class Added(NamedTuple):
 def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added:
     """Add the decisions of a file to a folder, which keeps the last about each span; omit bad rows.
 
-    corpus (Path None): the project's corpus, if any.
+    corpus (Path | None): the project's corpus, if any.
     RAISES (InputError): if the file has no decision about a text of the corpus, the folder's file has a bad row, or
         another process is adding to it.
     """

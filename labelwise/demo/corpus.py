@@ -39,8 +39,8 @@ def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words
     """Make one document; equal arguments give equal documents.
 
     index (int): number of the document, from 0.
-    labels (Iterable[str]): labels to annotate; others occur unannotated. words (int None): approximate number of words
-    (`count_words`); None for 100 to 300.
+    labels (Iterable[str]): labels to annotate; others occur unannotated.
+    words (int | None): approximate number of words (`count_words`); None for 100 to 300.
     """
     labels = frozenset(labels)
     rng = Random(f"{seed}/{index}")

@@ -36,8 +36,8 @@ def make_demo(
 ) -> Counter[str]:
     """Write a demo corpus.
 
-    labels (int): number of labels, the first of `labelwise.demo.grammar.LABELS`. words (int None): approximate words
-    per document; None for 100 to 300.
+    labels (int): number of labels, the first of `labelwise.demo.grammar.LABELS`.
+    words (int | None): approximate words per document; None for 100 to 300.
     noise (float): share of wrong spans; see `corpus.add_noise`.
     RETURNS (Counter[str]): "documents", "words" and "spans".
     RAISES (InputError): if the folder has other content.

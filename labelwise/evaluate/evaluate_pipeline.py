@@ -69,9 +69,10 @@ def evaluate_pipeline(
 ) -> Evaluation:
     """Predict and score a split; memory grows by a few bytes per span.
 
-    dev (Path str None): dev of the same corpus, scored too, if it has texts. metrics (Path str None): JSON file for the
-    scores. tables (Path str None): folder for texts.parquet, pairs.parquet and groups.json. predictions (Path str
-    None): JSONL file for the split's predictions.
+    dev (Path | str | None): dev of the same corpus, scored too, if it has texts.
+    metrics (Path | str | None): JSON file for the scores.
+    tables (Path | str | None): folder for texts.parquet, pairs.parquet and groups.json.
+    predictions (Path | str | None): JSONL file for the split's predictions.
     workers (int): processes for prediction.
     other_tokens (bool): accept other tokens than the corpus's; spans are compared in characters.
     RAISES (InputError): if the model, a partition or the GPU is missing, tokens differ, several workers are to share a

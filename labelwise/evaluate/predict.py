@@ -139,7 +139,7 @@ def predict_docs(
 ) -> Iterator[PredictedDoc]:
     """Yield docs with a pipeline's predictions.
 
-    unknown (set[str] None): labels of raw texts, which are unannotated.
+    unknown (set[str] | None): labels of raw texts, which are unannotated.
     """
     for doc, found in predict_each(nlp, docs, lambda doc: len(doc.text) // WORD):
         doc.predicted, doc.found, doc.words = sorted(entities(found)), all_found(nlp, found), len(found)

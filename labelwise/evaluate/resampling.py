@@ -92,9 +92,9 @@ class Jackknife:
         the sum don't guarantee that. A seed's effect on single texts is in both variances, so the sum is rather too
         large.
 
-        within (bool): keep to 0 to 1: symmetric in log-odds; a score of 0 or 1 has no interval. runs (Sequence None):
-        variance of the value between trainings with other seeds, and its degrees of freedom, broadcast to the value's
-        shape.
+        within (bool): keep to 0 to 1: symmetric in log-odds; a score of 0 or 1 has no interval.
+        runs (Sequence | None): variance of the value between trainings with other seeds, and its degrees of freedom,
+            broadcast to the value's shape.
         tests (int): number of simultaneous intervals (Bonferroni).
         """
         half = students_t(self.docs - 1, tests) * self.errors()

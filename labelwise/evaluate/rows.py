@@ -30,8 +30,8 @@ Forms = Mapping[SpanKey, int]  # digests of the words of spans on token boundari
 class EvaluateJob(NamedTuple):
     """A partition to predict, with the pipeline's folder and digest.
 
-    labels (Sequence[str]): labels to score; predictions of others are "unscored". seen (Path None): file of the
-    pipeline's training texts; None to skip it.
+    labels (Sequence[str]): labels to score; predictions of others are "unscored".
+    seen (Path | None): file of the pipeline's training texts; None to skip it.
     predictions (bool): write the predictions as JSONL, too.
     """
 
@@ -96,7 +96,8 @@ def make_rows(
 ) -> Rows:
     """Make the rows of predicted texts.
 
-    labels (Sequence[str]): labels to score. seen (np.ndarray None): digests of the pipeline's training texts, if known.
+    labels (Sequence[str]): labels to score.
+    seen (np.ndarray | None): digests of the pipeline's training texts, if known.
     """
     docs = iter(docs)
     tables = [(TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table())]
@@ -185,7 +186,7 @@ def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
 def _cause(kind: str, on_tokens: bool, overlapped: bool) -> str:
     """Return the cause of a gold span: the kind of its pair, or the reason why it is missed; "missed" if train decides.
 
-    overlapped (bool): a prediction overlaps the span but is paired with another gold span
+    overlapped (bool): a prediction overlaps the span but is paired with another gold span.
     """
     if kind in ("right", "nested"):
         return "found"

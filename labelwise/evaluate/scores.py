@@ -74,8 +74,8 @@ class Aimed(msgspec.Struct):
 
     figure (str): precision or recall.
     goal (float): its minimum.
-    bound (float): its lower bound on dev at fitting; below the goal, dev doesn't reach it. value, low, high (float
-    None): on the split, with the 95% interval.
+    bound (float): its lower bound on dev at fitting; below the goal, dev doesn't reach it.
+    value, low, high (float | None): on the split, with the 95% interval.
     """
 
     figure: str
@@ -96,11 +96,13 @@ class SplitMetrics(msgspec.Struct):
     texts (int): number of scored texts.
     unit (str): what the jackknife leaves out: "text", "document", or the key of `split_by`.
     all_gold (AllScores): entities against all accepted spans, also misaligned ones. Predictions of a label without gold
-    count, too. all_spans (AllScores None): all spans of a per-label recognizer, which may overlap, against all gold;
-    None without overlapping gold. calibration_error (float None): of their probabilities; see
-    `spacy_per_label.calibrate`.
+        count, too.
+    all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None without
+        overlapping gold.
+    calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
     unscored (int): predictions that can't be scored.
-    mistakes (dict): by label. seen (Seen None): training texts of the pipeline; None if unknown, and on dev.
+    mistakes (dict): by label.
+    seen (Seen | None): training texts of the pipeline; None if unknown, and on dev.
     texts_digest (str): equal for equal texts.
     split_digest (str): of the corpus's labels, and the split's texts and gold.
     aimed (dict): by label with a goal; omitted from the file if empty.
@@ -150,8 +152,8 @@ class Metrics(SplitMetrics, forbid_unknown_fields=True):
     predictions_digest (str): equal for equal tables of pairs.
     pipeline_digest, weights_digest (str): of the pipeline's files, and of its models alone.
     labelwise (str): evaluating version.
-    split (str): name of the split; "" in files of 0.3.0, whose tables have a single split. dev (SplitMetrics None):
-    scores on dev, if evaluated.
+    split (str): name of the split; "" in files of 0.3.0, whose tables have a single split.
+    dev (SplitMetrics | None): scores on dev, if evaluated.
     """
 
     excluded_labels: list[str] = []

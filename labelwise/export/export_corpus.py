@@ -46,9 +46,10 @@ def export(
     """Export all spans of a corpus, predictions, or tasks to a folder, replacing it.
 
     source (Path): folder of a merged corpus, of tasks by `convert-brat`, or predictions.
-    splits (Sequence[str]): splits of the corpus. settings (Settings None): settings of the tokenizer for Prodigy's
-    `tokens`; None for the corpus's own, or the defaults. originals (Originals None): brat documents of the source,
-    whose other lines are exported, too.
+    splits (Sequence[str]): splits of the corpus.
+    settings (Settings | None): settings of the tokenizer for Prodigy's `tokens`; None for the corpus's own, or the
+        defaults.
+    originals (Originals | None): brat documents of the source, whose other lines are exported, too.
     RAISES (InputError): if the source is none of these, an original is missing or has changed, or `out` has other or
         edited files.
     """

@@ -39,7 +39,7 @@ PLACED = ("file", "line", "start", "end", "label", "renamed", "reason")  # colum
 class PlacedSpan(NamedTuple):
     """A span read from a line.
 
-    key (SpanKey None): with the line's label; None if unusable.
+    key (SpanKey | None): with the line's label; None if unusable.
     counts (bool): its row counts, and isn't superseded, for example.
     """
 
@@ -193,8 +193,8 @@ def open_source(
 
     path (Path): folder of a merged corpus, of tasks by `convert-brat`, or predictions: a file, or a folder of
         `predict_files`.
-    splits (Sequence[str]): splits of a corpus. settings (Settings None): settings of the tokenizer; None for the
-    corpus's own, or the defaults.
+    splits (Sequence[str]): splits of a corpus.
+    settings (Settings | None): settings of the tokenizer; None for the corpus's own, or the defaults.
     placed (bool): with the `places` of a corpus's texts.
     RAISES (InputError): if it is none of these.
     """

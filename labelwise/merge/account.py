@@ -38,8 +38,9 @@ decode = msgspec.msgpack.Decoder(list[Columns]).decode
 class TextResult(NamedTuple):
     """The outcome of one text.
 
-    chosen_by (str): what chose its split. why_not (str None): why it isn't in the corpus; None if it is. made
-    (Projection None): its Doc, if it is in the corpus.
+    chosen_by (str): what chose its split.
+    why_not (str | None): why it isn't in the corpus; None if it is.
+    made (Projection | None): its Doc, if it is in the corpus.
     """
 
     answers: Sequence[Answer]
@@ -108,8 +109,8 @@ def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
 def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
     """Add an unusable row, or a span outside any row.
 
-    file (str): declared name of its source, unless the problem has its own file. kind (str None): "decision" for a
-    decision.
+    file (str): declared name of its source, unless the problem has its own file.
+    kind (str | None): "decision" for a decision.
     """
     file = problem.file or file
     why = (problem.reason, problem.detail or None, None)
@@ -125,7 +126,8 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
 def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
     """Add a decision.
 
-    text (str): key of its text. row (int None): its number among the text's rows; None without such a text.
+    text (str): key of its text.
+    row (int | None): its number among the text's rows; None without such a text.
     """
     decision = judged.decision
     what = (decision.dataset, judged.row.file, *NOBODY, "decision", decision.verdict)

@@ -47,8 +47,8 @@ class Found(NamedTuple):
     n (int): number of rows, spans or texts.
     values (Mapping): other values of the words.
     rows (Sequence): examples, rows of the tables.
-    quotes (Sequence[str]): other examples, printed by the merge only. dataset (DataSet None): the dataset; None for the
-    corpus.
+    quotes (Sequence[str]): other examples, printed by the merge only.
+    dataset (DataSet | None): the dataset; None for the corpus.
     """
 
     n: int = 0

@@ -231,7 +231,7 @@ def other_name(data: Data, stops: bool) -> list[Found]:
 def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     """Find datasets with mostly unusable spans.
 
-    helped (Reason None): most frequent reason, if an option of brat may help.
+    helped (Reason | None): most frequent reason, if an option of brat may help.
     """
     used, lost, reasons = losses(data)
     offsets = best_readings(data.merged.trials, data.files) or inside_words(data) or other_script(data)

@@ -95,7 +95,7 @@ def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
 def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
     """Count texts by label and state, and some spans by label.
 
-    gold (pa.Table): accepted spans
+    gold (pa.Table): accepted spans.
     """
     return _count_each(
         "label",

@@ -35,7 +35,8 @@ def write_card(
 
     meta (Mapping): package's lang, name, version, description.
     corpus (str): digest of the corpus.
-    target_f1 (float): minimum lower bound of a ready label's F1 interval. raw (RawTexts None): a student's raw texts.
+    target_f1 (float): minimum lower bound of a ready label's F1 interval.
+    raw (RawTexts | None): a student's raw texts.
     """
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `code`.
     environment = Environment(

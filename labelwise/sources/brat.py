@@ -224,7 +224,7 @@ class _Failure(NamedTuple):
 def _read_files(stem: Path, how: BratOptions) -> tuple[str, dict[str, bytes], _Failure | None]:
     """Read the files of a document.
 
-    RETURNS (tuple): text, annotation files by suffix, and a problem, or None
+    RETURNS (tuple): text, annotation files by suffix, and a problem, or None.
     """
     files: dict[str, bytes] = {}
     text, failed = "", None

@@ -21,8 +21,8 @@ class RawSpan(msgspec.Struct, gc=False):
 
     answer (Any): verdict on this span, in old binary data.
     text (Any): quoted words, which some tools write beside the offsets.
-    pattern (Any): Prodigy's number of the matched pattern. place (tuple None): file and line in a brat corpus, from
-    `convert-brat`.
+    pattern (Any): Prodigy's number of the matched pattern.
+    place (tuple | None): file and line in a brat corpus, from `convert-brat`.
     """
 
     start: Any = None

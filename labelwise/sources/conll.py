@@ -148,8 +148,8 @@ def _are_sentences(rows: Sequence[str]) -> bool:
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
     """Return whether a line is a comment: it isn't if it has a token's columns, with a tag.
 
-    shape (Shape None): columns of the tokens, if known
-    tag (int): column of tags
+    shape (Shape | None): columns of the tokens, if known.
+    tag (int): column of tags.
     """
     if not COMMENT.fullmatch(line):
         return False
@@ -163,7 +163,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Found:
     """Convert a sentence to a task, with the line of its first token.
 
-    untagged (str): tag of untagged tokens; empty if there is none
+    untagged (str): tag of untagged tokens; empty if there is none.
     """
     columns = layout.token, layout.tag
     for number, cells in rows:

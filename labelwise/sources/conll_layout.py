@@ -38,7 +38,7 @@ Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and ho
 class Layout(NamedTuple):
     """The layout of a file, by its first lines.
 
-    shape (Shape None): of its first certain token, if any.
+    shape (Shape | None): of its first certain token, if any.
     names (list[str]): cells of a line of names, if any.
     sentence (int): column whose values begin sentences; -1 for none.
     """

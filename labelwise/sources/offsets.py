@@ -154,8 +154,8 @@ def choose(
 
     rows (Iterable): texts with spans, of a file, a document, or an answer.
     readings (Callable): lists the readings to try on a text.
-    fits (Callable): whether a span fits the quoted words, or the ends of words, by a reading. RETURNS (Name None): None
-    without a row.
+    fits (Callable): whether a span fits the quoted words, or the ends of words, by a reading.
+    RETURNS (Name | None): None without a row.
     """
     fitting: dict[Name, int] = {}
     for text, mentions in rows:

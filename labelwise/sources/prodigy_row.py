@@ -37,13 +37,13 @@ TAGGED = re.compile(r"<([A-Z][A-Z_-]+)>[^<>]+</\1>")  # words between the tags o
 class ProdigyRow(msgspec.Struct, gc=False):
     """The used keys of a row.
 
-    spans (list[RawSpan] None): None, like an empty list, means no annotation, in an answer.
+    spans (list[RawSpan] | None): None, like an empty list, means no annotation, in an answer.
     answer (Any): False if missing, which means "accept".
     label (Any): label of the text; False if missing.
-    no_missing (Any): old versions' switch for "unannotated tokens are outside". uncovered (dict None): labels that it
-    isn't complete for, in our exports.
-    review (Any): whether it decides between several annotators, in our exports; like the interface `review`. problem
-    (Problem None): a problem of `convert-brat`, with its place: the row has no other key.
+    no_missing (Any): old versions' switch for "unannotated tokens are outside".
+    uncovered (dict | None): labels that it isn't complete for, in our exports.
+    review (Any): whether it decides between several annotators, in our exports; like the interface `review`.
+    problem (Problem | None): a problem of `convert-brat`, with its place: the row has no other key.
     """
 
     text: str | None = None

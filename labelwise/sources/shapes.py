@@ -55,8 +55,8 @@ class How(NamedTuple):
     offsets (str): declared reading of offsets, if any.
     shown (str): reading inferred from the rows, for tools that count in several ways.
     key (str): key of Label Studio's texts.
-    array (bool): the rows are elements of an array; Label Studio's may lack its keys. scheme (Scheme None): notation of
-    tags in rows with tokens; None for each row's own.
+    array (bool): the rows are elements of an array; Label Studio's may lack its keys.
+    scheme (Scheme | None): notation of tags in rows with tokens; None for each row's own.
     """
 
     offsets: str = ""

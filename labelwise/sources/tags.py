@@ -47,7 +47,7 @@ BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 class Scheme(NamedTuple):
     """The notation of a file's tags.
 
-    spelled (re.Pattern None): spelling of prefix and label; None for labels alone.
+    spelled (re.Pattern | None): spelling of prefix and label; None for labels alone.
     outside (frozenset[str]): tags of tokens outside spans.
     """
 
@@ -149,7 +149,8 @@ def read_tagged(
 ) -> Converted | Problem:
     """Convert a row of tokens and tags.
 
-    names (Sequence[str]): names of numbered tags. scheme (Scheme None): the file's notation; None for the row's own.
+    names (Sequence[str]): names of numbered tags.
+    scheme (Scheme | None): the file's notation; None for the row's own.
     """
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings")

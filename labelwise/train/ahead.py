@@ -33,7 +33,7 @@ MIN_GPU_ID = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
     """Start a process that prepares batches for a GPU, before CUDA, which forked processes can't share.
 
-    YIELDS (Executor None): None on the CPU.
+    YIELDS (Executor | None): None on the CPU.
     RAISES (InputError): if the process was killed.
     """
     if wanted.gpu_id < MIN_GPU_ID:

@@ -61,10 +61,10 @@ class LabelwiseBlock(msgspec.Struct, frozen=True):
     epochs (int): length of a training, between `least_steps` and training.max_steps; 0 for training.max_steps.
     least_steps (int): see `epochs`.
     few_words (int): words of train below which the next two keys apply; 0 for never.
-    few_batch (int): training.batcher.size then; 0 for the batcher's own. few_dropout (float None): training.dropout
-    then; None for the config's own.
-    half_weights (bool): save a transformer's weights in fp16. precision, recall (float dict None): goal of the entities
-    on dev, for all labels or by label.
+    few_batch (int): training.batcher.size then; 0 for the batcher's own.
+    few_dropout (float | None): training.dropout then; None for the config's own.
+    half_weights (bool): save a transformer's weights in fp16.
+    precision, recall (float | dict | None): goal of the entities on dev, for all labels or by label.
     """
 
     epochs: int = 0

@@ -14,8 +14,8 @@ from spacy_per_label.calibrate import Fitted, Judged
 def fit(nlp: Language, texts: Iterator[StoredDoc]) -> Fitted | None:
     """Fit and set the recognizer's slopes and intercepts.
 
-    texts (Iterator[StoredDoc]): of dev; only numbers are kept. RETURNS (Fitted None): None without a predicted span
-    that annotators accepted, rejected or left out.
+    texts (Iterator[StoredDoc]): of dev; only numbers are kept.
+    RETURNS (Fitted | None): None without a predicted span that annotators accepted, rejected or left out.
     """
     ner: Any = nlp.get_pipe("ner")
     ner.cfg |= {"slopes": {}, "intercepts": {}}

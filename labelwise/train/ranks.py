@@ -158,7 +158,7 @@ def _run_rank(
 ) -> None:
     """Run a rank after the first; if it fails, send the error to the first.
 
-    others (Connection): closed in the child, to read EOF when the parent dies
+    others (Connection): closed in the child, to read EOF when the parent dies.
     """
     begin_worker()
     others.close()

@@ -55,8 +55,9 @@ class TrainResult(NamedTuple):
     """The end of a training.
 
     state (State): words, seconds, steps, scores.
-    texts (dict[str, int]): counts of texts in the last whole epoch, or in the first so far. resumed (int None): step of
-    the checkpoint; None from the beginning. fitted (Fitted None): calibration on dev of a per-label recognizer.
+    texts (dict[str, int]): counts of texts in the last whole epoch, or in the first so far.
+    resumed (int | None): step of the checkpoint; None from the beginning.
+    fitted (Fitted | None): calibration on dev of a per-label recognizer.
     ended (str): setting that ended training before max_steps, and when, or "".
     points (dict): operating point of each label with a goal; see `goals`.
     """
@@ -81,12 +82,14 @@ def train_pipeline(
 
     Under torchrun, this is one rank of the training; see `ranks`.
 
-    out (Path str): folder for the pipeline. curve (Path str): TSV file for the scores over time. resources (Path str
-    None): TSV file for memory and speed over time.
+    out (Path | str): folder for the pipeline.
+    curve (Path | str): TSV file for the scores over time.
+    resources (Path | str | None): TSV file for memory and speed over time.
     log (Callable): takes messages: excluded labels, resuming, lack of memory, skipped steps.
     RAISES (InputError): if `out` has other content or another training, the GPU can't be used, the corpus is
-    incomplete, the config is invalid, tokens differ from the corpus, a text doesn't fit into memory, losses aren't
-    finite, or a process was killed. RETURNS (TrainResult None): None in torchrun's ranks after the first.
+        incomplete, the config is invalid, tokens differ from the corpus, a text doesn't fit into memory, losses aren't
+        finite, or a process was killed.
+    RETURNS (TrainResult | None): None in torchrun's ranks after the first.
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
@@ -203,7 +206,7 @@ def prepare(
 def train(training: Training, launched: TorchRanks | None) -> None:
     """Train as rank 0; save the best pipeline, scores, checkpoints and resource log.
 
-    launched (TorchRanks None): ranks started by torchrun, if any.
+    launched (TorchRanks | None): ranks started by torchrun, if any.
     """
     nlp, state = training.nlp, training.state
     with all_ranks(training, launched) as ranks:

@@ -66,9 +66,10 @@ class Training:
     folder, curve (Path): rank 0's best pipeline and its scores over time.
     changed (Mapping): training's changes to the config; see `changed_keys`.
     seen (np.ndarray): digests of the corpus's texts; see `seen_texts`.
-    learned (str): digest of the training splits. raw (Mapping None): a student's raw texts; see `RawTexts`.
-    ranks (SingleProcess): processes that train together. background (Executor None): process that prepares batches; see
-    `ahead`.
+    learned (str): digest of the training splits.
+    raw (Mapping | None): a student's raw texts; see `RawTexts`.
+    ranks (SingleProcess): processes that train together.
+    background (Executor | None): process that prepares batches; see `ahead`.
     settings (dict): objects of the config's block `training`.
     losses (Counter[str]): since the last evaluation.
     spent (Counter[str]): since the last evaluation: words, seconds of all steps, and seconds of waiting for texts and

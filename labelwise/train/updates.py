@@ -24,8 +24,8 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
     The first time in a step, pooled memory is freed, and the same words are retried: cupy frees its pools only if its
     own allocations fail, not if PyTorch's do.
 
-    RETURNS (dict[str, float] None): losses; None in all ranks if one isn't finite, as after an overflow in fp16:
-    gradients are cleared, and the step is skipped.
+    RETURNS (dict[str, float] | None): losses; None in all ranks if one isn't finite, as after an overflow in fp16:
+        gradients are cleared, and the step is skipped.
     RAISES (InputError): if a single text is too much, or too many steps in a row were skipped.
     """
     state, ranks, step = training.state, training.ranks, training.state.step + 1

@@ -25,7 +25,7 @@ Spans = dict[SpanKey, Claims]
 class SpanOutcome(NamedTuple):
     """The outcome of a span.
 
-    kept (SpanRef None): span that counts instead.
+    kept (SpanRef | None): span that counts instead.
     realigned (bool): expanded or contracted to whole tokens.
     learned (bool): not an entity, but learned by a per-label head, because it overlaps only other labels.
     """
@@ -40,7 +40,7 @@ class SpanOutcome(NamedTuple):
 class RowOutcome(NamedTuple):
     """The outcome of a row.
 
-    kept (Number None): answer that counts instead.
+    kept (Number | None): answer that counts instead.
     covered (Sequence[str]): labels for which it counts.
     superseded (dict): labels for which another answer counts, with that answer; None if there are several.
     """

@@ -32,8 +32,8 @@ class DecisionOutcome(NamedTuple):
 class Change(NamedTuple):
     """The change of a span by a decision.
 
-    row (int): number of the decision among the text's. answer (Answer None): answer that gets the span; None if it is
-    removed.
+    row (int): number of the decision among the text's.
+    answer (Answer | None): answer that gets the span; None if it is removed.
     place (str): file and line of the decision.
     """
 

@@ -89,7 +89,7 @@ def merge_text(
 ) -> Merged:
     """Merge all answers about one text, in order of the datasets.
 
-    split (str None): declared split of the text; answers of datasets with another declared split don't count.
+    split (str | None): declared split of the text; answers of datasets with another declared split don't count.
     decisions (Sequence[DecisionRow]): about the text, in order.
     """
     apart = not decisions and are_apart(answers, split)
