@@ -59,7 +59,7 @@ def evaluate_cli(
     if found.edited:
         msg.warn(
             f"{model} isn't as its training left it: {', '.join(found.edited)}",
-            "The scores are of the pipeline as it is now; train again for those of the trained one",
+            "The scores are of the pipeline as it is now; train again to score the trained pipeline",
         )
     if found.metrics.unscored:
         unscored = counted(found.metrics.unscored, "prediction")

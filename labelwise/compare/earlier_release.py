@@ -33,7 +33,7 @@ VALUES = ("kind", "cause")
 
 
 def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
-    """Decode the scores of a pipeline, also those of 0.3.0.
+    """Decode the scores of a pipeline, also by 0.3.0.
 
     name, remedy (str): for the error: the file, and what to do.
     RAISES (InputError): if an earlier release wrote them.

@@ -99,7 +99,7 @@ def pairwise_f(both: int, spans: int) -> float | None:
 
 
 def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
-    """Split a label's accepted spans, by its counts, into those that a pipeline can learn, and the others.
+    """Split a label's accepted spans, by its counts, into learnable and dropped ones.
 
     An "entity" is flat. An "overlapping" span overlaps only other labels: a per-label recognizer learns it. A "dropped"
     span is misaligned, or overlaps a longer span of its label: no recognizer learns it.

@@ -1,4 +1,4 @@
-"""Queries of a merge's tables, a row group at a time.
+"""Queries of a merge's tables, by row group.
 
 A row group has all rows and spans of its texts, so counts of groups add up. Rows and spans of a text are numbered from
 0, in order, so numbers are also indices.

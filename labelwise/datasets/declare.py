@@ -26,8 +26,8 @@ from labelwise.datasets.undeclared import Undeclared, find_undeclared
 from labelwise.sources.files import read_file
 
 COMMENT = """\
-# Found in this folder; check it: list all labels that annotators were shown, as those that nobody used can't be
-# inferred, and write `split: test` for a test set. docs/formats.md has all that can be declared.
+# Found in this folder. Check it: list all labels that annotators were shown, because unused labels can't be inferred,
+# and write `split: test` for a test set. docs/formats.md has all keys.
 """
 
 

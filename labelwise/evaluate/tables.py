@@ -5,7 +5,7 @@ an unpaired span; see `pairs`. Both are sorted by key, in row groups of the same
 no row group has texts of both. Readers name the split, or "" for the only one.
 
 A prediction in a text that isn't annotated for its label is "unscored". A per-label recognizer also predicts
-overlapping spans: those that are neither entities nor gold are "nested", and so is predicted gold that overlaps other
+overlapping spans: unless they are entities or gold, they are "nested", and so is predicted gold that overlaps other
 gold. Misaligned gold is a row like any other, with its cause.
 """
 
@@ -196,7 +196,7 @@ def write_tables(splits: Iterable[Iterable[Rows]], tables: Tables, forms: Surfac
 
 
 def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the rows of GROUP texts at a time."""
+    """Yield the rows of GROUP texts each."""
     texts, pairs = TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table()
     for part in parts:
         texts, pairs = pa.concat_tables([texts, part.texts]), pa.concat_tables([pairs, part.pairs])

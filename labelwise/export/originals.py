@@ -97,7 +97,7 @@ class Originals:
 
         folder (Path | None): the brat corpus; None, or a folder that doesn't exist, has no document.
         how (BratOptions): the section `brat` of project.yml by which the corpus was converted.
-        accept_changed (bool): go on where documents are missing or have changed.
+        accept_changed (bool): accept missing and changed documents.
         RAISES (InputError): the folder can't be read.
         """
         self.folder, self.how, self.accept_changed, self._given = folder or Path(), how, accept_changed, folder
@@ -122,7 +122,7 @@ class Originals:
                 first = ", ".join([*sorted(names)[:MAX_NAMED], *["…"][: len(names) > MAX_NAMED]])
                 raise InputError(
                     f"{first}: {counted(len(names), 'brat document')} {what}, so relations, events, attributes and "
-                    f"notes would be lost; {remedy}, or go on without them by --accept-changed"
+                    f"notes would be lost; {remedy}, or drop them by --accept-changed"
                 )
 
     def reserved(self) -> set[str]:

@@ -499,7 +499,7 @@ READING: tuple[Kind, ...] = (
         "unusable rows",
         unusable_rows,
         "{n:,} of {all:row} can't be used: {reasons}",
-        f"Correct them: `python -m scripts.why corpus --problems` says what is wrong in each. {IF_CORRECT}",
+        f"Correct them: `python -m scripts.why corpus --problems` explains each. {IF_CORRECT}",
         EXPECTED,
     ),
     stop(
@@ -585,7 +585,7 @@ READING: tuple[Kind, ...] = (
         lambda data: most_spans_lost(data, Reason.NOT_DECODABLE),
         UNUSABLE_OF_ALL,
         f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
-        "encoding: cp1252  # or the encoding in which they were saved",
+        "encoding: cp1252  # or their encoding",
     ),
     stop(
         "tags without labels",
@@ -642,7 +642,7 @@ READING: tuple[Kind, ...] = (
             if MIN_EMPTY <= made.empty >= MIN_EMPTY_SHARE * made.documents and not made.how.empty_ann
         ],
         "{n:,} of {all:annotated brat document} have an empty .ann file, and count as texts without entities.",
-        "If nobody has annotated them (brat needs an empty file for each document), add to the section brat of "
+        "If they aren't annotated yet (brat needs an empty file for each document), add to the section brat of "
         "project.yml",
         "empty_ann: skip  # or `empty`, if they have no entities",
     ),
@@ -895,7 +895,7 @@ ADVICE: tuple[Kind, ...] = (
         "files of other labels",
         files_of_other_labels,
         "{files:file} and no span of {labels!r}. If two files have an answer to a text, only the last one counts.",
-        "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
+        "If each file was annotated for other labels, give each a separate entry in datasets.yml.",
     ),
 )
 
@@ -931,7 +931,7 @@ def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[Impor
 
 
 def find_checks(merged: Merged) -> list[ImportCheck]:
-    """List the findings of all checks, those that stop first; then without advice."""
+    """List the findings of all checks, stopping ones first; if there are some, without advice."""
     found = sorted((one for kind in READING for one in kind.find(merged)), key=lambda one: not one.stops)
     stopped = any(one.stops for one in found)
     return found if stopped else [*found, *(one for kind in ADVICE for one in kind.find(merged))]

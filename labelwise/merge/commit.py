@@ -95,8 +95,7 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
         raise InputError(f"nothing to merge: no row has a usable text; outcomes of the rows: {rows}{first}")
     if strict and (predictions := ledger.rows["prediction"]):
         raise InputError(
-            f"{counted(predictions, 'prediction')} that nobody has saved; annotate or remove them, or "
-            "leave out --strict"
+            f"{counted(predictions, 'unsaved prediction')}; save or remove them in the tool, or leave out --strict"
         )
     if strict and ledger.problems:
         raise InputError(

@@ -131,7 +131,7 @@ def _count_replaced(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
-    """Compare the spans of superseded rows with those of the rows that replaced them."""
+    """Compare the spans of superseded rows and of the rows that replaced them."""
     lost = queries.where(group.spans, "reason", SUPERSEDED)
     lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
     for (dataset, label), n in queries.count(lost, "dataset", "label").items():

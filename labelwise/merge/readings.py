@@ -26,7 +26,7 @@ Trials = Counter[tuple[int, str, str]]
 
 
 class Better(NamedTuple):
-    """A reading that removes losses: its name, the lost spans, and those that it loses, too."""
+    """A reading that removes losses: its name, the lost spans, and the spans that it loses, too."""
 
     name: str
     before: int

@@ -26,7 +26,7 @@ def tags_as_labels(data: Data) -> list[Found]:
 
 
 def label_of_most_words(data: Data) -> list[Found]:
-    """Find tables in which a label covers most words, like a tag for words outside spans."""
+    """Find tables with a label of most words, like a tag for words outside spans."""
     texts = [one for one in data.merged.sample if data.dataset.name in one.datasets]
     words = sum(one.tokens for one in texts)
     covered: Counter[str] = Counter()

@@ -56,7 +56,7 @@ def other_tokenizer(merged: Merged) -> list[Found]:
 
 
 def find_language(words: Counter[str], lang: str) -> str:
-    """Find a spaCy language whose stop words fit much better than those of `lang`, or "".
+    """Find a spaCy language whose stop words fit much better than `lang`'s, or "".
 
     words (Counter): words of texts, in lower case.
     """
@@ -184,7 +184,7 @@ TEXT_CHECKS = (
     check(
         "other language",
         other_language,
-        "`lang: {lang}`: the stop words of the texts are those of `{other}`.",
+        "`lang: {lang}`: the texts have the stop words of `{other}`.",
         "If that is their language, set in the section merge of project.yml",
         "lang: {other}",
     ),

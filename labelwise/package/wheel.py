@@ -170,7 +170,7 @@ def shorten_paths(value: Any) -> Any:
 
 
 def build_recognizer(folder: Path) -> None:
-    """Write the wheel of `spacy_per_label` by its pyproject.toml, which is installed with it.
+    """Write the wheel of `spacy_per_label` by its installed pyproject.toml.
 
     Its version has a digest of the code as its local label; see `identify`.
     """

@@ -80,7 +80,7 @@ class BratOptions(msgspec.Struct, frozen=True):
     folders (str): the meaning of folders with the same texts: "annotators", for all labels; "labels", each for its own;
         "versions", the last counts; "ask" refuses them.
     duplicates (str): policy of the datasets; empty for that of the section `merge`.
-    expect_losses (bool): go on, though most annotations can't be used.
+    expect_losses (bool): continue even if most annotations can't be used.
     """
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"

@@ -1,6 +1,6 @@
 """Validate raw values once, on input, so a Task's types hold afterwards.
 
-An unusable span is a problem of its own; any other unusable value counts as missing.
+An unusable span is a separate problem; any other unusable value counts as missing.
 """
 
 from collections.abc import Iterable, Mapping

@@ -87,7 +87,7 @@ def printable(path: Path) -> str:
 
 def _refuse(error: OSError) -> NoReturn:
     raise InputError(
-        f"{printable(Path(error.filename))}: this folder can't be read, so what is in it would be left out: "
+        f"{printable(Path(error.filename))}: this folder can't be read, so its files would be left out: "
         f"{error.strerror}; make it readable, or move it elsewhere"
     ) from error
 

@@ -59,7 +59,7 @@ FOREIGN = (
     Foreign(f"this is a pipeline's output, without its text; {ROWS}", ("entity_group", "word")),
     Foreign(f"this is a pipeline's output, without its text; {ROWS}", ("entity", "score", "word")),
     # Other content, or other offsets
-    Foreign("it has `pages`, each of which is a text; write each as a row of its own", ("pages",)),
+    Foreign("it has `pages`; write the text of each as a separate row", ("pages",)),
     Foreign("it marks audio, in seconds; annotate the transcript", ("audio_spans",)),
     Foreign("it marks an image, by points; annotate the text of the image", ("image", "spans", "points")),
     Foreign("its spans count the tokens of `sentences`; write texts with offsets in characters", ("sentences", "ner")),

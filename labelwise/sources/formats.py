@@ -91,7 +91,7 @@ def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") 
         yield from format.read(path, dataset or key, offsets)
     except sqlite3.OperationalError as error:
         raise InputError(
-            f"{path}: the database can't be read now: {error}; stop what is writing to it, or try again"
+            f"{path}: the database can't be read now: {error}; stop the program that writes to it, or try again"
         ) from error
     except DAMAGES as error:
         why = str(error) or "it needs more memory than there is"

@@ -63,7 +63,7 @@ def why_not_json(content: bytes | str) -> str:
 
 
 def find_repeated(content: bytes) -> str:
-    """Find a repeated key of a JSON object, of which decoders take the last; or ""."""
+    """Find a repeated key of a JSON object, or ""; decoders take the last."""
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Build an object from its keys and values."""

@@ -217,7 +217,7 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
 
 
 def custom_layers(path: Path) -> list[str]:
-    """List the custom layers of a file with labels, beside those of named entities."""
+    """List the custom layers of a file with labels, beside NamedEntity."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = [line.rstrip("\r\n") for line in takewhile(lambda line: line.startswith("#") or not line.strip(), file)]
     layers = [layer.name for layer in _label_columns(_layers(head)).values()]

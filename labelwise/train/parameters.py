@@ -1,4 +1,4 @@
-"""The parameters of a pipeline, thinc's and those of shims, and their gradients."""
+"""The parameters of a pipeline's thinc models and shims, and their gradients."""
 
 import gc
 import sys

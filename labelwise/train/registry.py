@@ -67,8 +67,8 @@ def read_taught_labels(path: Path, limit: int = 0, leave_out: int = 0, folds: in
             break
     if untaught and len(untaught) == len(manifest.labels):
         raise InputError(
-            f"{path}/train: no text in train is complete for a label. Where single spans were judged (ner.teach), "
-            "nothing says which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
+            f"{path}/train: no text in train is complete for a label. Answers to single spans (ner.teach) "
+            "don't show which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
             "ner.correct), and merge again"
         )
     return sorted(set(manifest.labels) - untaught)

@@ -50,7 +50,7 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
             continue
         state.sub_batch = min(too_many) // 2
         training.log(
-            f"Step {step}: out of memory with {min(too_many):,} words at a time; retrying with {state.sub_batch:,}"
+            f"Step {step}: out of memory in a micro-batch of {min(too_many):,} words; retrying with {state.sub_batch:,}"
         )
 
 

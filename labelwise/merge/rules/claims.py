@@ -87,7 +87,7 @@ def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOu
     if label not in answer.dataset.labels:
         return SpanOutcome(Reason.UNDECLARED, label)
     if answer.task.uncovered.get(label) == "none":
-        detail = f"{label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
+        detail = f"{label} {span.start} {span.end}: the text isn't annotated for {label}, by its `uncovered`"
         return SpanOutcome(Reason.INVALID, detail)
     return SpanOutcome(Reason.IGNORED if label in usable else Reason.SUPERSEDED)
 
