@@ -68,7 +68,8 @@ def evaluate_cli(
     if dev := found.metrics.dev:
         texts += dev.texts
         msg.info(
-            f"F1 on dev, which also chose the best step: {figure(dev.all_gold.f)}, macro {figure(dev.all_gold.macro.f)}"
+            f"F1 on dev, where training selected the best step: {figure(dev.all_gold.f)}, "
+            f"macro {figure(dev.all_gold.macro.f)}"
         )
     read = f"{counted(texts, 'text')} of {counted(found.words, 'word')}"
     msg.good(f"Scores on {read} are in {metrics}; {found.words / found.seconds:,.0f} words per second")

@@ -63,7 +63,7 @@ def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
         return baseline._replace(changed=read_changed(revision, pipeline, root))
     except InputError as error:
         if name:
-            msg.info(f"Errors that were fixed or are new since aren't listed: {error}")
+            msg.info(f"Fixed and new errors aren't listed: {error}")
         return baseline
 
 

@@ -30,7 +30,7 @@ def print_scores(metrics: Metrics, more: str) -> None:
     for why, with_gold in (("there is no gold", False), ("most predictions can't be scored", True)):
         rest = [label for label, scores in labels.items() if label not in first and bool(scores.support) == with_gold]
         if rest:
-            msg.info(f"Without F1, as {why}: {', '.join(rest)}")
+            msg.info(f"No F1, because {why}: {', '.join(rest)}")
 
 
 def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
