@@ -13,7 +13,7 @@ import msgspec
 from labelwise.base.text import State
 
 Verdict = Literal["accept", "reject", "ignore"]
-# What was asked for: all spans, yes or no on some, relations, something else, or nothing yet; or its text has tags.
+# The question: all spans, yes or no on some, relations, something else, or nothing yet; or its text has tags.
 Kind = Literal["complete", "binary", "relations", "other", "unanswered", "tags in text"]
 
 # Keys of records that our own exports write, and readers read.

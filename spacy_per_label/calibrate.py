@@ -30,7 +30,7 @@ from spacy.tokens import Doc
 from spacy_per_label.decode import calibrated, log_odds
 from spacy_per_label.known import get_known, judge
 
-PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
+PRIOR = 10.0  # spans of a label that weigh as much as all labels' together
 BINS = 10
 
 

@@ -125,7 +125,7 @@ class PerLabelRecognizer(TrainablePipe):
             if labels is None:
                 found.update(span.label_ for span in get_known(eg.reference).gold)
         before, self.cfg = self.labels, {"labels": [], "taught": [], "left_out": []}
-        set_labels(self.model, 0)  # what was learned is forgotten
+        set_labels(self.model, 0)  # the learned weights are dropped
         for label in chain(before, sorted(found) if labels is None else labels):
             self.add_label(label)
         if not self.labels:

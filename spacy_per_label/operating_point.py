@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Figure = Literal["precision", "recall"]
 CONFIDENCE = 0.85  # one-sided: as large a test then reaches the goal in three of four cases
-MIN_SPANS = 30  # judged spans, below which labels with one goal share a point
+MIN_SPANS = 30  # known spans, below which labels with one goal share a point
 # Points to choose from: the shares of right spans that they leave out.
 SHARES = (0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, *np.arange(0.1, 1, 0.05).tolist())
 FOLDS, AIMS, SLACK = 5, 26, 0.01
@@ -75,7 +75,7 @@ class OperatingPoints:
         """
         known, found = get_known(reference), predicted.spans[self.spans_key]
         numbers = {label: number for number, label in enumerate(self.names)}
-        rights = [-1 if right is None else int(right) for right in judge(known, found)]  # -1: nobody has said
+        rights = [-1 if right is None else int(right) for right in judge(known, found)]  # -1: unknown
         rows = [
             (numbers[span.label_], span.start, span.end, p, right)
             for span, p, right in zip(found, found.attrs["scores"].tolist(), rights, strict=True)

@@ -17,7 +17,7 @@ from spacy_per_label.words import INNER
 PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))
 OTHERS = [byte for byte in range(256) if byte not in PLAIN]
 BYTES = {chr(byte): byte for byte in PLAIN} | {chr(256 + number): byte for number, byte in enumerate(OTHERS)}
-SCALE = 0.2  # the root of the mean square of the numbers, which are learned from like those of the features
+SCALE = 0.2  # root mean square of the numbers, as of the features
 
 
 def write_table(name: str, out: Path, width: int = 96) -> int:

@@ -45,7 +45,7 @@ def atomic(first: Path, *others: Path | None, folders: Collection[Path] = ()) ->
         check_kind(path.parent, folder=True)
         check_kind(path, folder=path in folders)
     paths = [path and real_path(path) for path in (first, *others)]
-    temporaries: dict[Path, Path] = {}  # by folder, named after the first output in it, which nobody else can lock
+    temporaries: dict[Path, Path] = {}  # by folder, named after its first output, which is locked
     for path in filter(None, paths):
         temporaries.setdefault(path.parent, sibling(path, "tmp"))
     moves = {temporaries[path.parent] / path.name: path for path in paths if path}

@@ -75,7 +75,7 @@ def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
         with open_cluster(address, shared) as map_jobs:
             yield map_jobs
         return
-    # Garbage collection needn't look at what is loaded, spaCy above all, and so forked workers share it.
+    # Garbage collection skips loaded objects, spaCy's above all, so forked workers share them.
     gc.freeze()
     if workers == 1:
         yield map

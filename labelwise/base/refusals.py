@@ -21,7 +21,7 @@ REMEDIES = {
     errno.EAGAIN: MEMORY,
     errno.ENOMEM: MEMORY,
 }
-# Of errors that have no number: numpy's, pyarrow's, PyTorch's, and those of the loader of shared libraries.
+# Of errors without a number: numpy's, pyarrow's, PyTorch's, and the dynamic loader's.
 MESSAGES = {
     r"(?i)out of memory|cannot allocate memory|can't allocate memory|failed to map segment": MEMORY,
     r"(?i)can't start new thread|resource temporarily unavailable": f"raise ulimit -u and ulimit -v; {MEMORY}",

@@ -13,7 +13,7 @@ from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import PAIRS, Tables
 
 EARLIER = re.compile(r"0\.[12]\b")  # releases whose results aren't read
-# The names of 0.3.0, and those of today: keys of metrics, columns of pairs, and values of their columns VALUES.
+# The names of 0.3.0, and today's: keys of metrics, columns of pairs, and values of their columns VALUES.
 NAMES = {
     "untaught": "excluded_labels",
     "unjudged": "unscored",

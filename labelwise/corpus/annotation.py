@@ -20,7 +20,7 @@ from labelwise.base.text import SpanKey, State, evaluable
 
 Coverage = Literal["by-label", "drop", "outside"]
 
-# Those of `spacy_per_label.known`, which isn't imported: a merge would depend on the recognizer, and run again with it.
+# As in `spacy_per_label.known`, which isn't imported: a merge would depend on the recognizer, and run again with it.
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
 USER_DATA = "labelwise"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-# The columns in which rows of a table differ most; each row numbers the tuple of its values in the others.
+# The columns with the most distinct values; each row numbers the tuple of its values in the others.
 OWN = {
     "rows": ("text", "row", "line", "when"),
     "spans": ("text", "row", "span", "line", "start", "end", "words"),

@@ -14,7 +14,7 @@ Counts = Counter[str]
 Table = dict[str, Counter[str]]
 DIGEST = ".sha256"  # suffix of the file of the corpus's digest, beside the metrics
 NOT_METRICS = ("pairs", "checks")
-ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a dataset's rows
+ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # of a dataset's rows
 
 
 def _table() -> Any:

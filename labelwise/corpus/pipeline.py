@@ -20,7 +20,7 @@ from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, make_nlp, 
 
 Item = TypeVar("Item")
 Points = dict[str, dict[str, Any]]
-BATCH_WORDS = 4000  # roughly how many words are predicted at a time
+BATCH_WORDS = 4000  # approximate words of a batch
 MAX_STRINGS = 20_000  # in a vocabulary, of about half a kilobyte each
 # Texts whose tokens are compared: the first ones, a random sample, as they are sorted by digest.
 MAX_CHECKED_TEXTS = 100

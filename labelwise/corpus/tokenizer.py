@@ -112,7 +112,7 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
         nlp = spacy.blank(lang, config={"nlp": {"tokenizer": rules.block}} if rules.block else {})
         if not has_rules(nlp):
             nlp.make_doc("1")  # some load their packages on the first call
-    except Exception as error:  # each tokenizer has errors of its own
+    except Exception as error:  # each tokenizer has its own errors
         if describe_refusal(error):
             raise
         raise InputError(f"language {lang!r}: {_explain(lang, rules, error)}") from error
@@ -214,7 +214,7 @@ def tokenize(nlp: Language, text: str) -> Doc:
     try:
         doc = nlp.make_doc(text)
         lost = "it would be another text" if doc.text != text else ""
-    except Exception as error:  # each tokenizer has errors of its own
+    except Exception as error:  # each tokenizer has its own errors
         lost = str(error)
     if lost:
         name = type(nlp.tokenizer).__name__

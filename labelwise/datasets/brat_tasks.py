@@ -106,7 +106,7 @@ def encode_document(document: Document) -> Iterator[bytes]:
         {"start": span.start, "end": span.end, "label": span.label, "_labelwise_place": (span.file, span.line)}
         for span in task.spans
     ]
-    # "spans_manual" is the interface in which spans may overlap.
+    # The interface "spans_manual" allows overlapping spans.
     meta = {DOCUMENT: task.doc} | ({PREDICTED: "yes"} if task.predicted else {})
     row = make_task(task.text, _view_id="spans_manual", spans=spans, answer="accept", meta=meta)
     yield msgspec.json.encode(row) + b"\n"

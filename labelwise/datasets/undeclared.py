@@ -33,7 +33,7 @@ UNREAD = {
     "tags in text": f"{Reason.UNSUPPORTED_FORMAT}: its text has tags: write it without them, with `spans`",
 }
 MAX_FOLDERS = 5  # in a folder, that patterns name
-MAX_READ = 50  # files of a folder, and rows of each, in which labels are looked for
+MAX_READ = 50  # files of a folder, and rows of each, searched for labels
 
 
 class Undeclared(NamedTuple):

@@ -53,7 +53,7 @@ def check_kept(folder: Path, root: Path = Path()) -> None:
     deps = [dep for stage in content.stages.values() for dep in stage.deps if Path(dep.path) == folder]
     before = max((dep.nfiles for dep in deps), default=0)
     now = len(find_files(root / folder, ("",))) if (root / folder).is_dir() else 0
-    # A folder that has some data has those that somebody left there.
+    # A folder with some data has all that its owner left there.
     if now < before and not (now and data_in(root / folder)):
         raise InputError(
             f"{folder}: {lock} knows {counted(before, 'file')} in it, and {now:,} {'is' if now == 1 else 'are'} here. "

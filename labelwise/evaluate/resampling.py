@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-BLOCK = 64  # docs that are added at a time
+BLOCK = 64  # docs per addition
 CONFIDENCE = 0.95
 MAX_TERM = 0.02  # of the series for Student's t, the last term as a share of the normal quantile
 MIN_UNITS = 5  # docs from which an interval is computed; docs/benchmarks.md says how often it holds

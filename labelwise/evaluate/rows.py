@@ -23,7 +23,7 @@ from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline, predict_d
 from labelwise.evaluate.predictions import PredictedDoc, encode_prediction
 from labelwise.evaluate.tables import MISALIGNED, PAIR_ROWS, TEXT_ROWS, Rows
 
-CHUNK = 32  # texts whose rows are dicts at a time: those of a thousand take ten times the memory of their table
+CHUNK = 32  # texts whose rows are dicts: a thousand texts' take ten times the memory of their table
 Forms = Mapping[SpanKey, int]  # digests of the words of spans on token boundaries
 
 

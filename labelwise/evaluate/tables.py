@@ -40,8 +40,8 @@ TEXTS = pa.schema(
         "doc": pa.string(),
         "split": NAME,
         "words": pa.int32(),
-        "partial": pa.list_(pa.string()),  # labels of which single spans were judged
-        "unknown": pa.list_(pa.string()),  # labels that nobody looked for; all others were judged
+        "partial": pa.list_(pa.string()),  # labels with accepted or rejected spans only
+        "unknown": pa.list_(pa.string()),  # unannotated labels; all others are complete or partial
         "rejected": pa.list_(SPAN),
         "overlaps": pa.bool_(),  # some gold spans overlap
         "unit": pa.string(),  # digest of what it shares with other texts; the key of a text that shares nothing

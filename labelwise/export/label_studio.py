@@ -10,7 +10,7 @@ import msgspec
 from labelwise.annotations import REJECTED, UNCOVERED
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 
-TURN = 0.618  # of the circle of colours, from one label to the next, so that neighbours differ
+TURN = 0.618  # of the color circle, from one label to the next: neighbors differ
 
 
 def write_label_studio(source: ExportSource, folder: Path) -> Exported:

@@ -28,7 +28,7 @@ from labelwise.sources.normalize import Move
 from labelwise.sources.offsets import Fragments, choose_reading, join, last_end, to_code_points
 
 MAX_NAMED = 3  # documents in a message
-APART = ("annotators", "labels")  # meanings of folders by which each has spans of its own
+APART = ("annotators", "labels")  # meanings of folders with separate spans
 NUMBERED = re.compile(r"T([0-9]+)")
 
 

@@ -98,7 +98,7 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
                     writer.add(found.made.doc, [*found.made.first], [*found.made.last])
                 add_text(account, text, found)
                 account.end_text()
-            account.flush()  # so that batches follow from partitions
+            account.flush()  # batches follow from partitions
             for split, writer in docs.items():
                 name = f"{split}/part-{number:05d}.spacy"
                 (made / split).mkdir(exist_ok=True)

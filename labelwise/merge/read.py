@@ -17,7 +17,7 @@ from labelwise.sources.files import FileStat, SourceFile, stat_of
 from labelwise.sources.formats import read_items
 from labelwise.sources.tags import NO_LABEL
 
-MAX_TEXT_CHARS = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
+MAX_TEXT_CHARS = 10**7  # characters of a text; each takes some 60 bytes in the merge
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ MIN_PIECES = 0.05  # share of the words of a dataset that continue another one
 MIN_TOKENS = 100  # of a dataset
 TAGGED = (*TABLES, ".parquet")
 MIN_SENTENCES = 10  # in the only text of a dataset
-MAX_FILES = 50  # of a dataset, in which layers are looked for
+MAX_FILES = 50  # of a dataset, searched for layers
 PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
 SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 

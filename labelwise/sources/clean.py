@@ -63,7 +63,7 @@ def clean(
         why, fits = "", tuple[str, ...]()
         if verdict is not None and verdict not in ANSWERS:
             verdict = "ignore"
-        # The types are those of JSON itself: True is no 1. Tables of numbers make 5.0 of 5, and sheets "5".
+        # The types are JSON's: True is no 1. Tables of numbers make 5.0 of 5, and sheets "5".
         whole = type(start) is int and type(end) is int
         if not whole:
             start, end = map(_to_integer, (start, end))

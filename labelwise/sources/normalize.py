@@ -15,7 +15,7 @@ import msgspec
 from labelwise.annotations import Task
 
 RUNS = re.compile(r"\s+|\S+")
-LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
+LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # as in str.splitlines
 
 
 class Move:

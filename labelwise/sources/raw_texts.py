@@ -41,7 +41,7 @@ def _count_lines(path: Path) -> int:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
             return sum(1 for _ in lines)
-    except (OSError, EOFError, zlib.error):  # whoever reads it says so
+    except (OSError, EOFError, zlib.error):  # its reader reports it
         return 0
 
 

@@ -37,7 +37,7 @@ from labelwise.sources.tags import BEGINS, OUTSIDE, PREFIXED, TAGS, TOKENS, Sche
 Shape = Literal["prodigy", "doccano", "tags"]
 
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
-# doccano's, and those of similar tools: `Doc.to_json` of spaCy writes "ents".
+# doccano's, and similar tools': `Doc.to_json` of spaCy writes "ents".
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
 STARTS, ENDS = ("start", "start_offset", "start_char", "begin", "offset"), ("end", "end_offset", "end_char", "stop")
 NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")

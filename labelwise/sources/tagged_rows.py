@@ -17,7 +17,7 @@ from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.prodigy_row import tasks_of
 from labelwise.sources.tags import TAGS, TOKENS, find_scheme, name_tags, read_tagged
 
-ROWS = 1000  # that are read from a Parquet file at a time
+ROWS = 1000  # per batch from a Parquet file
 
 
 def read_parquet(path: Path) -> Iterator[Found]:

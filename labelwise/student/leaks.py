@@ -13,7 +13,7 @@ from labelwise.base.text import form_of, text_key
 from labelwise.merge.near_duplicates import SIGNED, Text, find_pairs, sign, write_place
 from labelwise.merge.parts import PART, contained, describe_part
 
-MAX_PARTS = 200_000  # raw texts that are looked for at a time, 52 bytes each
+MAX_PARTS = 200_000  # raw texts per search, 52 bytes each
 MAX_SIGNED = 10_000  # texts in a file of signatures, which is read whole
 HELD, RAW = 0, 1  # as sources of rows
 Texts = Callable[[], Iterator[str]]

@@ -58,13 +58,13 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
                 for _, component in nlp.pipeline:
                     if getattr(component, "is_trainable", False):
                         component.finish_update(optimizer)  # type: ignore[attr-defined]
-            # Count the step, even if it was skipped: schedules and what is random follow from its number.
+            # Count the step, even if it was skipped: schedules and randomness follow from its number.
             optimizer.step_schedules()
             state.step, state.epoch, state.batches = state.step + 1, batch.epoch, batch.number
             state.words, spent["words"] = state.words + batch.words, spent["words"] + batch.words
             if state.step % TRIM == 0:
                 trim_heap()
-        # Score dev; whoever consumes this logs, and saves the best pipeline and a checkpoint.
+        # Score dev; the consumer logs, and saves the best pipeline and a checkpoint.
         if state.step and state.step % settings["eval_frequency"] == 0:
             evaluated = state.step
             yield evaluate(training)

@@ -99,7 +99,7 @@ class LocalRanks(SingleProcess):
         self.all_gather_object(None)
         for array, rows in zip(arrays, np.split(memory, ends[:-1], axis=1), strict=True):
             array[...] = rows.sum(axis=0).reshape(array.shape)
-        self.all_gather_object(None)  # what was summed is read before the next sum is written
+        self.all_gather_object(None)  # all sums are read before the next one is written
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.train.config_file import ConfigFile, LabelwiseBlock
 from labelwise.train.training_config import TrainingConfig
 
-# What a batcher counts: words of train or texts. Of another one, nobody knows how many batches an epoch has.
+# What a batcher counts: words of train or texts. Another batcher's number of batches is unknown.
 BATCHED_BY = {
     "spacy.batch_by_words.v1": "words",
     "spacy.batch_by_padded.v1": "words",
@@ -49,7 +49,7 @@ def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> Non
     whole, given = settings.interpolate(), "training.max_steps" in wanted.overrides
     now = whole["training"]
     limit, rate = file.raw.interpolate()["training"]["max_steps"], now["optimizer"].get("learn_rate")
-    falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step, whichever that is
+    falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step
     if wanted.max_steps > limit > 0 and not given:
         raise file.error(
             "training.max_steps",

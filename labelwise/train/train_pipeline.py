@@ -185,7 +185,7 @@ def prepare(
     for warning in warnings_about_excluded_labels(excluded_labels_of(nlp)):
         log(" ".join(warning))
     state = read_state(checkpoint, digest) if wanted.resume else None
-    again = state and has_ended(checkpoint) and state.goals == goals  # train anew, as asked
+    again = state and has_ended(checkpoint) and state.goals == goals  # train again, as asked
     if state and not again:
         log(f"Resuming from step {state.step}")
         for name, path in ((BEST, folder), (CURVE, curve)):
@@ -262,7 +262,7 @@ def all_ranks(training: Training, launched: TorchRanks | None) -> AbstractContex
     if launched:
         launched.all_gather_object((training.state, training.checkpoint))
         return nullcontext(launched)
-    gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
+    gc.freeze()  # garbage collection skips loaded objects, so forked ranks share them
     floats = sum(parameter.array.size for parameter in training.parameters)
     return start_ranks(training.wanted.workers, floats, partial(follow, training))
 

@@ -31,7 +31,7 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
     state, ranks, step = training.state, training.ranks, training.state.step + 1
     last = False
     while True:
-        # What is random in a step follows from seed, step and rank: a resumed training draws the same.
+        # Randomness in a step follows from seed, step and rank: a resumed training draws the same.
         fix_random_seed(zlib.crc32(f"{training.settings['seed']}/{step}/{ranks.rank}".encode()))
         losses: dict[str, float] = {}
         words = accumulate(training, step, texts, drop, losses, last)
@@ -96,7 +96,7 @@ def accumulate(
                 if isinstance(part[0], PreparedText):
                     nlp.get_pipe("ner").update(part, drop=drop, losses=losses)
                     continue
-                # Tokenize only now, so that no more than a part's Docs are in memory.
+                # Tokenize only now, to hold only a part's Docs in memory.
                 with training.timed("waiting"):
                     examples = list(map(training.make_example, part))
                 nlp.update(examples, sgd=False, drop=drop, losses=losses)

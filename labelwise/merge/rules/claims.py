@@ -18,7 +18,7 @@ class Claim(NamedTuple):
     verdict: str
 
 
-Claims = Sequence[Claim]  # those of one span: the first carries the outcome, the rest are duplicates
+Claims = Sequence[Claim]  # of one span: the first carries the outcome, the others are duplicates
 Spans = dict[SpanKey, Claims]
 
 

@@ -80,7 +80,7 @@ def load_tokenizer(settings: Settings) -> LearningTokenizer:
 @lru_cache(maxsize=1)
 def _load(lang: str, rules: bytes) -> LearningTokenizer:
     nlp = make_nlp(lang, msgspec.json.decode(rules, type=TokenizerRules))
-    # A merge needs no shapes, prefixes and the like of words, which take time and memory.
+    # A merge needs no lexical attributes of words, such as shapes, which take time and memory.
     vocab: Any = nlp.vocab
     vocab.lex_attr_getters.clear()
     return LearningTokenizer(nlp)
