@@ -184,7 +184,7 @@ TEXT_CHECKS = (
     check(
         "other language",
         other_language,
-        "`lang: {lang}`: the texts have the stop words of `{other}`.",
+        "`lang: {lang}`: the stop words of the texts are those of `{other}`.",
         "If that is their language, set in the section merge of project.yml",
         "lang: {other}",
     ),
