@@ -1,7 +1,7 @@
-"""One named-entity model from annotations made label by label: a folder for each stage, which says what it imports.
+"""One named-entity model from annotations made label by label; a folder per stage.
 
-Data goes through sources, merge, corpus, train, evaluate; then compare and report. Four functions do these steps from
-Python; they, and their settings and results, are loaded when they are first asked for (docs/python.md).
+Data goes through sources, merge, corpus, train, evaluate; then compare and report. Four functions run these steps from
+Python; they, their settings and results are loaded on first use (docs/python.md).
 """
 
 from importlib import import_module
@@ -47,7 +47,6 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is public."""
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)
@@ -55,5 +54,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List what is public."""
     return [*globals(), *__all__]

@@ -1,7 +1,6 @@
-"""Tasks and spans, whichever tool they come from, and the outcomes that a merge gives them.
+"""Tasks and spans from any tool, and the outcomes that a merge gives them.
 
-Readers make them from raw values, by `sources.clean`, or in `sources.brat`, which compares mentions with the text. From
-then on they never change, and their types hold.
+`sources.clean` makes them from raw values, `sources.brat` from brat's lines. They are immutable, and their types hold.
 """
 
 import hashlib
@@ -14,7 +13,7 @@ import msgspec
 from labelwise.base.text import State
 
 Verdict = Literal["accept", "reject", "ignore"]
-# What was asked for: all spans, yes or no on some, relations, something else, or nothing yet; or its text has tags.
+# The question: all spans, yes or no on some, relations, something else, or nothing yet; or its text has tags.
 Kind = Literal["complete", "binary", "relations", "other", "unanswered", "tags in text"]
 
 # Keys of records that our own exports write, and readers read.
@@ -92,13 +91,13 @@ SPAN_PROBLEMS = (
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A span of a text: start and end in code points, the end exclusive, without white space at its edges.
+    """A span of a text: start and end in code points, end exclusive, stripped of white space.
 
-    verdict (str | None): on this span alone; None where the task's answer holds.
-    file, line: its own place, such as a line of brat's annotation file; empty where the task's holds.
-    renamed (str): its label in the source, if the dataset's declaration renames that.
-    problem (str): why it can't be used, and so has no offsets; empty if it can.
-    fits (tuple[str, ...]): the other readings of its offsets by which they have the words that it quotes.
+    verdict (str | None): verdict on this span; None for the task's answer.
+    file, line: its place, such as a line of brat's annotation file; empty for the task's.
+    renamed (str): its label in the source, if that differs.
+    problem (str): why it has no usable offsets; empty if it has.
+    fits (tuple[str, ...]): other readings of its offsets that yield the quoted words.
     """
 
     start: int
@@ -115,17 +114,17 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One answer to one question about one text.
 
-    line (int): its place in its source, from 1.
-    unusable (tuple[Span, ...]): the spans that have a problem; each costs nothing but itself.
-    answer (str): "accept", "reject" or "ignore"; another value can't be used.
-    kind (str): the question, as the row itself says.
-    who (str): the annotator, or the session, as the source names them; empty if it names nobody.
+    line (int): place in the source, from 1.
+    unusable (tuple[Span, ...]): spans with a problem, left out of `spans`.
+    answer (str): "accept", "reject" or "ignore"; other values can't be used.
+    kind (str): the question, according to the row.
+    who (str): annotator or session; empty if unknown.
     when (float | None): seconds since 1970.
-    review (bool): it decides between several annotators.
-    predicted (bool): a pipeline made the spans; if `when` is None, nobody has saved them.
-    doc (str): the name of the document that the text is; empty if it has none.
-    uncovered (dict): the labels that the text isn't complete for, as an earlier merge says.
-    meta (dict): everything else that is known of the text, as strings.
+    review (bool): decides between several annotators.
+    predicted (bool): a pipeline made the spans; unsaved if `when` is None.
+    doc (str): document name, if any.
+    uncovered (dict): labels that an earlier merge says aren't fully annotated.
+    meta (dict): other metadata, as strings.
     """
 
     line: int
@@ -151,8 +150,8 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row, or an annotation outside any row, that can't be used.
 
-    line (int): its place in its source, from 1; 0 if that isn't known, or if it is a whole file.
-    file (str): its own file, such as an annotation file of brat; empty if that is its source.
+    line (int): place in the source, from 1; 0 if unknown, or for a whole file.
+    file (str): its file, such as brat's annotation file; empty if that is the source.
     """
 
     line: int
@@ -161,12 +160,11 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     file: str = ""
 
     def __str__(self) -> str:
-        """Explain why."""
         return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
 
 
 class UnreadRow(Problem, frozen=True, array_like=True, gc=False):
-    """A row that can't be used as annotation, with its text, which can be predicted."""
+    """An unannotated row with a text, for prediction."""
 
     text: str = ""
 
@@ -175,17 +173,17 @@ Found = Task | Problem  # what a reader yields
 
 
 def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:
-    """Make the problem of a file, or a row, of which the reader found too little.
+    """Return the problem of a file or row that was read incompletely.
 
-    line (int): that of the first part that wasn't read; 0 if that isn't known.
-    there (int): an independent count, straight from the file's content.
-    what (str): the unit that is counted, such as "sentences".
+    line (int): first unread line; 0 if unknown.
+    there (int): an independent count from the file's content.
+    what (str): the counted unit, such as "sentences".
     """
     return Problem(line, Reason.INCOMPLETE_READ, f"{there:,} {what}, of which {read:,} were read")
 
 
 def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:
-    """Return a task with renamed labels; each is renamed once, so that two can swap names."""
+    """Return a task with renamed labels; renames may swap two names."""
     if not rename:
         return task
     return msgspec.structs.replace(
@@ -203,5 +201,5 @@ def _renamed(spans: Iterable[Span], rename: Mapping[str, str]) -> Iterator[Span]
 
 
 def answer_digest(spans: Iterable[tuple[int, int]]) -> str:
-    """Digest an answer for one label, by the start and end of its accepted spans: it shows whether they changed."""
+    """Digest an answer for one label: start and end of its accepted spans."""
     return hashlib.blake2b(msgspec.json.encode(sorted(spans)), digest_size=6).hexdigest()

@@ -43,8 +43,8 @@ def convert_brat_cli(
         return
     print_counts("Converted, with a change", converted.notes)
     print_counts("Other lines, not converted", {kind: n for kind, n in converted.lines.items() if kind != "T"})
-    print_counts("Not converted, which the merge accounts for", converted.problems)
-    msg.good(f"{out} has {counted(converted.files.total(), 'annotated document')} as tasks")
+    print_counts("Not converted, and counted by the merge", converted.problems)
+    msg.good(f"Converted {counted(converted.files.total(), 'annotated document')}: {out}")
 
 
 if __name__ == "__main__":

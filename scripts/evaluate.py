@@ -59,7 +59,7 @@ def evaluate_cli(
     if found.edited:
         msg.warn(
             f"{model} isn't as its training left it: {', '.join(found.edited)}",
-            "The scores are of the pipeline as it is now; train again for those of the trained one",
+            "The scores are of the pipeline as it is now; train again to score the trained pipeline",
         )
     if found.metrics.unscored:
         unscored = counted(found.metrics.unscored, "prediction")
@@ -68,7 +68,8 @@ def evaluate_cli(
     if dev := found.metrics.dev:
         texts += dev.texts
         msg.info(
-            f"F1 on dev, which also chose the best step: {figure(dev.all_gold.f)}, macro {figure(dev.all_gold.macro.f)}"
+            f"F1 on dev, where training selected the best step: {figure(dev.all_gold.f)}, "
+            f"macro {figure(dev.all_gold.macro.f)}"
         )
     read = f"{counted(texts, 'text')} of {counted(found.words, 'word')}"
     msg.good(f"Scores on {read} are in {metrics}; {found.words / found.seconds:,.0f} words per second")

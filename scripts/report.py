@@ -47,9 +47,9 @@ def report_cli(
 
 
 def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
-    """Read the scores that the report compares with: those of a revision, or else the last committed ones that differ.
+    """Read the scores to compare with: a revision's, or else the last committed ones that differ.
 
-    RAISES (InputError): a revision is named, and has no scores.
+    RAISES (InputError): if a named revision has no scores.
     """
     revision = name or find_earlier(pipeline, root)
     try:
@@ -63,14 +63,14 @@ def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
         return baseline._replace(changed=read_changed(revision, pipeline, root))
     except InputError as error:
         if name:
-            msg.info(f"Errors that were fixed or are new since aren't listed: {error}")
+            msg.info(f"Fixed and new errors aren't listed: {error}")
         return baseline
 
 
 def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
-    """List the mistakes that are gone or new since a revision.
+    """List the errors fixed or new since a revision.
 
-    RAISES (InputError): DVC doesn't have the tables of one of them.
+    RAISES (InputError): if DVC lacks the tables of one of them.
     """
     with TemporaryDirectory() as folder:
         before = read_revision(revision, pipeline, Path(folder, "before"), root)

@@ -51,7 +51,7 @@ def train_cli(
             resume=resume,
         )
         trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
-    if trained is None:  # one of several processes, of which the first says everything
+    if trained is None:  # another rank than the first, which prints everything
         return
     print_counts("Texts per epoch" if trained.state.epoch else "Texts of the first epoch, so far", trained.texts)
     words, seconds = trained.state.words, trained.state.seconds

@@ -1,10 +1,10 @@
-"""Fit on held-out texts what turns a label's scores into probabilities that can be trusted.
+"""Calibrate probabilities on held-out texts.
 
-Each label has a slope and an intercept, so that of the spans with a probability of 0.8, eight of ten are right; see
-`decode.calibrated`. Labels with few spans are drawn towards all labels together, and all together towards no change.
-Only spans that annotators have judged count; see `known`.
+Each label has a slope and an intercept: of the spans with a probability of 0.8, eight of ten are right; see
+`decode.calibrated`. Labels with few spans shrink towards all labels together, and these towards no change. Only spans
+that are known to be right or wrong count; see `known`.
 
-A script that fits them, after that of the README:
+A script, after the README's:
 
     import spacy
     from spacy.training import Corpus
@@ -30,7 +30,7 @@ from spacy.tokens import Doc
 from spacy_per_label.decode import calibrated, log_odds
 from spacy_per_label.known import get_known, judge
 
-PRIOR = 10.0  # how many spans a label must have until they say more than those of all labels
+PRIOR = 10.0  # spans of a label that weigh as much as all labels' together
 BINS = 10
 
 
@@ -46,19 +46,18 @@ class Fitted(NamedTuple):
 
 
 class Judged:
-    """The spans that a recognizer found in some texts, as far as annotators have judged them.
+    """Predicted spans that are known to be right or wrong.
 
-    rows (list): of each span, the label, the probability, whether it is right, and its text's number.
-    texts (int): the number of texts, those without such a span included.
+    rows (list): label, probability, whether it is right, and text number, of each span.
+    texts (int): number of texts, also without such a span.
     """
 
     def __init__(self) -> None:
-        """Start without any text."""
         self.rows: list[tuple[str, float, bool, int]] = []
         self.texts = 0
 
     def add(self, predicted: Doc, reference: Doc, spans_key: str) -> None:
-        """Add a text: what was predicted, without calibration, and what is known of it."""
+        """Add a text: uncalibrated predictions, and a reference."""
         self.texts += 1
         found = predicted.spans[spans_key]
         rights = judge(get_known(reference), found)
@@ -67,7 +66,7 @@ class Judged:
                 self.rows.append((span.label_, float(p), right, self.texts))
 
     def fit(self, names: Sequence[str]) -> Fitted | None:
-        """Fit the labels' slopes and intercepts; None if no span can be judged."""
+        """Fit the labels' slopes and intercepts; None without a span that is known to be right or wrong."""
         if not self.rows:
             return None
         labels, p, right, numbers = map(np.array, zip(*self.rows, strict=True))
@@ -86,8 +85,8 @@ def fit_settings(
 ) -> dict[str, dict[str, float]]:
     """Fit the slope and the intercept of each label.
 
-    labels, odds, right (np.ndarray): shape (spans,): label, logarithm of the odds, and whether the span is right.
-    names (Sequence[str]): the labels that need settings.
+    labels, odds, right (np.ndarray): shape (spans,): label, log-odds, and whether the span is right.
+    names (Sequence[str]): labels that need settings.
     """
     design = np.stack([odds, np.ones_like(odds)], axis=1)  # (spans, 2)
     common = _logistic(design, right, np.array([1.0, 0.0]), 1.0)
@@ -101,38 +100,36 @@ def fit_settings(
 
 
 def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float | None:
-    """Compute the expected calibration error; None without any span.
+    """Compute the expected calibration error; None without spans.
 
-    Spans are put into ten bins of equal width; it is the mean gap between a bin's mean probability and its share of
-    right spans, weighted by its number of spans (Guo et al., On Calibration of Modern Neural Networks, ICML 2017,
-    equation 5).
+    In ten bins of equal width, it is the mean gap between mean probability and share of right spans, weighted by number
+    of spans (Guo et al., On Calibration of Modern Neural Networks, ICML 2017, equation 5).
     """
     return error_of_bins(sum_bins(probabilities, right))
 
 
 def sum_bins(probabilities: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Sum up the bins of `calibration_error`; those of several batches of spans can be added.
+    """Sum the bins of `calibration_error`; sums of batches can be added.
 
-    RETURNS (np.ndarray): shape (3, BINS): the sums of the probabilities, of the right spans, and of all spans.
+    RETURNS (np.ndarray): shape (3, BINS): sums of probabilities, right spans, and all spans.
     """
     bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
     return np.stack([np.bincount(bins, weights, BINS) for weights in (probabilities, right, np.ones(len(bins)))])
 
 
 def error_of_bins(sums: np.ndarray) -> float | None:
-    """Compute the expected calibration error from the sums of `sum_bins`; None without any span."""
+    """Compute the expected calibration error from the sums of `sum_bins`; None without spans."""
     expected, right, spans = sums
     return float(np.abs(expected - right).sum() / spans.sum()) if spans.sum() else None
 
 
 def _logistic(design: np.ndarray, right: np.ndarray, prior: np.ndarray, strength: float) -> np.ndarray:
-    """Fit a logistic regression with a Gaussian prior, by Newton's method; a step that would make it worse is halved.
+    """Fit a logistic regression with a Gaussian prior, by damped Newton steps.
 
     Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, section 4.4.1.
     """
 
     def cost(weights: np.ndarray) -> float:
-        """Compute the negative logarithm of the posterior, but for a constant."""
         odds = design @ weights
         return float(np.logaddexp(0, odds).sum() - odds @ right + strength / 2 * ((weights - prior) ** 2).sum())
 

@@ -1,21 +1,20 @@
-"""The component: it recognizes entities with a head for each label, so that it learns from partial annotation.
+"""The component: a head for each label, for learning from partial annotation.
 
-spaCy's own `ner` makes one decision per token over all labels, so it can't be told that a text has no REAGENT without
-being told what else is in it. Here each label has a decision of its own:
+spaCy's `ner` makes one decision per token over all labels: a text without REAGENT can't be used unless all its other
+labels are known. Here each label has a separate decision:
 
 1. The model gives each token five logits per label: outside (O), begin (B), inside (I), last (L), unit (U); see
    `model`, and `transformer`.
-2. The loss is the cross-entropy of each label's tags, where they are known. A label that a text is complete for is
-   known on all of its tokens, except for those of gold without token boundaries. Of a label that was only judged span
-   by span, accepted spans are known, and a rejected one costs -log(1 - p), where p is the probability of its tags. All
-   else is masked: it has no loss and no gradient. See `known`, `targets` and `loss`.
-3. Decoding finds, for each label, the most probable sequence of tags that is legal, and so spans that don't overlap.
-   Those of different labels may, and are all kept in `doc.spans["labels"]` (`spans_key`), with their probabilities in
-   `attrs["scores"]`; `doc.ents` is the choice of spans without overlap that has the highest sum of -log(1 - p). See
-   `decode`. As with spaCy's `ner`, entities that the Doc already has stay, no entity has a blocked token, and none
-   begins or ends with a token of white space.
-4. A label that no text was complete for has never been shown what isn't an entity, so its head marks too much. Its
-   spans stay out of `doc.ents`.
+2. The loss is the cross-entropy of each label's tags, where they are known. A complete label is known on all tokens
+   except those of misaligned gold. Of a partial label, accepted spans are known, and a rejected one costs -log(1 - p),
+   where p is the probability of its tags. All else is masked: no loss and no gradient. See `known`, `targets` and
+   `loss`.
+3. Decoding finds each label's most probable legal tag sequence, whose spans don't overlap. Spans of different labels
+   may: all are in `doc.spans["labels"]` (`spans_key`), with their probabilities in `attrs["scores"]`; `doc.ents` is the
+   non-overlapping subset with the highest sum of -log(1 - p). See `decode`. As with spaCy's `ner`, entities that the
+   Doc already has stay, no entity has a blocked token, and none begins or ends with a token of white space.
+4. Without complete texts, a label's head has seen no negatives, and predicts too much. Its spans stay out of
+   `doc.ents`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -51,8 +50,8 @@ MIN_THRESHOLD = 1e-4
 class PerLabelRecognizer(TrainablePipe):
     """Recognizes entities with a head for each label.
 
-    model (Model): gives each token five logits per label; see `make_heads`.
-    spans_key (str): where `doc.spans` keeps all spans found.
+    model (Model): computes five logits per token and label; see `make_heads`.
+    spans_key (str): key of `doc.spans` for all spans.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class PerLabelRecognizer(TrainablePipe):
         spans_key: str = "labels",
         scorer: Callable | None = get_ner_prf,
     ) -> None:
-        """Take the model; labels are added later, by `initialize` or `add_label`."""
         self.vocab = vocab
         self.model = model
         self.name = name
@@ -74,27 +72,27 @@ class PerLabelRecognizer(TrainablePipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels, in the order of their heads."""
+        """Return the labels, in order of their heads."""
         return tuple(self.cfg["labels"])
 
     @property
     def excluded_labels(self) -> tuple[str, ...]:
-        """The labels that no text was complete for: their spans stay out of entities, or they have no head.
+        """Return the labels without complete texts: their spans stay out of entities, or they have no head.
 
-        `cfg["taught"]` and `cfg["left_out"]` say so; updates add to the first, and whoever trains may set both.
+        They are in `cfg["taught"]` and `cfg["left_out"]`; updates add to the first, and callers may set both.
         """
         taught = set(self.cfg["taught"])
         return (*(label for label in self.labels if label not in taught), *self.cfg["left_out"])
 
     @property
     def label_data(self) -> list[str]:
-        """What `initialize` takes as `labels`."""
+        """Return the `labels` for `initialize`."""
         return list(self.cfg["labels"])
 
     def add_label(self, label: str) -> int:
         """Add a label, before the model is initialized: all heads are trained together.
 
-        RETURNS (int): 1, or 0 if the label was there.
+        RETURNS (int): 1, or 0 if the label exists.
         """
         if not isinstance(label, str) or not label:
             raise ValueError(f"{label!r} is no label: give a string that isn't empty")
@@ -113,10 +111,10 @@ class PerLabelRecognizer(TrainablePipe):
         nlp: Language | None = None,
         labels: Sequence[str] | None = None,
     ) -> None:
-        """Initialize the model with the labels, those given or those of the examples' gold, and those it already has.
+        """Initialize the model for `labels` (default: the examples' gold labels) plus labels added before.
 
-        get_examples (Callable): gives some examples, by which layers find their sizes.
-        labels (Sequence[str] | None): what `label_data` gives, such as `spacy.read_labels.v1` reads.
+        get_examples (Callable): yields examples, for the sizes of layers.
+        labels (Sequence[str] | None): `label_data`, for example by `spacy.read_labels.v1`.
         """
         validate_get_examples(get_examples, "PerLabelRecognizer.initialize")
         sample: list[Doc] = []
@@ -127,7 +125,7 @@ class PerLabelRecognizer(TrainablePipe):
             if labels is None:
                 found.update(span.label_ for span in get_known(eg.reference).gold)
         before, self.cfg = self.labels, {"labels": [], "taught": [], "left_out": []}
-        set_labels(self.model, 0)  # what was learned is forgotten
+        set_labels(self.model, 0)  # the learned weights are dropped
         for label in chain(before, sorted(found) if labels is None else labels):
             self.add_label(label)
         if not self.labels:
@@ -163,7 +161,7 @@ class PerLabelRecognizer(TrainablePipe):
         return found
 
     def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
-        """Compute the logarithms of the tags' probabilities, shape (tokens of all docs, labels, 5)."""
+        """Compute the tags' log-probabilities, shape (tokens of all docs, labels, 5)."""
         logits = self.logits(docs)
         logits[..., OUT] += self.cfg.get("outside", 0.0)  # chosen for pipelines of labelwise 0.3.0
         return log_softmax(logits)
@@ -171,7 +169,7 @@ class PerLabelRecognizer(TrainablePipe):
     def logits(self, docs: Sequence[Doc]) -> np.ndarray:
         """Compute the logits of the tags, shape (tokens of all docs, labels, 5), without a shift of O.
 
-        They are -inf where a span would begin or end with white space, which is no entity for spaCy's `ner` either.
+        They are -inf where a span would begin or end with white space, which spaCy's `ner` excludes, too.
         """
         flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))  # (tokens, 5 labels)
         logits = flat.reshape(len(flat), -1, TAGS)
@@ -181,9 +179,9 @@ class PerLabelRecognizer(TrainablePipe):
         return logits
 
     def set_annotations(self, docs: Iterable[Doc], found: Sequence[FoundSpans]) -> None:
-        """Set `doc.spans[spans_key]` to all spans found, with their probabilities, and `doc.ents` to a choice of them.
+        """Set `doc.spans[spans_key]` to all spans, with their probabilities, and `doc.ents` to a subset.
 
-        Entities and blocked tokens that a Doc already has stay as they are.
+        Existing entities and blocked tokens of a Doc stay.
         """
         labels, untaught = self.labels, set(self.excluded_labels)
         taught = np.array([label not in untaught for label in labels], bool)
@@ -210,9 +208,9 @@ class PerLabelRecognizer(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Learn from examples; see the module's docstring for what counts as known.
+        """Update the model from examples; see the module's docstring for what is known.
 
-        examples (Iterable): Examples, or what `preparer` has made of them.
+        examples (Iterable): Examples, or prepared by `preparer`.
         RETURNS (dict[str, float]): the losses, with this component's added.
         """
         losses = {} if losses is None else losses
@@ -231,7 +229,7 @@ class PerLabelRecognizer(TrainablePipe):
         return losses
 
     def preparer(self) -> Callable[[Example], PreparedText] | None:
-        """Return what prepares Examples for `update`, in any process; None if the first layer isn't a transformer."""
+        """Return a function that prepares Examples for `update`, in any process; None without a transformer."""
         find = window_finder(self.model.get_ref("tok2vec"))
         return find and partial(prepare_text, find, self._numbers())
 
@@ -239,9 +237,9 @@ class PerLabelRecognizer(TrainablePipe):
         return {label: number for number, label in enumerate(self.labels)}
 
     def get_loss(self, examples: Iterable[Learnable], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
-        """Compute the loss of logits, and its gradient; and remember which labels were shown what isn't an entity.
+        """Compute the loss of logits, and its gradient; record labels with known negatives.
 
-        RETURNS (tuple): the sum of the losses of all labels and tokens that are known, and the gradient of each doc.
+        RETURNS (tuple): sum of the losses of known labels and tokens, and the gradient of each doc.
         """
         numbers = self._numbers()
         targets = [eg.targets if isinstance(eg, PreparedText) else targets_of(eg, numbers) for eg in examples]

@@ -1,4 +1,4 @@
-"""Decoding: each label's most probable spans, their probabilities, and the choice of them that doesn't overlap."""
+"""Decoding: each label's most probable spans, their probabilities, and a non-overlapping subset."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ MIN_EXPONENT = -700.0  # the exponential of less is 0 in double precision, and n
 
 @dataclass(eq=False)
 class FoundSpans:
-    """The spans that were found in a doc, sorted by label, then start; arrays with a row for each.
+    """The spans of a doc, sorted by label, then start; arrays of shape (spans,).
 
     labels (np.ndarray): numbers of the labels.
     starts, ends (np.ndarray): in tokens, `ends` exclusive.
-    probabilities (np.ndarray): of each span's tags, of all that are legal; between 0 and 1.
+    probabilities (np.ndarray): between 0 and 1.
     """
 
     labels: np.ndarray
@@ -27,20 +27,19 @@ class FoundSpans:
     probabilities: np.ndarray
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the start, the end and the label's number of each."""
+        """Yield start, end and label number of each."""
         return zip(self.starts.tolist(), self.ends.tolist(), self.labels.tolist(), strict=True)
 
 
 class Layout:
-    """Where the docs of a batch are in its arrays, the longest first, so that all can be worked through at a time.
+    """The places of a batch's docs in its arrays, longest first, for processing all together.
 
-    order (np.ndarray): the docs' numbers, the longest first.
-    firsts, lasts (np.ndarray): the first and the last token of each, in that order.
-    running (list[int]): for each token of the longest, how many docs have so many tokens: the first ones.
+    order (np.ndarray): shape (docs,); numbers, longest first.
+    firsts, lasts (np.ndarray): shape (docs,); first and last token of each, in that order.
+    running (list[int]): by token of the longest doc, how many docs are that long: the first ones.
     """
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        """Lay out docs of so many tokens each."""
         self.order = np.argsort([-length for length in lengths], kind="stable")
         sizes, self.firsts = np.array(lengths, int)[self.order], np.cumsum([0, *lengths])[:-1][self.order]
         self.lasts = self.firsts + sizes - 1
@@ -50,18 +49,18 @@ class Layout:
 def decode(
     log_p: np.ndarray, lengths: Sequence[int], least: Mapping[int, float] = {}, longest: Mapping[int, int] = {}
 ) -> list[FoundSpans]:
-    """Find, for each doc and label, the most probable legal sequence of tags, and its spans.
+    """Find, for each doc and label, the most probable legal tag sequence, and its spans.
 
     Legal is O, U, or B followed by any number of I and then L; no span is open at the end of a doc. So there are two
-    states between tokens, closed and open, and the sequence is found in one pass over the tokens (Viterbi). A span's
+    states between tokens, closed and open, and one pass over the tokens finds the sequence (Viterbi). A span's
     probability is its marginal: the total probability of the legal tag sequences that contain it, over that of all
     legal sequences (forward-backward; Rabiner, A Tutorial on Hidden Markov Models, 1989).
 
-    Of labels in `least`, find all spans that are so probable instead; they may overlap.
+    Of labels in `least`, find all spans with that probability instead; they may overlap.
 
     log_p (np.ndarray): shape (tokens of all docs, labels, 5).
     lengths (Sequence[int]): tokens of each doc.
-    least, longest (Mapping): by label's number, the least probability of a span, and the most tokens that it may have.
+    least, longest (Mapping): by label's number, minimum probability of a span, and its maximum length in tokens.
     """
     layout = Layout(lengths)
     tags = _best_tags(log_p, layout)  # (tokens, labels)
@@ -95,10 +94,10 @@ def decode(
 def _probable_spans(
     log_p: np.ndarray, docs: np.ndarray, before: np.ndarray, behind: np.ndarray, label: int, least: float, longest: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Find all spans of a label whose marginal is at least so large.
+    """Find all spans of a label with a marginal of at least `least`.
 
-    docs (np.ndarray): the number of each token's doc.
-    before, behind (np.ndarray): shape (tokens, labels): forward log-sums, less the log-partition; backward log-sums.
+    docs (np.ndarray): shape (tokens,); number of each token's doc.
+    before, behind (np.ndarray): shape (tokens, labels): forward log-sums minus the log-partition; backward log-sums.
     RETURNS (tuple): label's number, start, stop, probability, each (spans,); tokens are counted through the batch.
     """
     tags, found = log_p[:, label].astype("float64"), []  # (tokens, 5)
@@ -114,7 +113,7 @@ def _probable_spans(
 
 
 def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
-    """Find the most probable legal sequences of tags (Viterbi), shape (tokens of all docs, labels)."""
+    """Find the most probable legal tag sequences (Viterbi), shape (tokens, labels)."""
     closed = np.zeros((len(layout.order), log_p.shape[1]))  # (docs, labels): the best sum so far, without an open span
     opened = np.full_like(closed, -np.inf)
     stay = np.maximum(log_p[..., OUT], log_p[..., UNIT])  # (tokens, labels)
@@ -145,8 +144,8 @@ def forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.
     They give the marginal of any span, predicted or not; see `decode`.
 
     log_p (np.ndarray): shape (tokens of all docs, labels, 5).
-    RETURNS (tuple): forward and backward log-sums in the closed state, each (tokens, labels); log-partition,
-        (docs, labels), in the order of the layout.
+    RETURNS (tuple): forward and backward log-sums in the closed state, each (tokens, labels); log-partition, (docs,
+        labels), in order of the layout.
     """
     forward, log_z = _forward(log_p, layout.firsts, 1, layout.running)
     # Read from its end, a span begins with its last tag.
@@ -157,9 +156,9 @@ def forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.
 def _forward(
     log_p: np.ndarray, starts: np.ndarray, step: int, running: Sequence[int], begin: int = BEGIN, last: int = LAST
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Add up the probabilities of all legal tags before each token, so that no span is open; and of all tokens.
+    """Compute forward log-sums with no span open before each token, and the log-partition.
 
-    RETURNS (tuple): log-sums, (tokens, labels) and (docs, labels).
+    RETURNS (tuple): shape (tokens, labels), and (docs, labels).
     """
     closed = np.ones((len(starts), log_p.shape[1]))  # (docs, labels)
     # Probabilities are scaled to the sum 1 after each token, and the logarithms of the scales kept: adding up without
@@ -180,27 +179,28 @@ def _forward(
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
-    """Compute the logarithm of p / (1 - p), for numbers from EPSILON to 1 - EPSILON."""
+    """Compute log(p / (1 - p)), for p from EPSILON to 1 - EPSILON."""
     p = np.clip(p, EPSILON, 1 - EPSILON)
     return np.log(p) - np.log1p(-p)
 
 
 def calibrated(probabilities: np.ndarray, slopes: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
-    """Turn the probabilities of spans into how often such spans are right: log-odds are scaled, and shifted.
+    """Calibrate the probabilities of spans: scale and shift their log-odds.
 
-    Platt, Probabilistic Outputs for Support Vector Machines (1999); with a shift of 0, the scale is the inverse of a
+    Platt, Probabilistic Outputs for Support Vector Machines (1999); with a shift of 0, the scale is an inverse
     temperature (Guo et al., On Calibration of Modern Neural Networks, ICML 2017).
     """
     return 1 / (1 + np.exp(-(slopes * log_odds(probabilities) + intercepts)))
 
 
 def choose_flat(found: FoundSpans, allowed: np.ndarray | None = None) -> list[int]:
-    """Choose the spans without overlap that have the highest sum of -log(1 - p): least likely, all of them are wrong.
+    """Choose the non-overlapping spans with the highest sum of -log(1 - p): least likely, all of them are wrong.
 
-    Each weight is positive, so a span that overlaps no other is chosen, however improbable it is.
-    Weighted interval scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).
-    allowed (np.ndarray | None): whether each span may be chosen; all may, if it is None.
-    RETURNS (list[int]): their numbers, in the order of the text.
+    Each weight is positive, so a span that overlaps no other is chosen, even an improbable one. Weighted interval
+    scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).
+
+    allowed (np.ndarray | None): whether each span may be chosen; None for all.
+    RETURNS (list[int]): their numbers, in text order.
     """
     weights = -np.log1p(-np.clip(found.probabilities, EPSILON, 1 - EPSILON))  # (spans,)
     order = np.lexsort((found.starts, found.ends))

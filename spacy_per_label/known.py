@@ -1,7 +1,7 @@
-"""How a Doc says what is known of it, so that a recognizer learns from it, or is judged by it.
+"""Store with a Doc what is known of it, for training and evaluation.
 
-Annotators may have marked every entity of a label ("complete", where nothing else is said), have accepted or rejected
-single spans of it ("partial"), or not have looked for it ("none"):
+Annotators may have annotated every entity of a label ("complete", the default), have accepted or rejected single spans
+("partial"), or not have looked for it ("none"):
 
 >>> import spacy
 >>> from spacy.tokens import Span
@@ -12,10 +12,10 @@ single spans of it ("partial"), or not have looked for it ("none"):
 >>> get_known(doc).coverage["PLACE"]
 'partial'
 
-Nothing is hidden: accepted spans are in `doc.spans["gold"]`, where they may overlap; rejected ones in
-`doc.spans["incorrect_spans"]`, the name that spaCy's pages give them; all else is in `doc.user_data["per_label"]`. A
-`DocBin` with `store_user_data=True` keeps all of it. Where `doc.spans` has no "gold", `doc.ents` is, and tokens without
-a value are unknown for every label, as in spaCy.
+Accepted spans are in `doc.spans["gold"]`, where they may overlap; rejected ones in `doc.spans["incorrect_spans"]`, as
+spaCy's documentation names them; all else is in `doc.user_data["per_label"]`. A `DocBin` with `store_user_data=True`
+keeps all of it. Without `doc.spans["gold"]`, `doc.ents` is gold, and tokens without a value are unknown for every
+label, as in spaCy.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,12 +34,12 @@ SpanKey = tuple[int, int, str]  # start and end in characters, label
 
 
 class Known(NamedTuple):
-    """What is known of a text.
+    """The known annotation of a text.
 
-    gold, rejected (Sequence[Span]): the spans that annotators accepted, and those that they rejected.
-    coverage (Mapping[str, State]): the labels that the text isn't complete for.
-    unaligned (Sequence[SpanKey]): accepted spans that don't begin and end with tokens, so that no tags can say them.
-    missing (Sequence[tuple[int, int]]): start and end in characters of tokens of which nobody has said anything.
+    gold, rejected (Sequence[Span]): spans that annotators accepted, and rejected.
+    coverage (Mapping[str, State]): labels that the text isn't complete for.
+    unaligned (Sequence[SpanKey]): misaligned accepted spans, which have no tags.
+    missing (Sequence[tuple[int, int]]): start and end in characters of unannotated tokens.
     """
 
     gold: Sequence[Span]
@@ -50,14 +50,14 @@ class Known(NamedTuple):
 
 
 def key_of(span: Span) -> SpanKey:
-    """Return what is equal for spans of several Docs of a text."""
+    """Return a key that is equal for equal spans of several Docs of a text."""
     return span.start_char, span.end_char, span.label_
 
 
 def judge(known: Known, spans: Iterable[Span]) -> Iterator[bool | None]:
-    """Return, for each span, even of another Doc of the text, whether it is right; None if nobody has said.
+    """Return True, False or None (not annotated) for each span; spans may be from another Doc of the text.
 
-    A span that touches gold without token boundaries isn't right: it isn't the one that annotators marked.
+    A span that touches misaligned gold isn't right.
     """
     gold = set(map(key_of, known.gold))
     judged = gold.union(map(key_of, known.rejected))
@@ -80,10 +80,10 @@ def set_known(
     coverage: Mapping[str, AnyState] = {},
     unaligned: Iterable[SpanKey] = (),
 ) -> None:
-    """Store with a Doc what is known of it; see `Known`. It replaces what was known before.
+    """Store with a Doc what is known of it, replacing what was known; see `Known`.
 
-    coverage (Mapping[str, AnyState]): labels that it doesn't have are complete.
-    RAISES (ValueError): a label has another state.
+    coverage (Mapping[str, AnyState]): other labels are complete.
+    RAISES (ValueError): if a label has another state.
     """
     for label, state in coverage.items():
         if state not in get_args(AnyState):
@@ -95,7 +95,7 @@ def set_known(
 
 
 def get_known(doc: Doc) -> Known:
-    """Return what is known of a Doc; of one without any of it, as spaCy reads it: its entities are gold."""
+    """Return the known annotation of a Doc; without any, its entities are gold, as in spaCy."""
     told = doc.user_data.get(USER_DATA, {})
     gold = doc.spans.get(GOLD, doc.ents)
     unaligned = [(start, end, label) for start, end, label in told.get("unaligned", ())]
@@ -105,6 +105,6 @@ def get_known(doc: Doc) -> Known:
 
 
 def missing_tokens(doc: Doc) -> np.ndarray:
-    """Find the tokens whose entity is unknown to spaCy: those without a value, and blocked ones."""
+    """Find the tokens with an entity unknown to spaCy: without a value, or blocked."""
     iob, types = doc.to_array([ENT_IOB, ENT_TYPE]).T
     return (iob == MISSING) | ((iob == BEGINS) & (types == 0))

@@ -1,4 +1,4 @@
-"""The rates at which the layers of a transformer learn: the lower a layer, the more slowly.
+"""Learning rates of a transformer's layers: the lower a layer, the lower its rate.
 
 Howard and Ruder, Universal Language Model Fine-tuning for Text Classification, ACL 2018, section 3.2.
 """
@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 
 def layer_rates(names: Iterable[str], rate: float, decay: float) -> dict[str, float]:
-    """Give each parameter its rate, by the number of its layer: "encoder.layer.3.output.dense.bias", "3.down_b".
+    """Return each parameter's rate, by the number of its layer: "encoder.layer.3.output.dense.bias", "3.down_b".
 
-    What is above the layers has the rate of the highest, and the embeddings have a lower one than the lowest.
+    Parameters above the layers have the highest layer's rate, and embeddings one below the lowest layer's.
 
-    rate (float): of the highest layer, as a share of the optimizer's.
-    decay (float): the rate of each layer, as a share of that above it.
+    rate (float): highest layer's share of the optimizer's rate.
+    decay (float): ratio of a layer's rate to that of the layer above.
     """
     found = {name: re.search(r"(?:^|\.)(\d+)\.", name) for name in names}
     numbers = {name: int(match[1]) for name, match in found.items() if match}

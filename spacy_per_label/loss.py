@@ -15,7 +15,7 @@ Arrays = Any  # numpy's or cupy's
 
 
 def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
-    """Compute the logarithm of the softmax over the last axis."""
+    """Compute the log-softmax over the last axis."""
     shifted = logits - logits.max(axis=-1, keepdims=True)  # no exponential overflows
     return shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))
 
@@ -23,13 +23,13 @@ def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
 def loss_and_gradient(
     logits: Arrays, tags: np.ndarray, rejected: Sequence[tuple[int, int, int]], ops: Any = NUMPY
 ) -> tuple[float, Arrays]:
-    """Compute the loss of each label's tags and of rejected spans, and its gradient with respect to the logits.
+    """Compute the loss of tags and rejected spans, and its gradient with respect to the logits.
 
     One host-device sync per batch, however many spans are rejected.
 
     logits (Arrays): shape (tokens, labels, 5).
     tags (np.ndarray): shape (tokens, labels); UNKNOWN has no loss and no gradient.
-    rejected (Sequence): spans that aren't entities of a label, as (start, end, label's number).
+    rejected (Sequence): non-entities, as (start, end, label's number).
     ops (Any): thinc's, of the logits' device.
     """
     log_p = log_softmax(logits, ops.xp)  # (tokens, labels, 5)
@@ -55,7 +55,7 @@ def rejected_spans_loss(log_p: np.ndarray, span: np.ndarray, tag: np.ndarray) ->
     """Compute -log(1 - p) of rejected spans, where p is the product of their tags' probabilities, and its gradient.
 
     log_p (np.ndarray): shape (rows, 5), a row for each of their tokens.
-    span, tag (np.ndarray): shape (rows,), the span's number, and the tag that the span would give the token.
+    span, tag (np.ndarray): shape (rows,): span's number, and the token's tag in the span.
     RETURNS (tuple): the loss, and p / (1 - p) times the gradient of log(p), shape (rows, 5).
     """
     sums = np.zeros(span.max(initial=-1) + 1, log_p.dtype)  # (spans,)
@@ -66,7 +66,7 @@ def rejected_spans_loss(log_p: np.ndarray, span: np.ndarray, tag: np.ndarray) ->
 
 
 def rejected_tags(rejected: Sequence[tuple[int, int, int]]) -> np.ndarray:
-    """List the tags of rejected spans: the span's number, token, label and tag, shape (4, rows)."""
+    """List the tags of rejected spans: span's number, token, label and tag, shape (4, rows)."""
     columns = [
         (number, token, label, tag)
         for number, (start, end, label) in enumerate(rejected)

@@ -1,4 +1,4 @@
-"""The model: a hidden layer that sees a token, its neighbours and its text's mean, and five logits for each label."""
+"""The model: a hidden layer over a token, its neighbors and its text's mean, and five logits per label."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +20,13 @@ def make_heads(
     maxout_pieces: int = 2,
     context: bool = True,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Make a model that gives each token five logits per label.
+    """Make a model with five logits per token and label.
 
-    tok2vec (Model): gives each token a vector, of any width.
-    hidden_width (int): of the layer that all heads share.
-    window_size (int): neighbours on each side that this layer sees.
-    maxout_pieces (int): of this layer.
-    context (bool): it sees the mean of the text's vectors as well, and so what kind of text it is.
+    tok2vec (Model): vectors of tokens, of any width.
+    hidden_width (int): width of the layer that all heads share.
+    window_size (int): its neighbors on each side.
+    maxout_pieces (int): its maxout pieces.
+    context (bool): add the mean of the text's vectors.
     """
     around: Model = Model("around", _around_forward, attrs={"window_size": window_size, "context": context})
     hidden: Model = Maxout(nO=hidden_width, nP=maxout_pieces, normalize=True, dropout=0.0)
@@ -39,13 +39,13 @@ def make_heads(
 
 
 def set_labels(model: Model, count: int) -> None:
-    """Give so many labels a head each, in place of those before; `Model.initialize` draws their weights."""
+    """Set the number of heads; `Model.initialize` draws their weights."""
     heads = model.get_ref("output")
     model.replace_node(heads, Linear(nO=TAGS * count, nI=heads.get_dim("nI")))
 
 
 def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
-    """Put its neighbours' vectors, and the mean of the text's windows, beside each vector; all texts at a time."""
+    """Concatenate to each vector its neighbours' and the mean of the text's windows, for all texts at once."""
     ops: Any = model.ops
     size, context = model.attrs["window_size"], model.attrs["context"]
     sizes = np.array([len(X) for X in Xs], "int32")  # (texts,); a GPU's lists are cut by sizes on the CPU
@@ -67,10 +67,10 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
 
 
 def text_means(ops: Any, X: Any, lengths: Any, text_of_token: Any) -> Any:
-    """Compute the mean of each text's rows, shape (texts, width); zeros for a text without rows.
+    """Compute the mean of each text's rows, shape (texts, width); zeros for an empty text.
 
-    On a GPU, a matrix of the shape (texts, tokens) is multiplied with the rows. thinc's kernel adds up each text in one
-    thread, which would take longer for 1,000 tokens than the transformer does.
+    On a GPU, a matrix of shape (texts, tokens) is multiplied with the rows: thinc's kernel sums each text in one
+    thread, which would take longer for 1,000 tokens than the transformer.
 
     X (Floats2d): shape (tokens, width).
     lengths, text_of_token (Ints1d): shapes (texts,) and (tokens,).

@@ -17,7 +17,6 @@ class NumpyShim(Shim):
     """Computes a transformer on the CPU, wherever the layer's weights are; embeddings don't learn."""
 
     def __init__(self, model: Any, rate: float, decay: float) -> None:
-        """Hold the layer; for `rate` and `decay`, see `make_small_transformer`."""
         super().__init__(model)
         self.rate, self.decay = rate, decay
 
@@ -55,7 +54,6 @@ class NumpyShim(Shim):
         shape = X.shape
 
         def backprop(gradient: Any) -> None:
-            """Add up the gradients of the layers' weights."""
             dX = np.zeros(shape, "float32")
             dX[own] = ops.to_numpy(gradient)
             [backprop_batch] = backprops

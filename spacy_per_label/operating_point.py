@@ -1,9 +1,9 @@
-"""Choose by label how probable an entity must be for precision or recall to reach a goal, on held-out texts.
+"""Choose each label's minimum probability of an entity for a goal of precision or recall, on held-out texts.
 
-For precision, spans that are less probable than a label's point are no entities; `doc.spans` keeps them. For recall,
-all spans that are so probable may be entities, not only those of the most probable tags. A point reaches its goal if
-the lower bound of precision or recall does, one-sided with CONFIDENCE, by units: texts, or documents of several texts.
-Of the points that reach it, the one with most of the other figure is taken. After `calibrate`:
+For precision, less probable spans aren't entities; `doc.spans` keeps them. For recall, all spans with that probability
+may be entities, not only those of the most probable tags. A point reaches its goal if the lower bound does, one-sided
+with CONFIDENCE, by units: texts, or documents of several texts. Of these points, the one with the highest other figure
+is chosen. After `calibrate`:
 
     from spacy_per_label.operating_point import Goal, OperatingPoints
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Figure = Literal["precision", "recall"]
 CONFIDENCE = 0.85  # one-sided: as large a test then reaches the goal in three of four cases
-MIN_SPANS = 30  # judged spans, below which labels with one goal share a point
+MIN_SPANS = 30  # known spans, below which labels with one goal share a point
 # Points to choose from: the shares of right spans that they leave out.
 SHARES = (0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, *np.arange(0.1, 1, 0.05).tolist())
 FOLDS, AIMS, SLACK = 5, 26, 0.01
@@ -38,17 +38,17 @@ RIGHT, PREDICTED, GOLD = range(3)
 
 
 class Goal(NamedTuple):
-    """What a label's entities must reach: a figure, and its least value."""
+    """A label's goal: a figure, and its minimum."""
 
     figure: Figure
     value: float
 
 
 class OperatingPoints:
-    """The spans that a calibrated recognizer found in some texts, and how many of them are right.
+    """The spans of a calibrated recognizer in some texts, and how many are right.
 
-    goals (Mapping[str, Goal]): by label; labels that aren't taught have none.
-    candidates (dict): what `cfg["points"]` must be while texts are predicted.
+    goals (Mapping[str, Goal]): by label; excluded labels have none.
+    candidates (dict): `cfg["points"]` for predicting the texts.
     """
 
     def __init__(self, ner: "PerLabelRecognizer", goals: Mapping[str, Goal], longest: Mapping[str, int]) -> None:
@@ -69,13 +69,13 @@ class OperatingPoints:
         return {"figure": goal.figure, "goal": goal.value, "least": least, "bound": bound, **longest}
 
     def add(self, predicted: Doc, reference: Doc, unit: Any = None) -> None:
-        """Add a text: what was predicted, and what is known of it.
+        """Add a text: predictions and reference.
 
         unit (Any): equal for texts of one document; None if the text is a document.
         """
         known, found = get_known(reference), predicted.spans[self.spans_key]
         numbers = {label: number for number, label in enumerate(self.names)}
-        rights = [-1 if right is None else int(right) for right in judge(known, found)]  # -1: nobody has said
+        rights = [-1 if right is None else int(right) for right in judge(known, found)]  # -1: unknown
         rows = [
             (numbers[span.label_], span.start, span.end, p, right)
             for span, p, right in zip(found, found.attrs["scores"].tolist(), rights, strict=True)
@@ -95,7 +95,7 @@ class OperatingPoints:
     def count(self, least: np.ndarray) -> np.ndarray:
         """Count right, predicted and gold entities of each unit, shape (units, labels, 3).
 
-        least (np.ndarray): shape (labels,): probability below which a span is no entity.
+        least (np.ndarray): shape (labels,): minimum probability of an entity.
         """
         counts = np.zeros((len(self.texts), len(self.names), 3))
         for number, (found, right, overlaps) in enumerate(self.texts):
@@ -108,7 +108,7 @@ class OperatingPoints:
         return np.stack([counts[texts].sum(0) for texts in self.units.values()])
 
     def fit(self) -> dict[str, dict[str, Any]]:
-        """Choose the point of each label with a goal: what `cfg["points"]` must be."""
+        """Choose the point of each label with a goal, for `cfg["points"]`."""
         if not self.texts:
             return {}
         labels, p, right = (
@@ -137,7 +137,7 @@ class OperatingPoints:
         }
 
     def _groups(self, judged: np.ndarray) -> list[tuple[list[int], Goal]]:
-        """Group the labels that share a point: those of a goal with few judged spans."""
+        """Group the labels that share a point: labels of one goal with few reviewed spans."""
         groups: dict[Any, tuple[list[int], Goal]] = {}
         gold = np.sum(self.gold, 0)
         for number, name in enumerate(self.names):
@@ -148,9 +148,9 @@ class OperatingPoints:
 
 
 def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, float]:
-    """Choose the level that keeps most of the other figure, and compute the lower bound of the goal's own.
+    """Choose the level with the highest other figure, and compute the lower bound of the goal's own.
 
-    Levels are chosen without a FOLD of the units, and counted there, as the best of many looks too good where it was
+    Levels are chosen without a FOLD of the units, and counted there, because the best of many is biased where it was
     chosen. A level is chosen by a share to aim at, from the goal upwards, until the bound reaches the goal. If none
     does, the level is within SLACK of the best bound.
 
@@ -164,7 +164,6 @@ def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, fl
     )
 
     def choose(shares: np.ndarray, aim: float) -> np.ndarray:
-        """Choose the first level of each column for precision, or the last one for recall; else the best."""
         reach = shares >= aim
         level = reach.argmax(0) if goal.figure == "precision" else len(reach) - 1 - reach[::-1].argmax(0)
         return np.where(reach.any(0), level, shares.argmax(0))
@@ -181,7 +180,8 @@ def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, fl
 def lower_bound(right: np.ndarray, of: np.ndarray) -> float:
     """Compute the lower bound of a share; 0 without spans.
 
-    Wilson's (1927), for as many independent spans as have the variance between units (Kish, Survey Sampling, 1965).
+    Wilson's (1927), for the effective number of independent spans by the variance between units (Kish, Survey Sampling,
+    1965).
 
     right, of (np.ndarray): shape (units,).
     """

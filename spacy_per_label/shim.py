@@ -95,7 +95,6 @@ class TransformerShim(HFShim):
         cells = ops.asarray(cell_of_piece[own])  # (own wordpieces,)
 
         def backprop(gradient: Any) -> None:
-            """Add up the gradients of the parameters."""
             dX = ops.alloc_f(X.shape)  # (cells, width)
             dX[cells] = gradient
             parts = xp2torch(dX).split([len(table.flatten(0, 1)) for table in hidden])
@@ -132,7 +131,6 @@ class TransformerShim(HFShim):
             output = self._model(*inputs.args, **inputs.kwargs)
 
         def backprop(gradients: Any) -> Any:
-            """Add the gradients of the parameters to those there are."""
             scaled = self._grad_scaler.scale(gradients.kwargs["grad_tensors"], inplace=True)
             torch.autograd.backward(gradients.args, list(scaled))
             return inputs
@@ -145,7 +143,7 @@ class TransformerShim(HFShim):
         self._model.load_state_dict(self._halved(), strict=False)
 
     def _halved(self) -> dict[str, torch.Tensor]:
-        """Return the weights in fp16, without tensors that it can't hold."""
+        """Return the weights in fp16, except tensors out of its range."""
         state = self._model.state_dict().items()
         halved = {name: value.half() for name, value in state if value.is_floating_point()}
         return {name: value for name, value in halved.items() if value.isfinite().all()}
@@ -179,7 +177,6 @@ class TransformerShim(HFShim):
         return self._listed[1:]
 
     def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rates: dict[str, float]) -> None:
-        """Update parameters as the optimizer does."""
         for name, one in trained:
             array, gradient = (torch2xp(each) for each in (one.data, one.grad))  # type: Any, Any
             array[...], _ = optimizer((self.id, name), array, gradient, lr_scale=rates[name])
@@ -219,9 +216,9 @@ class TransformerShim(HFShim):
         )
 
     def _state(self, optimizer: Optimizer, name: str, parameter: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Give what the optimizer knows of a parameter as tensors: the number of updates, and both moments.
+        """Return the optimizer's state of a parameter as tensors: number of updates, and both moments.
 
-        The tensors of the moments share memory with the optimizer's arrays, and are made anew when these are others.
+        The moments share memory with the optimizer's arrays; new tensors are made if these have changed.
         """
         key = (self.id, name)
         for moments in (optimizer.mom1, optimizer.mom2):

@@ -1,4 +1,4 @@
-"""What an example teaches: the tags of each label, where they are known; see `known` for how a Doc says it."""
+"""The training targets of an example: tags of each label, where they are known; see `known`."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Targets(NamedTuple):
     """The training targets of a text.
 
     tags (np.ndarray): shape (tokens, labels), UNKNOWN where the label wasn't annotated.
-    rejected (list): spans that aren't entities, of labels that aren't complete, as (start, end, label's number).
+    rejected (list): non-entities, of labels that aren't complete, as (start, end, label's number).
     """
 
     tags: np.ndarray
@@ -30,7 +30,7 @@ class Targets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreparedText:
-    """An example as arrays, all that an update needs of it, which can be pickled; its words are the reference's."""
+    """The arrays of an example for an update, which can be pickled; words are the reference's."""
 
     text: str
     words: int
@@ -38,7 +38,6 @@ class PreparedText:
     targets: Targets
 
     def __len__(self) -> int:
-        """Return the number of words."""
         return self.words
 
 
@@ -82,7 +81,7 @@ def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
 
 
 def tags_of(length: int) -> np.ndarray:
-    """List the tags of a span of so many tokens."""
+    """List the tags of a span of `length` tokens."""
     return np.array([UNIT] if length == 1 else [BEGIN, *[IN] * (length - 2), LAST], np.int8)
 
 

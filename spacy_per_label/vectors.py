@@ -1,6 +1,6 @@
-"""Make a table of vectors for `words`, of a transformer's wordpieces or of a spaCy pipeline's words.
+"""Make a table of vectors for `words`, of a transformer's wordpieces or a spaCy pipeline's words.
 
-Nothing runs a transformer: its *input* embeddings are read out of its file, which needs no PyTorch.
+The transformer doesn't run: its *input* embeddings are read from its file, without PyTorch.
 """
 
 import json
@@ -17,16 +17,16 @@ from spacy_per_label.words import INNER
 PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))
 OTHERS = [byte for byte in range(256) if byte not in PLAIN]
 BYTES = {chr(byte): byte for byte in PLAIN} | {chr(256 + number): byte for number, byte in enumerate(OTHERS)}
-SCALE = 0.2  # the root of the mean square of the numbers, which are learned from like those of the features
+SCALE = 0.2  # root mean square of the numbers, as of the features
 
 
 def write_table(name: str, out: Path, width: int = 96) -> int:
-    """Write a table of vectors, reduced by PCA, in numpy's format .npz.
+    """Write a table of vectors, reduced by PCA, as .npz.
 
-    name (str): a package, or a folder, that has a transformer (tokenizer.json and *.safetensors) or a spaCy pipeline
-        with vectors; an empty name makes an empty table.
-    RAISES (NoModelError): it has neither.
-    RETURNS (int): the number of words or pieces.
+    name (str): package or folder of a transformer (tokenizer.json and *.safetensors) or of a spaCy pipeline with
+        vectors; empty for an empty table.
+    RAISES (NoModelError): if it has neither.
+    RETURNS (int): number of words or pieces.
     """
     pieces, reduced = [""], np.zeros((1, 0), "float16")
     if name:
@@ -39,9 +39,9 @@ def write_table(name: str, out: Path, width: int = 96) -> int:
 
 
 def find_folder(name: str) -> Path:
-    """Find the folder of a transformer, or of a pipeline, by its own name or the package's.
+    """Find the folder of a transformer or pipeline, by its own name or the package's.
 
-    RAISES (NoModelError): there is none.
+    RAISES (NoModelError): if there is none.
     """
     root = find_root(name)
     for marker, parents in (("tokenizer.json", 0), ("vocab/vectors", 1)):
@@ -54,9 +54,9 @@ def find_folder(name: str) -> Path:
 
 
 def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
-    """Read the wordpieces of a transformer, those inside of words with INNER, and their input embeddings.
+    """Read a transformer's wordpieces, with INNER inside of words, and their input embeddings.
 
-    RAISES (NoModelError): it has no embeddings in a *.safetensors file, or another kind of tokenizer.
+    RAISES (NoModelError): if it has no embeddings in a *.safetensors file, or another kind of tokenizer.
     """
     model = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))["model"]
     vocab = model.get("vocab")
@@ -67,7 +67,6 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
     last = max(vocab.values())
 
     def embeds(name: str, shape: list[int]) -> bool:
-        """Return whether a tensor has a row for each wordpiece, and is called an embedding."""
         named = any(part in name for part in ("embed", "wte", "shared"))
         return named and len(shape) == 2 and shape[0] > last
 
@@ -81,7 +80,7 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
 
 
 def spell(piece: str, model: dict[str, Any]) -> str:
-    """Spell a wordpiece as characters, with INNER if it doesn't begin a word; empty if it isn't whole characters."""
+    """Spell a wordpiece as characters, with INNER inside of words; empty if it isn't whole characters."""
     if model["type"] == "WordPiece":
         prefix = model["continuing_subword_prefix"]
         return INNER + piece.removeprefix(prefix) if piece.startswith(prefix) else piece
@@ -96,9 +95,9 @@ def spell(piece: str, model: dict[str, Any]) -> str:
 
 
 def read_spacy(folder: Path) -> tuple[list[str], np.ndarray]:
-    """Read the words of a pipeline that have vectors.
+    """Read the words of a pipeline with vectors.
 
-    RAISES (NoModelError): it has none, or its table is of n-grams (floret).
+    RAISES (NoModelError): if it has none, or its table is of n-grams (floret).
     """
     vocab = spacy.load(folder, exclude=["tok2vec"]).vocab
     if not vocab.vectors.size or vocab.vectors.mode != "default":
@@ -109,7 +108,7 @@ def read_spacy(folder: Path) -> tuple[list[str], np.ndarray]:
 
 
 def reduce_width(vectors: np.ndarray, width: int) -> np.ndarray:
-    """Reduce vectors by PCA, in half precision; those that are narrower keep their width."""
+    """Reduce vectors by PCA, in half precision; narrower ones keep their width."""
     centred = vectors.astype("float64") - vectors.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
     reduced = centred @ directions[:, ::-1][:, :width]

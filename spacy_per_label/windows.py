@@ -1,13 +1,12 @@
-"""Windows of texts: the wordpieces that a transformer is given at a time, by whichever backend.
+"""Windows of texts: the wordpieces of a transformer's input, for each backend.
 
-A text that is longer than a window is given in several, of about the same length, and the tokens beside a window's own
-are given, too, so that the first and the last ones are seen in context:
+A longer text is cut into several windows of about equal length, with tokens on each side for context:
 
     text           a b c d e f g h i j
     windows        a b c d e[f g]           with the tokens in brackets for context
                       [d e]f g h i j
 
-numpy computes all windows one behind another, and PyTorch tables with a row for each.
+numpy computes windows in sequence, PyTorch in tables with a row for each.
 """
 
 import math
@@ -21,7 +20,7 @@ from spacy.attrs import ORTH
 from spacy.tokens import Doc
 
 MAX_TOKEN_PIECES = 24  # wordpieces of a token; the others are cut off
-MAX_BATCH_PIECES = 1_500  # wordpieces that numpy predicts at a time, about
+MAX_BATCH_PIECES = 1_500  # approximate wordpieces of a numpy batch
 MAX_TABLES = 4  # of a batch; each launches all kernels of the transformer
 MAX_PADDING = 0.1  # share of a batch's cells below which no further table is worth it
 
@@ -29,12 +28,11 @@ MAX_PADDING = 0.1  # share of a batch's cells below which no further table is wo
 class PieceTokenizer:
     """Splits words into a transformer's wordpieces, each form once.
 
-    written (str): a tokenizer.json, as `adapt_tokenizer` returns it.
+    written (str): tokenizer.json, as returned by `adapt_tokenizer`.
     before, after (list[int]): special wordpieces that a text begins and ends with, such as [CLS] and [SEP].
     """
 
     def __init__(self, written: str) -> None:
-        """Make the tokenizer."""
         from tokenizers import Tokenizer
 
         self.tokenizer = Tokenizer.from_str(written)
@@ -53,11 +51,11 @@ read_tokenizer = lru_cache(maxsize=2)(PieceTokenizer)
 
 
 class Window(NamedTuple):
-    """A part of a text that is given to the transformer at a time.
+    """A part of a text, as input of the transformer.
 
-    ids (np.ndarray): shape (wordpieces); those of its own tokens, context and special ones.
+    ids (np.ndarray): shape (wordpieces,); own tokens, context and special ones.
     first (int): index of the first wordpiece of its own tokens.
-    counts (np.ndarray): shape (own tokens); wordpieces of each.
+    counts (np.ndarray): shape (own tokens,); wordpieces of each.
     """
 
     ids: np.ndarray
@@ -66,11 +64,11 @@ class Window(NamedTuple):
 
 
 def find_windows(doc: Doc, tokenizer: str, window: int, context: int) -> list[Window]:
-    """Cut a text into windows; white space has no wordpiece. A text without tokens has no window.
+    """Cut a text into windows; white space has no wordpiece, and an empty text no window.
 
     tokenizer (str): see `PieceTokenizer`.
-    window (int): wordpieces of a window, about: no token is cut.
-    context (int): wordpieces on each side of the window's own, in a text that has several.
+    window (int): approximate wordpieces of a window, because no token is cut.
+    context (int): wordpieces on each side, in a text with several windows.
     """
     pieces = read_tokenizer(tokenizer)
     split = [pieces.split(doc.vocab.strings[orth]) for orth in doc.to_array(ORTH).tolist()]
@@ -94,8 +92,8 @@ def find_windows(doc: Doc, tokenizer: str, window: int, context: int) -> list[Wi
 def find_own_pieces(windows: Sequence[Window]) -> tuple[np.ndarray, np.ndarray]:
     """Find the wordpieces of the windows' own tokens.
 
-    RETURNS (tuple): their indices among all wordpieces of all windows, token by token, shape (own wordpieces); and how
-        many each token has, shape (tokens).
+    RETURNS (tuple): indices among all wordpieces of all windows, token by token, shape (own wordpieces,); and number of
+        each token's, shape (tokens,).
     """
     starts = np.cumsum([0, *(len(window.ids) for window in windows)])
     own = [
@@ -116,9 +114,9 @@ def batch_windows(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
 def make_tables(windows: Sequence[Window], padding: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
     """Put windows into tables with a row for each.
 
-    padding (int): the wordpiece in cells behind a window.
-    RETURNS (tuple): for each table its wordpieces and a mask, both of the shape (rows, longest row), the mask 1.0 where
-        a cell isn't padding; and the cell of each wordpiece of all windows, counted through all tables.
+    padding (int): wordpiece of padding.
+    RETURNS (tuple): for each table wordpieces and mask, both of shape (rows, longest row), the mask 1.0 except for
+        padding; and the cell of each wordpiece of all windows, counted through all tables.
     """
     lengths = np.array([len(window.ids) for window in windows])  # (windows,)
     ends, tables, first = np.cumsum(lengths), [], 0
@@ -135,9 +133,10 @@ def make_tables(windows: Sequence[Window], padding: int) -> tuple[list[tuple[np.
 
 
 def split_rows(lengths: np.ndarray) -> list[np.ndarray]:
-    """Split rows into tables, each as wide as its longest row, so that they have the fewest cells.
+    """Split rows into tables, each as wide as its longest row, with the fewest cells in total.
 
-    RETURNS (list[np.ndarray]): each table's rows, in order; one table, or as many as MAX_PADDING and MAX_TABLES allow.
+    RETURNS (list[np.ndarray]): each table's rows, in order; as many tables as MAX_PADDING and MAX_TABLES allow, at
+        least one.
     """
     sizes, counts = np.unique(lengths, return_counts=True)
     ends = np.concatenate([[0], np.cumsum(counts)])

@@ -1,13 +1,12 @@
-"""Words as they are written: a vector for each form, of its characters, and of a table of vectors that was made before.
+"""Character-feature and static embeddings, computed once per distinct word.
 
-A form has five groups of features: the word in small letters; its shape and the word as it is; up to four characters
-that it begins with; up to four that it ends with; and all three successive ones. Each feature is hashed to two rows of
-one table that is learned (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009), each group
-is the sum of its rows, over the root of their number, and one layer mixes the groups.
+A form has five groups of features: the word in lower case; its shape and the word as written; prefixes of up to four
+characters; suffixes of up to four; and trigrams. Each feature is hashed to two rows of one trained table (Weinberger et
+al., Feature Hashing for Large Scale Multitask Learning, ICML 2009), each group is the sum of its rows, over the root of
+their number, and one layer mixes the groups.
 
-A table of vectors that isn't learned holds words, or the pieces that a transformer's tokenizer makes of them. A form
-that isn't there has the mean of its longest pieces, so no word is out of vocabulary, and those of a text that was never
-seen are treated like those of train.
+An untrained table of vectors holds words, or a transformer's wordpieces. A form that isn't there has the mean of its
+longest pieces, so no word is out of vocabulary, and unseen words are treated like those of train.
 """
 
 import unicodedata
@@ -33,11 +32,11 @@ MAX_PIECE_CHARS = 30  # characters of a piece
 
 @registry.architectures("spacy-per-label.WordEmbed.v1")
 def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None) -> Model[list[Doc], list[Floats2d]]:
-    """Make a layer that gives each token a vector by its form alone.
+    """Make a layer that embeds a token by its form alone.
 
-    width (int): of the vectors.
-    rows (int): of the table of features.
-    vectors (Path | None): a table, or what `vectors.find_folder` finds; it becomes a part of the pipeline.
+    width (int): width of the vectors.
+    rows (int): rows of the feature table.
+    vectors (Path | None): a table, or a name for `vectors.find_folder`; it becomes a part of the pipeline.
     """
     mix: Model = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
     return Model(
@@ -63,7 +62,7 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 
 def as_table(name: str, folder: Path) -> Path:
-    """Find the table of vectors of that name, or make it in a folder."""
+    """Find the table of vectors of a name, or make it in a folder."""
     from spacy_per_label.vectors import write_table
 
     table = Path(name)
@@ -74,7 +73,7 @@ def as_table(name: str, folder: Path) -> Path:
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Compute the vectors of all forms of a batch, once each, and give each token its form's."""
+    """Compute the vectors of a batch's surface forms, once each, and give each token its form's."""
     ops: Any = model.ops
     E: Any = model.get_param("E")
     sizes = np.array([len(doc) for doc in docs], "int32")
@@ -94,7 +93,6 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
     tokens = ops.asarray(places.ravel().astype("int32"))
 
     def backprop(dYs: list[Any]) -> list[Any]:
-        """Add up the gradients of a form's tokens, and give them to its features."""
         dY = ops.alloc_f(Y.shape)
         ops.scatter_add(dY, tokens, ops.flatten(dYs))
         dX = ops.as_contig(backprop_mix(dY)[:, :learned]).reshape(-1, E.shape[1]) * scales
@@ -110,7 +108,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], 
 def features_of(form: str) -> tuple[np.ndarray, np.ndarray]:
     """Hash the features of a form.
 
-    RETURNS (tuple): 64 bits for each feature, group by group; and how many there are in each group.
+    RETURNS (tuple): 64 bits for each feature, group by group; and the number in each group.
     """
     lowered = form.lower()
     kinds = ("X" if sign.isupper() else "x" if sign.isalpha() else "d" if sign.isdigit() else sign for sign in form[:8])
@@ -127,22 +125,21 @@ def features_of(form: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Pieces:
-    """The words and pieces of a table of vectors; those inside of a word begin with INNER.
+    """The words and pieces of a table of vectors, with INNER inside of words.
 
-    pieces (str): one a line; each line's number is its row.
+    pieces (str): one per line; the line number is the row.
     """
 
     def __init__(self, pieces: str) -> None:
-        """Find the row of each; the first one of equal ones."""
         self.rows: dict[str, int] = {}
         for row, piece in enumerate(pieces.split("\n")):
             self.rows.setdefault(piece, row)
         self.split = lru_cache(maxsize=2**14)(self._split)
 
     def _split(self, form: str) -> list[int]:
-        """Find the rows of a form's longest pieces: as it is written, in small letters, or without accents.
+        """Find the rows of a form's longest pieces: as written, in lower case, or without accents.
 
-        RETURNS (list[int]): of the writing that needs the fewest, where a character without a piece counts twice.
+        RETURNS (list[int]): rows of the variant with the fewest pieces, where a character without a piece counts twice.
         """
         lowered = form.lower()
         plain = "".join(sign for sign in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(sign))
@@ -170,7 +167,7 @@ read_pieces = lru_cache(maxsize=4)(Pieces)
 
 
 def vectors_of(model: Model, forms: list[str]) -> np.ndarray:
-    """Average the vectors of each form's pieces; zeros if it has none."""
+    """Average the vectors of each form's pieces; zeros without any."""
     pieces, table = read_pieces(model.attrs["pieces"]), model.attrs["vectors"]
     rows = [pieces.split(form) for form in forms]
     lengths = np.array([len(each) for each in rows])

@@ -35,7 +35,6 @@ NOT_RUN = {
     ("README.md", "python -m scripts.train ner"): "six trainings; compare/test_seeds.py runs the commands",
     ("docs/tutorial.md", "git clone"): "the same",
     ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
-    ("docs/outcomes.md", "python -m scripts.export"): "docs/annotate_more.md has it, too",
     ("docs/how_it_works.md", "weasel assets"): "fetches public corpora; merge/test_public.py merges them",
     ("docs/data.md", "weasel run all"): "test_end_to_end.py runs it, and the test of exports and a database",
     ("docs/compare.md", "dvc:"): "test_own_data.py adds a pipeline",

@@ -366,7 +366,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         [
             "Not converted, .*: 1 not annotated, 1 discontinuous, 1 mention differs",
             "Other lines, not converted: 1 ",
-            "has 1 annotated document as tasks",
+            "Converted 1 annotated document:",
             "bar convert",
         ],
         {},
@@ -404,8 +404,8 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
         "package",
         [
             "No license is named",
-            "README.md is its model card",
-            "MB; install it, with what it needs",
+            "Model card, with the labels that are ready:",
+            r"MB\); to install it and its requirements:",
             "\npip install .*whl",
         ],
         {},

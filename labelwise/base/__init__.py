@@ -1,4 +1,4 @@
-"""What every folder may use, and no stage: errors, files, parallel jobs, settings, texts, devices, the console.
+"""Errors, files, parallel jobs, settings, texts, devices, the console: for all folders.
 
 It imports no other folder of labelwise.
 """

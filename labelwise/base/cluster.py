@@ -1,7 +1,7 @@
-"""Jobs done by the workers of a Dask cluster (https://distributed.dask.org), whose scheduler the environment names.
+"""Run jobs on the workers of a Dask cluster (https://distributed.dask.org).
 
-A worker counts only if it would compute the same bytes: each job carries the sender's code, versions and rounding, and
-a file that the worker must see. One that differs refuses the job, however late it came.
+A worker must compute the same bytes: each job carries the sender's code, versions and rounding, and a file that the
+worker must see. A worker that differs refuses the job, whenever it joined.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
     """Connect to a scheduler; see `parallel.open_workers`.
 
     shared (Path): a folder that all workers must see.
-    RAISES (InputError): distributed isn't installed, or there is no scheduler.
+    RAISES (InputError): if distributed isn't installed, or no scheduler answers.
     """
     named = f"DASK_SCHEDULER_ADDRESS={address}"
     try:
@@ -70,14 +70,12 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
         with NamedTemporaryFile(dir=shared, prefix=".labelwise-") as mark:
 
             def submit(function: Callable[[Job], Result], job: Job) -> Future[Result]:
-                """Send a job to a worker."""
                 # A worker that can't unpickle what it is sent closes its connection, and the job would wait forever.
                 given = (fingerprint(), str(Path.cwd()), mark.name, pickle.dumps((function, job)))
                 future: Future[Result] = executor.submit(eval, CALL, {"given": given})
                 return future
 
             def map_jobs(function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
-                """Yield the results of jobs, in order."""
                 killed = KilledWorker, CancelledError
                 try:
                     yield from map_in_order(submit, lambda: len(client.nthreads()), function, jobs, killed)
@@ -94,9 +92,8 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
 
 
 def _watch(connected: list["Client"], address: str, ended: Event) -> None:
-    """Say so when there has been no scheduler, or no worker, for some seconds: jobs wait until one comes.
-
-    connected (list[Client]): one client, when the scheduler has answered.
+    """Print a message if there has been no scheduler, or no worker, for some seconds.
+    connected (list[Client]): one client, once the scheduler has answered.
     """
     told = ""
     while not ended.wait(SILENCE):
@@ -111,7 +108,7 @@ def _watch(connected: list["Client"], address: str, ended: Event) -> None:
 
 @lru_cache
 def fingerprint() -> dict[str, str]:
-    """Fingerprint code, versions and rounding, once per process: it keeps the code that it has loaded."""
+    """Fingerprint code, versions and rounding; once per process, because loaded code doesn't change."""
     return {
         "labelwise": digest_code([".", "../spacy_per_label"]),
         "Python": platform.python_version(),
@@ -121,7 +118,7 @@ def fingerprint() -> dict[str, str]:
 
 
 def version_of(package: str) -> str:
-    """Return the version of a package, or say that it isn't installed."""
+    """Return the version of a package, or that it isn't installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -129,20 +126,20 @@ def version_of(package: str) -> str:
 
 
 def digest_rounding() -> str:
-    """Digest what numpy makes of fixed numbers, which depends on the processor; see `environment`."""
+    """Digest numpy's results for fixed numbers, which depend on the processor; see `environment`."""
     drawn = np.random.default_rng(0).standard_normal((2, 300, 300), np.float32)
     made = (drawn[0] @ drawn[1], np.exp(drawn), np.tanh(drawn), drawn.sum(axis=1))
     return hashlib.blake2b(b"".join(one.tobytes() for one in made), digest_size=4).hexdigest()
 
 
 def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
-    """Do a job on a worker.
+    """Run a job on a worker.
 
-    sender (dict[str, str]): the fingerprint of the process that sent the job.
-    folder (str): in which that process runs.
-    mark (str): a file in the folder of the outputs.
-    packed (bytes): the function and the job.
-    RAISES (InputError): this worker has another fingerprint, or doesn't see the folders.
+    sender (dict[str, str]): fingerprint of the sending process.
+    folder (str): its working directory.
+    mark (str): a file in the outputs' folder.
+    packed (bytes): function and job.
+    RAISES (InputError): if this worker has another fingerprint, or doesn't see the folders.
     """
     here, host = fingerprint(), socket.gethostname()
     different = [f"{name} {here[name]} instead of {sender[name]}" for name in sender if here[name] != sender[name]]

@@ -1,7 +1,7 @@
-"""Git's conflict markers, which an unresolved merge, rebase or stash leaves in files.
+"""Find git's conflict markers, left by an unresolved merge, rebase or stash.
 
-People edit the files that they write. Of the files that commands write, one side is taken whole, and `dvc repro` runs
-what the other side changes: lines of two runs that git has mixed are the results of neither.
+People edit their own files. Of the files that commands write, one side is taken whole, and `dvc repro` runs the rest:
+mixed lines of two runs are the results of neither.
 """
 
 import re
@@ -17,7 +17,7 @@ WRITTEN = ("dvc.lock", "metrics", "plots")  # the paths of a project that comman
 def check_edited(content: bytes, name: str) -> None:
     """Refuse a file that people write, such as project.yml, if it has conflict markers.
 
-    RAISES (InputError): if it has one.
+    RAISES (InputError): if it has some.
     """
     if line := find_marker(content):
         raise InputError(
@@ -28,8 +28,8 @@ def check_edited(content: bytes, name: str) -> None:
 def check_written(content: bytes, name: str, root: Path | None) -> None:
     """Refuse a file that commands write, such as dvc.lock, if it has conflict markers.
 
-    root (Path | None): the project's folder; None if the file is that of a git revision.
-    RAISES (InputError): if it has one; the last line is the command that resolves the conflict.
+    root (Path | None): project folder; None for a file of a git revision.
+    RAISES (InputError): if it has some; the last line is the command that resolves the conflict.
     """
     if not (line := find_marker(content)):
         return
@@ -40,16 +40,16 @@ def check_written(content: bytes, name: str, root: Path | None) -> None:
 
 
 def find_marker(content: bytes) -> int:
-    """Return the number of the first line with a conflict marker; 0 if there is none."""
+    """Return the number of the first line with a conflict marker; 0 without."""
     found = MARKER.search(content)
     return content.count(b"\n", 0, found.start()) + 1 if found else 0
 
 
 def write_remedy(root: Path) -> str:
-    """Write the command that takes a branch's own version of the WRITTEN files that git tracks, and runs the rest.
+    """Return the command that takes a branch's version of the WRITTEN files, and runs the rest.
 
-    In a rebase, git calls the branch's own version "theirs". A file that the branch deleted has none: it is deleted.
-    Where the markers were added or committed, git has no sides any more: the newest commit without markers stands in.
+    In a rebase, git calls the branch's own version "theirs". A file that the branch deleted has none, and is deleted.
+    If the markers were added or committed, git has no sides: the newest commit without markers stands in.
     """
     sides = [line.split("\t") for line in git(root, "ls-files", "--unmerged", *WRITTEN).decode().splitlines()]
     deleted: set[str] = set()

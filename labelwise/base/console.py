@@ -1,4 +1,4 @@
-"""Shared by the command lines: how they are run, progress bars, tables, and errors without a traceback."""
+"""Command lines: entry, progress bars, tables, and errors without a traceback."""
 
 import os
 import sys
@@ -29,30 +29,30 @@ MAX_TABLE_ROWS = 8  # rows of a table that is printed in part
 
 
 class Messages:
-    """Messages on standard output, in colour on terminals alone: a line with a sign, and perhaps more below it."""
+    """Messages on standard output, in colour on terminals only."""
 
     def good(self, title: str, text: str = "") -> None:
-        """Print what was done."""
+        """Print a result."""
         self._say("✔", "green", title, text)
 
     def info(self, title: str, text: str = "") -> None:
-        """Print what is worth knowing."""
+        """Print information."""
         self._say("ℹ", "blue", title, text)
 
     def warn(self, title: str, text: str = "") -> None:
-        """Print what may be wrong, and the remedy."""
+        """Print a warning, with its remedy."""
         self._say("⚠", "yellow", title, text)
 
     def fail(self, title: str, text: str = "") -> None:
-        """Print what wasn't done, and why."""
+        """Print a failure, and its reason."""
         self._say("✘", "red", title, text)
 
     def more(self, text: str) -> None:
-        """Print what belongs to the message before."""
+        """Print more of the message before."""
         print(textwrap.fill(text, Console().width, initial_indent="  ", subsequent_indent="  ", **WRAPPED))
 
     def _say(self, sign: str, colour: str, title: str, text: str) -> None:
-        """Print in lines that are as wide as the terminal; a word that is longer, such as a path, is left whole."""
+        """Print lines as wide as the terminal; a longer word, such as a path, isn't broken."""
         console = Console(highlight=False)
         for line, style in ((f"{sign} {title}", colour), (text, "")):
             if line:
@@ -64,7 +64,7 @@ msg = Messages()
 
 
 def run(command: Callable[..., None]) -> None:
-    """Run a command line, and exit with its status; what standard output can't encode is printed as escapes."""
+    """Run a command line, and exit with its status; escape what standard output can't encode."""
     if isinstance(sys.stdout, TextIOWrapper):  # a notebook's is none, and takes all characters
         sys.stdout.reconfigure(errors="backslashreplace")
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,12 +80,11 @@ def run(command: Callable[..., None]) -> None:
 
 
 class Bar(tqdm):
-    """A bar with the time left, on a terminal, once its work takes more than MIN_BAR_SECONDS seconds."""
+    """Progress bar with the time left, on terminals, for work of more than MIN_BAR_SECONDS seconds."""
 
     monitor_interval = 0  # no thread draws it, as processes are forked meanwhile
 
     def __init__(self, name: str, total: float | None) -> None:
-        """Name the work; `total` is how much it is, if that is known."""
         shown = sys.stderr is not None and sys.stderr.isatty()
         form = "{desc} {bar} {n_fmt}/{total_fmt}, {left} left" if total else None
         super().__init__(
@@ -94,7 +93,7 @@ class Bar(tqdm):
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        """The values for the bar's format: tqdm's, and the time left in words."""
+        """Return tqdm's format values, with the time left in words."""
         known = super().format_dict
         seconds = (self.total - self.n) / known["rate"] if self.total and known["rate"] else None
         return known | {"left": "?" if seconds is None else describe_seconds(seconds)}
@@ -106,10 +105,10 @@ Bar.set_lock(RLock())  # tqdm's own is a semaphore, too, which a read-only /dev/
 def progress(
     items: Iterable[Any], name: str, total: int | None = None, size: Callable[[Any], int] = lambda item: 1
 ) -> Iterator[Any]:
-    """Show a bar with the time left while items are consumed; see `Bar`.
+    """Show a bar while items are consumed; see `Bar`.
 
-    total (int | None): the number of items, if they have no len.
-    size (Callable): counts what an item stands for, such as the texts of a part.
+    total (int | None): number of items, if they have no len.
+    size (Callable): count that an item stands for, such as the texts of a part.
     """
     with Bar(name, len(items) if total is None and isinstance(items, Sized) else total) as bar:
         for item in items:
@@ -119,9 +118,9 @@ def progress(
 
 @contextmanager
 def user_errors(title: str) -> Iterator[None]:
-    """Print an error that the user can do something about, without its traceback, and exit with status 1.
+    """Print an InputError without its traceback, and exit with status 1.
 
-    Its first line is wrapped; the others, such as a command to paste, are printed as they are.
+    The first line is wrapped; others, such as a command to paste, aren't.
     """
     try:
         yield
@@ -147,12 +146,12 @@ def user_errors(title: str) -> Iterator[None]:
 
 
 def figure(value: float | None, form: str = ".3f") -> str:
-    """Write a score; nothing where there is none."""
+    """Format a score; empty for None."""
     return "" if value is None else format(value, form)
 
 
 def print_counts(title: str, counts: Mapping[str, int]) -> None:
-    """Print the counts that aren't zero, the largest first: as a table, or in one line if they are few."""
+    """Print nonzero counts, the largest first: as a table, or in one line if they are few."""
     rows = [(name, f"{n:,}") for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n]
     if len(rows) > MAX_INLINE_COUNTS:
         print_table([title, ""], rows)
@@ -162,10 +161,10 @@ def print_counts(title: str, counts: Mapping[str, int]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str = "", whole: str = "") -> None:
-    """Print a table, the first column aligned left, the others right; what is too wide for the terminal is wrapped.
+    """Print a table, first column left, others right; wrap it to the terminal's width.
 
-    more (str): where all rows are; if there are many, only the first are printed. Empty to print all.
-    whole (str): the column that isn't wrapped, such as one of documents, which are to be copied and searched for.
+    more (str): place of all rows; then only the first are printed. Empty prints all.
+    whole (str): column not to wrap, such as documents, for copying.
     """
     if not rows:
         return

@@ -1,6 +1,6 @@
-"""Count right, predicted and gold spans, and compute precision, recall and F1: the same on dev, on test and in between.
+"""Count right, predicted and gold spans; compute precision, recall and F1.
 
-A label's F1 counts in the macro average if the split has gold of the label. F1 of another label can only be 0.
+Macro F1 averages the labels with gold in the split: other labels' F1 can only be 0.
 """
 
 from collections import Counter
@@ -17,9 +17,9 @@ Score = float | None  # None where there is nothing to score
 class Scores(msgspec.Struct, omit_defaults=True):
     """Precision, recall and F1, 0 to 1.
 
-    support (int | None): the number of gold spans; None for an average over labels.
-    f_low, f_high (float | None): the ends of the 95% interval of F1, if there is one.
-    units (int | None): the units (`Metrics.unit`) with its spans, which the interval is over.
+    support (int | None): number of gold spans; None for an average over labels.
+    f_low, f_high (float | None): 95% interval of F1, if any.
+    units (int | None): units (`Metrics.unit`) with its spans, for the interval.
     """
 
     p: Score
@@ -31,12 +31,12 @@ class Scores(msgspec.Struct, omit_defaults=True):
     units: int | None = None
 
     def shown(self) -> "Scores":
-        """Hide recall and F1 where there is no gold: they are 0 by spaCy's formula only."""
+        """Hide recall and F1 without gold, which spaCy's formula makes 0."""
         return Scores(self.p, None, None, self.support) if self.support == 0 else self
 
 
 class AllScores(Scores, omit_defaults=True, kw_only=True):
-    """Scores of all spans (micro average), their mean over the labels that have gold (macro), and each label's."""
+    """Scores of all spans (micro), mean over labels with gold (macro), and scores by label."""
 
     macro: Scores
     labels: dict[str, Scores]
@@ -45,7 +45,7 @@ class AllScores(Scores, omit_defaults=True, kw_only=True):
 def count_spans(gold: Collection[SpanKey], predicted: Collection[SpanKey], scored: Sequence[str]) -> np.ndarray:
     """Count the spans of a text that can be scored; see `text.evaluable`.
 
-    scored (Sequence[str]): labels; spans of other labels don't count.
+    scored (Sequence[str]): labels to count.
     RETURNS (np.ndarray): shape (labels, 3); right, predicted and gold spans.
     """
     counts = [Counter(label for *_, label in spans) for spans in ({*gold} & {*predicted}, predicted, gold)]
@@ -60,7 +60,7 @@ def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
 
 
 def prf(right: int, predicted: int, gold: int) -> Scores:
-    """Compute precision, recall and F1 with the formula of spaCy's PRFScore; without any span, they are None."""
+    """Compute precision, recall and F1 by the formula of spaCy's PRFScore; None without any span."""
     if not predicted and not gold:
         return Scores(None, None, None, 0)
     p, r = right / (predicted + 1e-100), right / (gold + 1e-100)
@@ -68,7 +68,7 @@ def prf(right: int, predicted: int, gold: int) -> Scores:
 
 
 def macro(scores: Iterable[Scores]) -> Scores:
-    """Average scores over the labels that have gold; they are None if no label has."""
+    """Average scores over labels with gold; None without."""
     defined = [score for score in scores if score.support]
     if not defined:
         return Scores(None, None, None)

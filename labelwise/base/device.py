@@ -1,7 +1,7 @@
-"""Choose the CPU or a GPU, and on the CPU what multiplies matrices.
+"""Choose the CPU or a GPU, and the CPU's matrix multiplication.
 
-On the CPU much of the time goes into products of matrices. thinc has them done by BLIS, whose wheels are slow on some
-processors; numpy's OpenBLAS has kernels for most. For Apple's processors thinc has its own.
+thinc multiplies with BLIS, whose wheels are slow on some processors; numpy's OpenBLAS has kernels for most. For Apple's
+processors thinc has its own.
 """
 
 import math
@@ -21,20 +21,19 @@ from labelwise.base.errors import InputError
 
 @registry.ops("labelwise.CpuOps")
 class CpuOps(thinc.api.NumpyOps):
-    """thinc's ops for numpy's arrays, but numpy multiplies matrices, and masks of dropout take a seventh of the time.
+    """thinc's numpy ops with numpy's matrix multiplication, and dropout masks in a seventh of the time.
 
-    They are registered, so that thinc takes them for its own wherever it asks for the CPU's. The C code of spaCy's
-    own parser and ner has its products from BLIS as before.
+    They are registered, so thinc uses them for the CPU everywhere. The C code of spaCy's parser and ner still
+    multiplies with BLIS.
     """
 
     def __init__(self, device_type: Literal["cpu"] = "cpu", device_id: int = -1, **options: Any) -> None:
-        """Leave the products to numpy."""
         super().__init__(device_type, device_id, use_blis=False)
 
     def get_dropout_mask(self, shape: tuple[int, ...], drop: float | None) -> np.ndarray:
-        """Draw zeros with the probability `drop`, to 1 / 65,536, and else what keeps the sum as it was.
+        """Return a dropout mask: zeros with probability `drop`, to 1 / 65,536; other values keep the expected sum.
 
-        Two random bytes for each decide, not the eight of a number between 0 and 1.
+        It needs two random bytes per value, not the eight of a float.
         """
         if not drop or drop >= 1:
             return super().get_dropout_mask(shape, drop)
@@ -45,7 +44,7 @@ class CpuOps(thinc.api.NumpyOps):
 def use_gpu(gpu_id: int) -> None:
     """Use a GPU, or the CPU if the number is negative.
 
-    RAISES (InputError): this machine, or this environment, can't use that GPU.
+    RAISES (InputError): if this machine or environment can't use that GPU.
     """
     # Where thinc sees a GPU, each seed goes to cupy, too; that would open the GPU, which no forked process could use.
     thinc.util.has_cupy_gpu = gpu_id >= 0 and thinc.compat.has_cupy_gpu
@@ -70,9 +69,9 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def compute_alone() -> None:
-    """Compute on the CPU as a command's own process does, to the bit: with the same ops, and in one thread.
+    """Compute on the CPU as a command's own process does, to the bit: same ops, one thread.
 
-    PyTorch's threads aren't forked, and it would wait for them forever.
+    PyTorch's threads aren't forked: it would wait for them forever.
     """
     use_gpu(-1)
     if torch := sys.modules.get("torch"):
@@ -80,9 +79,9 @@ def compute_alone() -> None:
 
 
 def why_not(error: Exception) -> str:
-    """Explain why GPUs can't be used, and what helps: thinc says the same of too old a driver as of no GPU at all.
+    """Explain why GPUs can't be used, with a remedy: thinc reports an old driver as no GPU.
 
-    error (Exception): thinc's.
+    error (Exception): thinc's error.
     """
     try:
         import cupy

@@ -1,4 +1,4 @@
-"""The environment of a command: variables that numpy and spaCy read when they are loaded."""
+"""Set environment variables that numpy and spaCy read when they are loaded."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ GPU_ENVIRONMENT = "the environment of `make gpu`"
 
 
 def configure() -> None:
-    """Prepare this process, and those that it starts, for a command; numpy isn't loaded yet."""
+    """Prepare this process and its children for a command, before numpy is loaded."""
     # Stages of a clone depend on folders of its code. Weasel's checksum of a folder covers `__pycache__`: if a command
     # wrote bytecode there, each stage that shares the folder would run again.
     sys.dont_write_bytecode = True

@@ -1,8 +1,8 @@
-"""The error that users can do something about."""
+"""The error for problems that users can fix."""
 
 
 class InputError(ValueError):
-    """Input, or a setting, that can't be used; the message names it and a remedy.
+    """Unusable input or setting; the message names it and a remedy.
 
-    Command lines print it without a traceback. Any other exception is a fault of the program.
+    Command lines print it without a traceback. Any other exception is a bug.
     """

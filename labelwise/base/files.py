@@ -1,11 +1,9 @@
-"""Outputs that appear whole, or not at all, and locks on them.
+"""Atomic outputs, file locks and digests.
 
-An output is built in a hidden folder beside its place, `.NAME.labelwise.tmp`, and moved there when all is done. Of
-several outputs of a command, the first is deleted before the others are moved, and moved last: readers refuse the
-others without it, such as a corpus without its manifest. A killed command leaves the old outputs or refused ones, and
-its next run deletes what else it left.
-
-Digests of files and folders, by which a stage knows what made a result, are here, too.
+An output is built in a hidden folder beside its place, `.NAME.labelwise.tmp`, and moved when it is complete. Of several
+outputs, the first is deleted before the others are moved, and moved last: readers refuse the others without it, such as
+a corpus without its manifest. After a kill, either the old outputs remain or readers refuse the new ones; the next run
+deletes leftovers.
 """
 
 import errno
@@ -28,26 +26,26 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def sibling(path: Path, kind: str) -> Path:
-    """Name a hidden file or folder beside an output.
+    """Return the path of a hidden file or folder beside an output.
 
-    kind (str): such as "tmp" or "lock".
+    kind (str): suffix, such as "tmp" or "lock".
     """
     return path.with_name(f".{path.name}.labelwise.{kind}")
 
 
 @contextmanager
 def atomic(first: Path, *others: Path | None, folders: Collection[Path] = ()) -> Iterator[list[Any]]:
-    """Yield paths to write outputs to, and move them when the block succeeds, the first one last.
+    """Yield paths to write outputs to; move them when the block succeeds, the first one last.
 
-    folders (Collection[Path]): those that are folders.
-    YIELDS (list[Path | None]): a path for each, None for None; those of one folder are in one folder.
-    RAISES (InputError): what is at a path is of the other kind, another process writes there, or the disk is full.
+    folders (Collection[Path]): outputs that are folders.
+    YIELDS (list[Path | None]): temporary paths, None for None; outputs of one folder share a temporary folder.
+    RAISES (InputError): if the old output is of the other kind, another process writes there, or the disk is full.
     """
     for path in filter(None, (first, *others)):
         check_kind(path.parent, folder=True)
         check_kind(path, folder=path in folders)
     paths = [path and real_path(path) for path in (first, *others)]
-    temporaries: dict[Path, Path] = {}  # by folder, named after the first output in it, which nobody else can lock
+    temporaries: dict[Path, Path] = {}  # by folder, named after its first output, which is locked
     for path in filter(None, paths):
         temporaries.setdefault(path.parent, sibling(path, "tmp"))
     moves = {temporaries[path.parent] / path.name: path for path in paths if path}
@@ -97,9 +95,9 @@ def _put_aside(path: Path, new: Path) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock an output until the block ends, or this process.
+    """Lock an output until the block or this process ends.
 
-    RAISES (InputError): another process has locked it.
+    RAISES (InputError): if another process has locked it.
     """
     path = real_path(path)
     file = sibling(path, "lock")
@@ -117,22 +115,22 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def real_path(path: Path) -> Path:
-    """Find what is replaced where an output is written: the folder that a link leads to, or else what is at the path.
+    """Resolve a symlink to a folder; return other paths unchanged.
 
-    A link to a file is itself replaced: it may lead into DVC's cache, which must stay as it is.
+    A link to a file is replaced itself: its target may be DVC's cache, which must not change.
     """
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
 
 
 def caseless(path: PurePath | str) -> str:
-    """Return the name of a path where case and composition don't count, as on macOS: equal names are one file there."""
+    """Return a path's case-folded NFC name. Equal names are one file on macOS."""
     return unicodedata.normalize("NFC", str(path).casefold())
 
 
 def check_kind(path: Path, *, folder: bool) -> None:
-    """Check that what is at a path, if anything, can be replaced by a folder, or by a file.
+    """Check that an existing path may be replaced by a folder, or by a file.
 
-    RAISES (InputError): it is the other of these, or a link to nothing.
+    RAISES (InputError): if it is of the other kind, or a broken link.
     """
     if path.is_symlink() and not path.exists():
         raise InputError(f"{path}: this is a broken link; delete it, or create its target")
@@ -142,11 +140,11 @@ def check_kind(path: Path, *, folder: bool) -> None:
 
 
 def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
-    """Check that a folder, which will be replaced as a whole, is absent, empty, or an earlier output of the same kind.
+    """Check that a folder to replace is absent, empty, or an earlier output of this kind.
 
-    marks (Iterable[str]): the names of files that all such outputs have.
+    marks (Iterable[str]): file names in all such outputs.
     what (str): the kind, such as "pipeline".
-    RAISES (InputError): there is something else.
+    RAISES (InputError): if the folder has other content.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
@@ -158,7 +156,7 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
 
 
 def list_digests(folder: Path) -> dict[str, str]:
-    """Digest the files in a folder, by their paths in it."""
+    """Digest the files in a folder, by relative path."""
     digests = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with path.open("rb") as file:
@@ -167,10 +165,10 @@ def list_digests(folder: Path) -> dict[str, str]:
 
 
 def check_unchanged(folder: Path, mark: str) -> None:
-    """Refuse to replace an output that a user has edited or added files to.
+    """Refuse to replace an output with edited or added files.
 
-    mark (str): the name of a file of JSON in it, of whose object "files" has the digests of all others.
-    RAISES (InputError): it has one, or its mark is something else.
+    mark (str): name of a JSON file in it, whose object "files" has the digests of all others.
+    RAISES (InputError): if files were edited or added, or the mark is malformed.
     """
     if not (folder / mark).is_file():
         return
@@ -185,7 +183,7 @@ def check_unchanged(folder: Path, mark: str) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """Make a hard link to a file, or copy it where the file system can't do that."""
+    """Hard-link a file; copy it if the file system can't."""
     try:
         target.hardlink_to(source)
     except OSError:
@@ -193,7 +191,7 @@ def link(source: Path, target: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file or a folder, if there is one; a link is deleted itself."""
+    """Delete a file, a folder or a link (not its target), if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -202,9 +200,9 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def full_disk_named(folder: Path) -> Iterator[None]:
-    """Turn the error of a full or broken disk into one that names the folder.
+    """Turn OSError of a full or broken disk into an InputError that names the folder.
 
-    RAISES (InputError): no space is left, or something couldn't be read or written.
+    RAISES (InputError): if there is no space, or reading or writing fails.
     """
     try:
         yield
@@ -217,10 +215,10 @@ def full_disk_named(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
-    """Turn the error of a file that may not grow into one that names the file's place.
+    """Turn the error of the file size limit into one that names the file's place.
 
-    folders (Iterable[Path]): where outputs are built, each in the folder where they will be.
-    RAISES (InputError): a file in these folders has reached the limit of its size.
+    folders (Iterable[Path]): folders of the outputs.
+    RAISES (InputError): if a file in these folders has reached the limit.
     """
     try:
         yield
@@ -236,9 +234,9 @@ def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
 
 
 def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
-    """Digest the Python files of some folders of this package, and of `base`, and versions of packages.
+    """Digest the Python files of folders of this package, and of `base`, and package versions.
 
-    folders (Iterable[str]): such as "merge", or "../spacy_per_label"; folders inside them count too.
+    folders (Iterable[str]): such as "merge" or "../spacy_per_label", recursively.
     """
     files = {file for folder in ("base", *folders) for file in (PACKAGE / folder).resolve().rglob("*.py")}
     digest = hashlib.blake2b("\n".join(versions).encode(), digest_size=8)
@@ -248,10 +246,10 @@ def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
 
 
 def digest_folder(folder: Path) -> str:
-    """Digest the files of a folder, a pipeline's for example, with their names."""
+    """Digest the files of a folder, such as a pipeline, with their names."""
     return digest_listed(list_digests(folder))
 
 
 def digest_listed(digests: Mapping[str, str]) -> str:
-    """Digest what `list_digests` has listed."""
+    """Digest the digests of `list_digests`."""
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()

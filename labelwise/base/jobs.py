@@ -1,7 +1,7 @@
-"""Run the jobs of a stage on any Executor, and yield results in order, with bounded look-ahead; collect their files.
+"""Run the jobs of a stage on any Executor; yield results in order, with bounded look-ahead.
 
-On a cluster, a job may be done twice, where a worker was believed dead: what it writes goes to a folder of its own, and
-comes to its place when the process that sent it has its result.
+On a cluster, a job may run twice, if its worker was presumed dead. Each run writes to its own folder, which is moved
+into place when its result arrives.
 """
 
 import os
@@ -32,12 +32,12 @@ def map_in_order(
     jobs: Iterable[Job],
     killed: tuple[type[Exception], ...] = (BrokenExecutor,),
 ) -> Iterator[Result]:
-    """Yield the results of jobs, in order, while a window of jobs behind them is being done.
+    """Yield job results in order, with bounded look-ahead.
 
-    submit (Callable): that of an Executor.
-    workers (Callable): counts the executor's workers, which may come and go.
-    killed (tuple): the errors by which the executor says that a worker was killed.
-    RAISES (InputError): a worker was killed; what the function raises.
+    submit (Callable): an Executor's submit.
+    workers (Callable): current number of workers, which may change.
+    killed (tuple): the executor's errors for a killed worker.
+    RAISES (InputError): if a worker was killed. Errors of the function are raised, too.
     """
     waiting = iter(jobs)
     sent: deque[tuple[str, Future[Result]]] = deque()
@@ -68,10 +68,10 @@ def map_apart(
     out: Path,
     folders: Path | None = None,
 ) -> Iterator[Result]:
-    """Yield the results of jobs that write files, in order; each job's files are in `out` when its result is yielded.
+    """Yield results of jobs that write files, in order; a job's files are in `out` by then.
 
-    function (Callable): is also given the folder to write to.
-    folders (Path | None): for these folders, on the disk of `out`; by default `out` itself.
+    function (Callable): takes a job and a folder to write to.
+    folders (Path | None): parent of these folders, on the disk of `out`; default: `out`.
     """
     folders = folders or out
     folders.mkdir(parents=True, exist_ok=True)
@@ -87,9 +87,9 @@ def map_apart(
 def map_in_place(
     map_jobs: MapJobs, function: Callable[[Job, Path], Result], jobs: Iterable[Job], out: Path
 ) -> Iterator[Result]:
-    """Yield the results of jobs that write new files to `out`, in order; on a cluster as `map_apart` does.
+    """Yield results of jobs that write new files to `out`, in order; on a cluster as `map_apart` does.
 
-    function (Callable): is also given the folder to write to. No two jobs may write to one file.
+    function (Callable): takes a job and a folder to write to; each file is written by one job.
     """
     out.mkdir(parents=True, exist_ok=True)
     if scheduler_address():
@@ -98,17 +98,17 @@ def map_in_place(
 
 
 def scheduler_address() -> str:
-    """Return the address of the Dask scheduler that the environment names, by Dask's own variable; empty without."""
+    """Return the Dask scheduler's address from Dask's environment variable; empty without."""
     return os.environ.get("DASK_SCHEDULER_ADDRESS", "")
 
 
 def do_in_place(function: Callable[[Job, Path], Result], out: Path, job: Job) -> Result:
-    """Do a job that writes to a folder."""
+    """Run a job that writes to a folder."""
     return function(job, out)
 
 
 def do_apart(function: Callable[[Job, Path], Result], folders: Path, job: Job) -> tuple[Path, Result]:
-    """Do a job in a new folder, which nobody else writes to, and return the folder, too."""
+    """Run a job in a new folder, exclusive to it; return the folder, too."""
     folder = folders / f"job-{uuid4().hex}"
     folder.mkdir()
     return folder, function(job, folder)

@@ -1,10 +1,9 @@
-"""Processes for the jobs of a stage (`jobs`), and the memory that they take.
+"""Processes for the jobs of a stage (`jobs`), and their memory.
 
-A stage's jobs are done in this process, in others, or by the workers of a cluster (`cluster`); the bytes of the results
-are the same.
+Jobs run in this process, in others, or on a cluster (`cluster`); the results have the same bytes.
 
-Memory is the proportional set size (PSS): pages that several processes share are counted once. Only Linux has it.
-Elsewhere memory is the unique set size (USS), or the resident one (RSS), which count shared pages never or each time.
+Memory is the proportional set size (PSS), which counts shared pages once; only Linux has it. Elsewhere it is the unique
+(USS) or resident set size (RSS), which count shared pages never or each time.
 """
 
 import ctypes
@@ -35,9 +34,9 @@ TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
 def start_method() -> str:
-    """Choose how processes are started: LABELWISE_START_METHOD, or fork, so that they share what is loaded, or spawn.
+    """Return how to start processes: LABELWISE_START_METHOD, or fork, which shares loaded data, or spawn.
 
-    RAISES (InputError): this machine has no such way.
+    RAISES (InputError): if this machine lacks the method.
     """
     known = [one for one in ("fork", "spawn") if one in get_all_start_methods()]
     method = os.environ.get("LABELWISE_START_METHOD") or ("fork" if sys.platform == "linux" else "spawn")
@@ -48,10 +47,10 @@ def start_method() -> str:
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """Collect garbage, and exclude all that is left from collection, so that forked processes share its memory.
+    """Collect garbage, and freeze the rest, so forked processes share its memory.
 
-    Without it, a forked process could collect an earlier training's cycles, and so free memory of a GPU. At the end,
-    everything is collected again: what was frozen during a training would never be freed.
+    Otherwise a forked process could collect an earlier training's cycles, and free GPU memory. At the end, everything
+    is unfrozen and collected: frozen objects would never be freed.
     """
     gc.collect()
     gc.freeze()
@@ -63,12 +62,12 @@ def frozen() -> Iterator[None]:
 
 @contextmanager
 def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
-    """Open processes for the jobs of a stage, and close them; after an error without waiting for jobs.
+    """Open processes for the jobs of a stage, and close them; after an error without waiting.
 
-    workers (int): processes of this machine; 1 is this process itself.
-    shared (Path | None): the folder of the outputs, which a cluster's workers must see; None for this machine alone.
-    YIELDS (Callable): takes a function and jobs, and yields the results in order, as `map` does.
-    RAISES (InputError): what `cluster.open_cluster` raises, if the environment names a scheduler.
+    workers (int): processes of this machine; 1 is this process.
+    shared (Path | None): folder of the outputs, visible to a cluster's workers; None for this machine alone.
+    YIELDS (Callable): yields results of a function and jobs in order, like `map`.
+    RAISES (InputError): if `cluster.open_cluster` does.
     """
     if shared and (address := scheduler_address()):
         from labelwise.base.cluster import open_cluster
@@ -76,7 +75,7 @@ def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
         with open_cluster(address, shared) as map_jobs:
             yield map_jobs
         return
-    # Garbage collection needn't look at what is loaded, spaCy above all, and so forked workers share it.
+    # Garbage collection skips loaded objects, spaCy's above all, so forked workers share them.
     gc.freeze()
     if workers == 1:
         yield map
@@ -87,9 +86,9 @@ def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
 
 @contextmanager
 def shared_memory_named() -> Iterator[None]:
-    """Turn OSError into an InputError that names where processes share memory.
+    """Turn OSError into an InputError that names the place of shared memory.
 
-    RAISES (InputError): if nothing can be made there.
+    RAISES (InputError): if shared memory can't be created.
     """
     try:
         yield
@@ -102,7 +101,7 @@ def shared_memory_named() -> Iterator[None]:
 
 @contextmanager
 def open_pool(workers: int) -> Iterator[Executor]:
-    """Open processes of this machine, and close them; after an error without waiting for jobs."""
+    """Open processes of this machine, and close them; after an error without waiting."""
     others = active_children()
     with shared_memory_named():
         pool = ProcessPoolExecutor(workers, mp_context=get_context(start_method()), initializer=begin_worker)
@@ -117,9 +116,9 @@ def open_pool(workers: int) -> Iterator[Executor]:
 
 
 def begin_worker() -> None:
-    """Have the system end this process when the one that made it is killed; only Linux can do that (prctl(2)).
+    """End this process when its parent dies (Linux: prctl(2)).
 
-    The one that made it is who decides what follows from signals: an interrupt reaches all processes of a terminal.
+    The parent handles signals: an interrupt reaches all processes of a terminal.
     """
     from labelwise.base.device import compute_alone
 
@@ -132,13 +131,13 @@ def begin_worker() -> None:
 
 
 def count_cores(root: Path = Path("/")) -> int:
-    """Count the cores that this process may use: those of its affinity, or fewer by a quota of its control groups.
+    """Count usable cores: by affinity, or fewer by a control group's quota.
 
-    A quota of 1.5 cores counts as 2. In a container, a group's path may be that on the host, and its files above.
+    A quota of 1.5 cores counts as 2. In a container, a group's path may be the host's.
 
-    root (Path): the folder that has `proc` and `sys`.
-    https://docs.kernel.org/admin-guide/cgroup-v2.html
-    https://docs.kernel.org/scheduler/sched-bwc.html
+    root (Path): folder of `proc` and `sys`.
+
+    https://docs.kernel.org/admin-guide/cgroup-v2.html https://docs.kernel.org/scheduler/sched-bwc.html
     """
     cores: float = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     groups = root / "proc/self/cgroup"
@@ -152,7 +151,7 @@ def count_cores(root: Path = Path("/")) -> int:
 
 
 def _quota(group: Path) -> float:
-    """Read how many cores' time the processes of a control group may take; infinite without a quota."""
+    """Return the CPU quota of a control group, in cores; infinite without a quota."""
     try:
         if (group / "cpu.max").is_file():
             quota, period = (group / "cpu.max").read_text(encoding="utf8").split()
@@ -164,19 +163,16 @@ def _quota(group: Path) -> float:
 
 
 def check_workers(workers: int, gpu_id: int) -> None:
-    """Check a number of processes that predict or train.
+    """Check the number of processes for prediction or training.
 
-    RAISES (InputError): it is less than 1, or more on a GPU.
+    RAISES (InputError): if it is less than 1, or more than 1 on a GPU.
     """
     if workers < 1 or (workers > 1 and gpu_id >= 0):
         raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
 
 
 def tree_memory(pid: int) -> tuple[int, str]:
-    """Sum the memory of a process and its descendants, in bytes, and name what was summed: PSS, else USS or RSS.
-
-    Processes that have ended count nothing.
-    """
+    """Sum the memory of a process and its descendants, in bytes, and name the measure: PSS, USS or RSS."""
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
@@ -198,13 +194,13 @@ def tree_memory(pid: int) -> tuple[int, str]:
 def trim_heap() -> None:
     """Return freed memory to the system, if the C library can.
 
-    glibc's malloc does so only from the end of its heap. Where blocks of many sizes come and go, as a transformer's
-    tensors do, freed ones lie between others, and the heap grows: in training MiniLM to three times what is in use.
+    glibc's malloc returns only the end of its heap. With blocks of many sizes, such as a transformer's tensors, freed
+    blocks lie between others: the heap of a MiniLM training grew to three times its use.
     """
     if TRIM:
         TRIM(0)
 
 
 def no_progress(items: Iterable[Any], *described: Any) -> Iterable[Any]:
-    """Show nothing."""
+    """Ignore progress."""
     return items

@@ -1,4 +1,4 @@
-"""Refusals of the machine, such as a full disk or no memory: one line for each, with a remedy."""
+"""Errors of the machine, such as a full disk: one line each, with a remedy."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ REMEDIES = {
     errno.EAGAIN: MEMORY,
     errno.ENOMEM: MEMORY,
 }
-# Of errors that have no number: numpy's, pyarrow's, PyTorch's, and those of the loader of shared libraries.
+# Of errors without a number: numpy's, pyarrow's, PyTorch's, and the dynamic loader's.
 MESSAGES = {
     r"(?i)out of memory|cannot allocate memory|can't allocate memory|failed to map segment": MEMORY,
     r"(?i)can't start new thread|resource temporarily unavailable": f"raise ulimit -u and ulimit -v; {MEMORY}",
@@ -44,7 +44,7 @@ def describe_refusal(error: BaseException) -> str:
 
 
 def open_streams() -> None:
-    """Open standard streams that are closed, so that no file gets their numbers, and what is printed to them."""
+    """Open closed standard streams, so no other file gets their numbers and their output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
@@ -55,7 +55,7 @@ def open_streams() -> None:
 
 
 def install_hook() -> None:
-    """Print refusals of the machine, an interrupt, and a missing environment in a line; others keep their traceback."""
+    """Print errors of the machine, an interrupt, or a missing environment in one line; others with a traceback."""
     others = sys.excepthook
     outside = sys.prefix == sys.base_prefix  # of any virtual environment
 

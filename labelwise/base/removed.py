@@ -1,6 +1,6 @@
-"""Keys and values that an older project.yml, config or datasets.yml has, and what to write instead.
+"""Removed keys and values of project.yml, configs and datasets.yml, with replacements.
 
-An entry is kept for two releases after the one in which its key was removed.
+An entry stays for two releases after the removal.
 """
 
 from collections.abc import Mapping
@@ -56,10 +56,10 @@ CONFIG = {
 
 
 def check_removed(file: Path | str, content: Mapping[str, Any], removed: Mapping[str, str] = CONFIG) -> None:
-    """Refuse a file that has keys or values of an older release.
+    """Refuse a file with keys or values of an older release.
 
-    removed (Mapping[str, str]): by dotted name, or `name: value`, what to write instead.
-    RAISES (InputError): it has some; all are named.
+    removed (Mapping[str, str]): replacement by dotted key, or by `key: value`.
+    RAISES (InputError): if it has some; the message names all.
     """
     if found := [f"{key}: {removed[key]}" for key in removed if has_key(content, key)]:
         since = "labelwise no longer reads " + ("these keys" if len(found) > 1 else "this key")
@@ -67,7 +67,7 @@ def check_removed(file: Path | str, content: Mapping[str, Any], removed: Mapping
 
 
 def has_key(content: Any, key: str) -> bool:
-    """Return whether nested maps have a dotted key; with `: VALUE` behind it, whether it has that value."""
+    """Return whether nested maps have a dotted key; with `: VALUE`, whether it has that value."""
     names, _, value = key.partition(": ")
     for name in names.split("."):
         if not isinstance(content, Mapping) or name not in content:

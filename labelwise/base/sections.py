@@ -1,4 +1,4 @@
-"""Sections of project.yml that a command reads by itself, as Structs; `settings.read_section` reads them."""
+"""Sections of project.yml, as Structs for `settings.read_section`."""
 
 import re
 from pathlib import Path
@@ -17,13 +17,13 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 class VarsSection(msgspec.Struct, frozen=True):
     """The section `vars` of project.yml.
 
-    data (str): the folder of the data, with brat/ and prodigy/ in it.
-    pipeline (str): the pipeline that seeds, train-curve, compare, predict and package are about.
-    seed (int): of a training.
+    data (str): data folder, with brat/ and prodigy/
+    pipeline (str): pipeline of seeds, train-curve, compare, predict and package.
+    seed (int): random seed.
     seeds (int): trainings that differ by their seed alone.
-    teacher (str): the pipeline that annotates raw texts for a student.
-    steps (int): of a training; 0 leaves them to the config.
-    workers, gpus (int): processes on the CPU, and GPUs, that train.
+    teacher (str): pipeline that annotates raw texts for a student.
+    steps (int): training steps; 0 for the config's.
+    workers, gpus (int): processes on the CPU, and GPUs, for training.
     """
 
     data: str = "assets/demo"
@@ -37,7 +37,7 @@ class VarsSection(msgspec.Struct, frozen=True):
 
 
 class DvcSection(msgspec.Struct, frozen=True):
-    """The section `dvc` of project.yml: the pipelines that `dvc repro` trains, those with other seeds, and students."""
+    """The section `dvc` of project.yml: pipelines, pipelines with other seeds, students."""
 
     pipelines: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
     seeds: list[str] = []
@@ -45,7 +45,7 @@ class DvcSection(msgspec.Struct, frozen=True):
 
 
 def is_student(name: str, root: Path = Path()) -> bool:
-    """Return whether the config of a pipeline names the corpus that `label_raw` makes for it."""
+    """Return whether a pipeline's config names the corpus that `label_raw` makes for it."""
     config, own = root / CONFIGS / f"{name}.cfg", rf'(?m)^corpus *= *"training/{re.escape(name)}/corpus"'
     return config.is_file() and bool(re.search(own, config.read_text(encoding="utf8", errors="replace")))
 
@@ -61,7 +61,7 @@ def stage_of(kind: str, pipeline: str) -> str:
 def check_pipeline(name: str, root: Path = Path()) -> None:
     """Check that a pipeline has a config, configs/NAME.cfg.
 
-    RAISES (InputError): it has none.
+    RAISES (InputError): if it has none.
     """
     if not re.fullmatch(r"\w[\w.-]*", name) or not (root / CONFIGS / f"{name}.cfg").is_file():
         there = ", ".join(sorted(path.stem for path in (root / CONFIGS).glob("*.cfg"))) or "none"
@@ -72,7 +72,7 @@ class CheckSection(msgspec.Struct, frozen=True):
     """The section `check` of project.yml.
 
     folds (int): pipelines, each trained without a part of train.
-    steps (int): updates of each; 0 for what the config says.
+    steps (int): training steps of each; 0 for the config's.
     """
 
     folds: int = 3
@@ -82,10 +82,9 @@ class CheckSection(msgspec.Struct, frozen=True):
 class ReportSection(msgspec.Struct, frozen=True):
     """The section `report` of project.yml.
 
-    baseline (str): a git revision, such as main, to tell the difference to; empty for the last commit
-        with other scores.
-    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    annotators (bool): name the people who annotated.
+    baseline (str): git revision to compare with; empty for the last commit with other scores.
+    target_f1 (float): minimum lower bound of a ready label's F1 interval.
+    annotators (bool): name the annotators.
     """
 
     baseline: str = ""
@@ -94,11 +93,11 @@ class ReportSection(msgspec.Struct, frozen=True):
 
 
 class PackageName(msgspec.Struct, frozen=True):
-    """What a package is called: the section `package` of project.yml.
+    """The section `package` of project.yml.
 
-    name (str): without the language, which spaCy puts before it.
-    license (str): an identifier, such as mit, that the hub knows; empty for none.
-    description (str): what it is for; empty if there is nothing to say.
+    name (str): wheel name after the language.
+    license (str): an identifier of the hub, such as mit; may be empty.
+    description (str): purpose of the pipeline; may be empty.
     """
 
     name: str = "ner"

@@ -1,6 +1,6 @@
-"""Settings: YAML; sections of project.yml, each read into a Struct; values of a few choices.
+"""Settings: YAML, sections of project.yml as Structs, and choices.
 
-Each stage reads its own section into a Struct, whose defaults are those of the stage.
+Each stage has a Struct with its section's defaults.
 """
 
 import re
@@ -33,24 +33,24 @@ YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, Ar
 
 
 def find_project() -> Path | None:
-    """Find the project.yml of the current folder; None if there is none."""
+    """Find the project.yml of the current folder, if any."""
     return PROJECT if PROJECT.is_file() else None
 
 
 def read_section(
     project: Path | None, name: str, kind: type[Section], other: Sequence[str] = (), *, others: bool = False
 ) -> Section:
-    """Read a section of project.yml; what is missing or empty has its default: a key, the section, the file.
+    """Read a section of project.yml; missing or empty values have their defaults.
 
     other (Sequence[str]): fields that aren't keys of the section.
-    others (bool): the section may have other keys, too, as people add variables of their own.
-    RAISES (InputError): it has another key, or a value of another type or out of its range.
+    others (bool): accept other keys, such as people's own variables.
+    RAISES (InputError): if it has an unknown key, or a value of another type or out of range.
     """
     if project is None:
         return kind()
     kind_of_file: Any = dict[str, Any] | None
     content = decode_yaml(project.read_bytes(), kind_of_file, str(project), "write it as weasel reads it") or {}
-    check_removed(project, content, REMOVED if name != "tokenizer" else {})  # that section has a file of its own
+    check_removed(project, content, REMOVED if name != "tokenizer" else {})  # that section has a separate file
     section = content.get(name) or {}
     types = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in other}
     allowed = f"its keys are {', '.join(types)}"
@@ -78,18 +78,18 @@ def read_section(
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Check that a value is one of those that a Literal lists.
+    """Check that a value is one of a Literal's choices.
 
-    RAISES (InputError): it isn't.
+    RAISES (InputError): if it isn't.
     """
     if value not in get_args(choices):
         raise InputError(f"{name} {value!r}: give {' or '.join(get_args(choices))}")
 
 
 def check_choices(record: object) -> None:
-    """Check each field of a record, such as a dataclass or a Struct, whose type is a Literal.
+    """Check the fields of a dataclass or Struct whose type is a Literal.
 
-    RAISES (InputError): a value isn't one that the Literal lists.
+    RAISES (InputError): if a value isn't one of the choices.
     """
     for name, hint in get_type_hints(type(record)).items():
         if get_origin(hint) is Literal:
@@ -97,9 +97,9 @@ def check_choices(record: object) -> None:
 
 
 def check_types(record: msgspec.Struct) -> None:
-    """Check that the fields of a Struct have the values that their types say, which making one doesn't.
+    """Validate a Struct's field types; msgspec doesn't on construction.
 
-    RAISES (InputError): a value is of another type, or out of its range.
+    RAISES (InputError): if a value is of another type, or out of range.
     """
     for field in msgspec.structs.fields(record):
         value = getattr(record, field.name)
@@ -110,7 +110,7 @@ def check_types(record: msgspec.Struct) -> None:
 
 
 class _Words(SafeConstructor):
-    """Takes numbers and dates for words, as they are written."""
+    """YAML loader that keeps numbers and dates as strings."""
 
 
 for one in ("int", "float", "timestamp"):
@@ -118,11 +118,11 @@ for one in ("int", "float", "timestamp"):
 
 
 def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, words: bool = False) -> Kind:
-    """Decode YAML 1.2, in which `NO` is a word, and `010` is ten.
+    """Decode YAML 1.2, where `NO` is a word, and `010` is ten.
 
     name, remedy (str): for the error: the file, and what to do.
-    words (bool): numbers are words, too, such as `010` and `1.10`.
-    RAISES (InputError): it has a git conflict, isn't YAML, has a key twice, or is something else.
+    words (bool): keep numbers as strings, such as `010` and `1.10`.
+    RAISES (InputError): if it has a git conflict or a repeated key, isn't YAML, or has another form.
     """
     check_edited(content, name)
     reader = YAML(typ="safe", pure=True)
@@ -139,12 +139,12 @@ def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, wor
 
 
 def encode_yaml(content: Any) -> str:
-    """Write YAML, lists and maps of words in a line, that means the same to tools of version 1.1, such as PyYAML."""
+    """Encode YAML with flow-style lists and maps, equal in YAML 1.1 (PyYAML) and 1.2."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts what isn't a word in either version in quotes."""
+    """YAML dumper that quotes strings that YAML 1.1 or 1.2 reads as another type."""
 
 
 for _, tag, pattern, first in implicit_resolvers:  # of both versions

@@ -1,7 +1,7 @@
-"""Texts and the spans of characters in them: a text's key, trimmed spans, groups that overlap; counts in words.
+"""Texts and their character spans: keys, trimming, overlapping groups; counts in words.
 
-A key is the digest of a text's bytes, by which tasks are merged and Docs are sorted. Texts that differ only in white
-space or Unicode composition have one form; they are one text, with the key of the first of them.
+A key is the digest of a text's bytes: tasks are merged, and Docs sorted, by it. Texts that differ only in white space
+or Unicode composition are one text, with the key of the first.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\n\s*\n\s*")
 
 
 def text_key(text: str) -> bytes:
-    """Digest a text; 95 bits vary, so the chance that two of a million texts share a key is 1 in 10^17."""
+    """Digest a text. 95 bits vary: two of a million texts share a key with a chance of 1 in 10^17."""
     return bytes_key(text.encode("utf8", "surrogatepass"))
 
 
@@ -35,7 +35,7 @@ def bytes_key(text: bytes) -> bytes:
 
 
 def form_of(text: str) -> str:
-    """Compose a text's characters (Unicode NFC), and make one space of each run of white space, and none at the edges.
+    """Normalize a text: NFC, white space to single spaces, stripped.
 
     >>> form_of("  New  York ")
     'New York'
@@ -44,7 +44,7 @@ def form_of(text: str) -> str:
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Move the edges of a span inwards past white space (any Unicode white space); one of only that becomes empty."""
+    """Strip white space from a span's edges; an all-white-space span becomes empty."""
     if start < end and not text[start].isspace() and not text[end - 1].isspace():
         return start, end
     inside = text[start:end]
@@ -53,7 +53,7 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
-    """Return whether a value is an integer; true and false aren't, though Python takes them for 1 and 0."""
+    """Return whether a value is an int and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -72,12 +72,10 @@ def overlapping_groups(one: Iterable[Ranged], other: Iterable[Ranged]) -> Iterat
 
 
 def evaluable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Mapping[str, str]) -> set[SpanKey]:
-    """Keep the spans that can be judged.
+    """Keep spans that can be scored: of fully annotated labels, or accepted or rejected one by one.
 
-    Those are the spans of labels that a text is complete for; where single spans were judged, those spans.
-
-    judged (Iterable): the spans that annotators accepted or rejected.
-    uncovered (Mapping[str, str]): the labels that the text isn't complete for, each "partial" or "none".
+    judged (Iterable): spans that annotators accepted or rejected.
+    uncovered (Mapping[str, str]): labels that aren't fully annotated: "partial" or "none".
     """
     if not uncovered:
         return set(spans)
@@ -86,7 +84,7 @@ def evaluable(spans: Iterable[SpanKey], judged: Iterable[SpanKey], uncovered: Ma
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
-    r"""Find where the sentence of a span begins and ends, which may have line ends; at most MAX_CONTEXT_CHARS away.
+    r"""Return start and end of a span's sentence, which may have line breaks; at most MAX_CONTEXT_CHARS away.
 
     >>> sentence_around("Stop. Add 5\nml now! Go", 10, 14)
     (6, 19)
@@ -98,22 +96,22 @@ def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def counter_field() -> Any:
-    """Make a field of a Struct whose default is an empty Counter."""
+    """Return a Struct field whose default is an empty Counter."""
     return msgspec.field(default_factory=Counter)
 
 
 def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
-    """Convert the map that msgspec wrote back to a Counter, as its `dec_hook`."""
+    """Convert msgspec's map back to a Counter, as a `dec_hook`."""
     return kind(value)
 
 
 def times(count: int) -> str:
-    """Write how often something is so."""
+    """Format a count: "once", "3 times"."""
     return "once" if count == 1 else counted(count, "time")
 
 
 def describe_seconds(seconds: float) -> str:
-    """Write a time in words, as exactly as somebody who waits needs it.
+    """Format a duration, rounded for somebody who waits.
 
     >>> describe_seconds(3), describe_seconds(44), describe_seconds(89), describe_seconds(100)
     ('5 seconds', '45 seconds', '90 seconds', '2 minutes')
@@ -126,9 +124,9 @@ def describe_seconds(seconds: float) -> str:
 
 
 def name_counts(counts: Counter[Any], most: int | None = None) -> str:
-    """Write what was counted, the most frequent first.
+    """Format counts, the most frequent first.
 
-    most (int | None): how many are named; None for all.
+    most (int | None): maximum number of names; None for all.
 
     >>> name_counts(Counter(LOC=3, PER=1200))
     'PER (1,200), LOC (3)'
@@ -137,7 +135,7 @@ def name_counts(counts: Counter[Any], most: int | None = None) -> str:
 
 
 def place(file: str, line: int) -> str:
-    """Write the place of a line; 0 is the whole file.
+    """Format the place of a line; 0 is the whole file.
 
     >>> place("a.ann", 3), place("a.txt", 0)
     ('a.ann, line 3', 'a.txt')
@@ -146,9 +144,9 @@ def place(file: str, line: int) -> str:
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
-    """Write a number with what it counts.
+    """Format a number with its noun.
 
-    nouns (str): the plural, if it isn't just an s more.
+    nouns (str): irregular plural.
 
     >>> counted(1, "text"), counted(2000, "text"), counted(2, "row or span", "rows or spans")
     ('1 text', '2,000 texts', '2 rows or spans')

@@ -1,4 +1,4 @@
-"""Choose how many processes a command starts."""
+"""Choose the number of processes."""
 
 from labelwise.base.console import msg
 from labelwise.base.parallel import count_cores
@@ -6,7 +6,7 @@ from labelwise.base.text import counted
 
 
 def choose_workers(workers: int, gpu_id: int = -1) -> int:
-    """Return the number of processes that a command starts: one on a GPU; warn of more than there are cores."""
+    """Return the number of processes: one on a GPU; warn if there are more than cores."""
     if gpu_id >= 0 and workers > 1:
         msg.info(f"One process uses GPU {gpu_id}; workers = {workers} is for the CPU")
         return 1

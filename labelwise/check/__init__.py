@@ -1,4 +1,4 @@
-"""Find annotations that contradict the others, and list what to fix first.
+"""Find annotations that contradict the others, most certain first.
 
 It imports corpus and train.
 """

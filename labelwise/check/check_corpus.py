@@ -1,12 +1,12 @@
-"""Check a corpus: find annotations that contradict the others, and list the surest first.
+"""Check a corpus for annotations that contradict the others, most certain first.
 
-1. Count how often each form is marked with each label, and how often it isn't: two passes over train and dev.
-2. If asked, train a pipeline for each fold of train, without the fold (`folds`).
-3. Find annotations that contradict the others, text by text (`findings`), and boundaries that are drawn in two ways
+1. Count each surface form annotated with each label, and unannotated: two passes over train and dev.
+2. Optionally train a pipeline per fold of train, without the fold (`folds`).
+3. Find annotations that contradict the others, text by text (`findings`), and inconsistent boundaries
    (`inconsistencies`).
 4. Look up their dataset, file and line in the tables of the merge (`finding`).
 
-Test is left alone.
+The test set isn't checked.
 """
 
 from collections import Counter
@@ -37,12 +37,11 @@ def check(
     tell: Callable[[str], Any] = lambda message: None,
     progress: Progress = no_progress,
 ) -> tuple[int, list[Finding]]:
-    """Check the annotation of a corpus, and write the findings to a folder, which is replaced as a whole.
+    """Check a corpus, and write the findings to a folder, replacing it.
 
-    folds (Folds | None): None for counts alone, which take seconds, and find less.
-    RAISES (InputError): a number is out of its range, there is no corpus, `out` has something else, or what
-        `train_pipeline` raises.
-    RETURNS (tuple): the number of texts of train and dev, and the findings in them, the surest first.
+    folds (Folds | None): cross-validation; None uses word counts only (seconds, fewer findings).
+    RAISES (InputError): if a number is out of range, there is no corpus, `out` has other content, or training fails.
+    RETURNS (tuple): number of texts of train and dev, and their findings, most certain first.
     """
     corpus, out = corpus.absolute(), out.absolute()
     check_replaceable(out, (FINDINGS,), "check")
@@ -71,7 +70,7 @@ def check(
 def count_corpus(
     corpus: Path, labels: Sequence[str], progress: Progress, total: int
 ) -> tuple[SurfaceForms, Counter[str], Inconsistencies]:
-    """Count forms, the spans of each label, and edges, in two passes over a number of texts."""
+    """Count surface forms, the spans of each label, and edges, in two passes."""
     forms, spans = SurfaceForms(labels), Counter[str]()
     inconsistencies = Inconsistencies(forms)
     for doc in progress(read_checked(corpus, *LOOKED_AT), "count spans", total):

@@ -1,4 +1,4 @@
-"""The findings of a check, the surest first: the cases that a report's page shows."""
+"""Findings of a check, most certain first; the report shows them for review."""
 
 import math
 import re
@@ -20,11 +20,11 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Answered(msgspec.Struct):
-    """The answer of a dataset that a finding is about.
+    """A dataset's answer that a finding is about.
 
-    file (str): its file, with the line if there is one.
+    file (str): file, with the line if known.
     answer (str): its digest for the label; see `annotations.answer_digest`.
-    annotator (str): empty if nobody is named.
+    annotator (str): empty if unknown.
     """
 
     dataset: str
@@ -36,17 +36,17 @@ class Answered(msgspec.Struct):
 class Finding(msgspec.Struct):
     """An annotation that contradicts the others; offsets are characters.
 
-    score (float): the evidence for it, in log-odds.
-    label, surface (str): of the annotated span, or, if there is none, of the proposed one.
-    current (tuple | None): start, end and label of the annotated span; None if a span is missing.
-    proposed (tuple | None): those of its correction; None if there should be no span.
-    better (str): the words of the proposed span.
-    split, doc, key (str): where the text is: its split, the document's name, and the digest.
-    before, after (str): the rest of its sentence.
-    why (str): the correction and its evidence, in words.
-    group (str): the question that it asks; one answer decides all findings that ask it.
-    answers (dict): by label, the answer that a decision about it changes.
-    others (list): the other spans of the sentence, with offsets from the start of this one.
+    score (float): evidence, in log-odds.
+    label, surface (str): of the annotated span (of the proposed span if that is missing).
+    current (tuple | None): start, end and label of the annotated span; None if missing.
+    proposed (tuple | None): of the correction; None if the span should be removed.
+    better (str): words of the proposed span.
+    split, doc, key (str): split, document name and digest of the text.
+    before, after (str): rest of the sentence.
+    why (str): correction and evidence, in words.
+    group (str): the question; one answer decides all its findings.
+    answers (dict): by label, the answer that a decision changes.
+    others (list): other spans of the sentence, with offsets from the start of this one.
     """
 
     score: float
@@ -73,15 +73,14 @@ class Finding(msgspec.Struct):
 
 
 def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *, why: str = "") -> Finding:
-    """Convert a correction from tokens to characters, with the sentence around it.
+    """Convert a correction from tokens to characters, with its sentence.
 
-    why (str): its evidence, in words; by default, that of the correction.
+    why (str): evidence in words; default: the correction's.
     """
     text = doc.stored.text
     starts, ends = doc.stored.offsets()
 
     def in_characters(place: Place | None) -> SpanKey | None:
-        """Convert a place from tokens to characters."""
         return (int(starts[place[0]]), int(ends[place[1] - 1]), labels[place[2]]) if place else None
 
     current, proposed = in_characters(correction.current), in_characters(correction.proposed)
@@ -112,7 +111,7 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
 
 
 def ask(text: str, current: SpanKey | None, proposed: SpanKey | None) -> str:
-    """Write the question that a case asks; of boundaries: do the words at an edge belong to the span?
+    """Return the question that groups a finding with others.
 
     >>> ask("the mouse .", (4, 11, "ORG"), (4, 9, "ORG")), ask("the mouse .", (4, 11, "ORG"), (0, 11, "ORG"))
     ("ORG without '.' at the end?", "ORG with 'the' at the start?")
@@ -137,15 +136,15 @@ def ask(text: str, current: SpanKey | None, proposed: SpanKey | None) -> str:
 
 
 def generalize(words: str) -> str:
-    """Normalize words: small letters, single spaces, and 0 for any number."""
+    """Normalize words: lower case, single spaces, and 0 for numbers."""
     return DIGITS.sub("0", " ".join(words.lower().split()))
 
 
 def say_why(correction: Correction, surface: str, label: str, better: str, proposed: str) -> str:
-    """Describe a correction and its evidence: how the surface is annotated elsewhere, and whether the pipeline agrees.
+    """Describe a correction and its evidence: annotations elsewhere, and the pipeline's.
 
-    surface, label: of the annotated span; if there is none, of the proposed one.
-    better, proposed: surface and label of the proposed span; if there is none, of the annotated one.
+    surface, label: of the annotated span (of the proposed span if that is missing).
+    better, proposed: of the proposed span (of the annotated span if it should be removed).
 
     >>> say_why(Correction(None, (0, 1, 0), 1.5, 7, 0, True), "Rome", "CITY", "Rome", "CITY")
     "'Rome' may be CITY: elsewhere it is 7 times; a pipeline trained without this text agrees"
@@ -165,12 +164,12 @@ def say_why(correction: Correction, surface: str, label: str, better: str, propo
 
 
 def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
-    """Sort findings, the surest first; where a label has many of a kind, each counts for less.
+    """Sort findings, most certain first; each counts for less if its label has many of a kind.
 
-    A pipeline that can't separate two labels disagrees with gold everywhere, and is wrong most of the time: of 30
-    suspects in 100 spans, a few are slips; a single suspect probably is one.
+    A pipeline that can't separate two labels disagrees with gold everywhere, and is mostly wrong: of 30 suspects in 100
+    spans, a few are errors; a single suspect probably is one.
 
-    gold (Mapping[str, int]): the spans of each label.
+    gold (Mapping[str, int]): number of spans by label.
     """
     counts = Counter((one.label, one.kind) for one in findings)
     for one in findings:
@@ -187,7 +186,7 @@ def locate(
 ) -> None:
     """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans.
 
-    declared (Mapping): the labels of each dataset.
+    declared (Mapping): labels of each dataset.
     """
     wanted: dict[str, list[Finding]] = {}
     for one in findings:

@@ -1,8 +1,8 @@
 """Candidate annotation errors in a text, each scored in log-odds.
 
-Two kinds of evidence add up: how often the span's form is marked with its label elsewhere, and how often it isn't
-(`surface_forms`); and how probable the span is to a pipeline that was trained without the text. The score says how much
-more likely the correction is than the annotation. Words that are ambiguous by nature score near 0.
+Two kinds of evidence add up: how often the surface form is annotated with the label elsewhere, and how often not
+(`surface_forms`); and the span's probability by a pipeline trained without the text. The score is the log-odds of the
+correction against the annotation. Ambiguous words score near 0.
 
 Comparing out-of-sample predictions with annotations is the idea of confident learning (Northcutt, Jiang and Chuang,
 "Confident Learning: Estimating Uncertainty in Dataset Labels", JAIR 2021).
@@ -30,11 +30,11 @@ Place = tuple[int, int, int]  # start and end in tokens, number of the label
 
 
 class Correction(NamedTuple):
-    """An annotated span and the one proposed in its place; one of them may be None.
+    """An annotated span and its proposed replacement; one of them may be None.
 
-    score (float): the evidence for it, in log-odds.
-    times, against (int): how often the form is annotated as proposed elsewhere, and how often as it is here.
-    agrees (bool): the pipeline that was asked predicts what is proposed.
+    score (float): evidence, in log-odds.
+    times, against (int): other occurrences annotated as proposed, and as here.
+    agrees (bool): the out-of-fold pipeline predicts the proposed span.
     """
 
     current: Place | None
@@ -55,9 +55,9 @@ class Correction(NamedTuple):
 
 
 class OutOfFold:
-    """What a pipeline predicts for a text that it wasn't trained on.
+    """Out-of-fold predictions for one text.
 
-    found (set[Place]): the spans that it finds.
+    found (set[Place]): predicted spans.
     """
 
     def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int | None]) -> None:
@@ -72,7 +72,7 @@ class OutOfFold:
         self.found: set[Place] = {(start, end, number) for start, end, number in places if number is not None}
 
     def log_odds(self, span: Place | None, against: Place | None) -> float:
-        """Compute how much more probable a span is than another one; None stands for no span."""
+        """Compute the log-odds of a span against another; None stands for no span."""
         one, other = self.probability(span), self.probability(against)
         if one is None and other is None:
             return 0.0
@@ -81,7 +81,7 @@ class OutOfFold:
         return log(max(one, MIN_PROBABILITY)) - log(max(other, MIN_PROBABILITY))
 
     def agrees(self, correction: Correction) -> bool:
-        """Return whether the pipeline finds the proposed span; or, if there is none, doesn't find the annotated one."""
+        """Return whether the pipeline predicts the proposed span; without one, whether it omits the annotated span."""
         about: Any = correction.proposed or correction.current
         return about[2] in self._column and (about in self.found) == (correction.proposed is not None)
 
@@ -98,11 +98,11 @@ class OutOfFold:
 
 
 class Evidence:
-    """The evidence for and against changes to the annotation of one text.
+    """Evidence for and against changes to the annotation of one text.
 
-    gold (set[Place]): the annotated spans.
-    unknown (set[int]): the labels that the text isn't complete for: no span of them is proposed.
-    proposed (set[Place]): spans that the forms or the pipeline would add.
+    gold (set[Place]): annotated spans.
+    unknown (set[int]): labels that aren't fully annotated, so none of their spans is proposed.
+    proposed (set[Place]): spans that the surface forms or the pipeline would add.
     others (set[Place]): these, and annotated spans with another label.
     """
 
@@ -123,7 +123,7 @@ class Evidence:
         self._alike = Counter((self._forms[span[:2]], span[2]) for span in spans)
 
     def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
-        """Count how often the form is annotated elsewhere as a change would have it, and how often as it is here."""
+        """Count other occurrences annotated as proposed, and as in the current annotation."""
         marked, free = self._counts[better] if better else (0, 0)
         if current is None:
             return marked, max(free - 1, 0)
@@ -131,16 +131,15 @@ class Evidence:
         return marked if better else elsewhere, here - 1
 
     def score(self, current: Place | None, better: Place | None) -> float:
-        """Add up the evidence for a change, in log-odds: the pipeline's, and that of the form's counts elsewhere.
+        """Add up the evidence for a change, in log-odds: the pipeline's, and the surface form's counts.
 
             change      counts for it                      counts against it
             add         times the form is marked so        times it is unmarked
             remove      times the form is unmarked         times it is marked so
             replace     times the new form is marked so    times the old one is marked so
 
-        If a pipeline was asked, there are two exceptions. The counts of a removed form that is marked nowhere else are
-        left out: it may be a rare sense. For a form that is marked n times in the text, hardly by mistake, log n is
-        subtracted.
+        With a pipeline, the counts of a removed form that is annotated nowhere else are omitted: it may be a rare
+        sense. For a form annotated n times in the text, log n is subtracted.
         """
         so, against = self.times(current, better)
         words = max(-MAX_FORM_LOG_ODDS, min(MAX_FORM_LOG_ODDS, _odds(so, against)))
@@ -152,11 +151,11 @@ class Evidence:
 
 
 def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold | None) -> Iterator[Correction]:
-    """Yield the corrections of a text, each span at most once, the surest first.
+    """Yield the corrections of a text, each span at most once, most certain first.
 
-    No span is proposed of a label that the text isn't complete for.
+    Skips labels that the text isn't fully annotated for.
 
-    prediction (OutOfFold | None): None if no pipeline was asked.
+    prediction (OutOfFold | None): None without a pipeline.
     """
     evidence = Evidence(doc, forms, prediction)
     taken: set[Place] = set()
@@ -174,7 +173,7 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold 
 
 
 def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
-    """Yield every change, with the score by which changes that share a span compete."""
+    """Yield every change, with the score by which changes of the same span compete."""
     missing = {place: evidence.score(None, place) for place in evidence.proposed}
     for place, score in missing.items():
         yield score, Correction(None, place, score)
@@ -195,7 +194,7 @@ def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
 
 
 def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
-    """Find the places that are unmarked here, and marked nearly everywhere else."""
+    """Yield places that are unannotated here, but annotated nearly everywhere else."""
     free = forms.occurrences(doc)
     rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
     marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()
@@ -204,14 +203,14 @@ def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
 
 
 def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Count how often the forms of spans are marked with each label, if MIN_TIMES times."""
+    """Count the labels of the surface forms of spans, if annotated MIN_TIMES times."""
     marked = forms.marked_as(doc, spans)
     often = zip(*(array.tolist() for array in np.nonzero(marked >= MIN_TIMES)), strict=True)
     return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}
 
 
 def _clash(one: Place, other: Place) -> bool:
-    """Return whether two spans of a label overlap, so that only one of them can be right."""
+    """Return whether two spans of a label overlap, so at most one of them is right."""
     return one[2] == other[2] and one[0] < other[1] and other[0] < one[1]
 
 

@@ -1,6 +1,6 @@
-"""Out-of-fold predictions: of each fold of train, by a pipeline that was trained without it; of dev, by the first.
+"""Out-of-fold predictions: of each fold of train by a pipeline trained without it; of dev by the first pipeline.
 
-Test is left alone: if you corrected it where a pipeline disagrees, it would move towards that pipeline.
+The test set is omitted: corrections where a pipeline disagrees would bias it towards that pipeline.
 """
 
 import sys
@@ -33,7 +33,7 @@ LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
 
 class CheckedDoc(NamedTuple):
-    """A text of a corpus, and its out-of-fold prediction, if pipelines were trained."""
+    """A text of a corpus, and its out-of-fold prediction, if any."""
 
     split: Split
     stored: StoredDoc
@@ -46,7 +46,7 @@ class CheckedDoc(NamedTuple):
 
 
 class Folds(NamedTuple):
-    """How to train the pipelines: by which recipe, how many, and how many of them at the same time."""
+    """Cross-validation settings: recipe, number of folds, parallel trainings."""
 
     recipe: TrainingConfig
     number: int = 3
@@ -58,7 +58,7 @@ def ask_folds(
 ) -> Iterator[CheckedDoc]:
     """Yield the texts of train and dev, with their out-of-fold predictions.
 
-    out (Path): the pipelines are in a folder beside it, until all texts are read.
+    out (Path): the pipelines are beside it until all texts are read.
     """
     if folds.number < 2:
         raise InputError(f"folds {folds.number}: give at least 2, in the section `check` of project.yml")
@@ -78,11 +78,11 @@ def ask_folds(
 
 
 def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number: int) -> Path:
-    """Train by one of the recipes; only the first training shows its progress.
+    """Train without a fold; only the first training shows its progress.
 
-    apart (bool): in a new folder, because a worker that was believed dead may still be training. Otherwise, a training
-        that was killed resumes, and one that has ended isn't repeated.
-    RETURNS (Path): the pipeline's folder.
+    apart (bool): in a new folder, because a presumed-dead worker may still be training; otherwise resume a killed
+        training, and skip a finished one.
+    RETURNS (Path): folder of the pipeline.
     """
     model, unseen = (out / uuid4().hex if apart else out) / f"pipeline-{number}", StringIO()
     with redirect_stdout(unseen if number else sys.stdout), redirect_stderr(unseen if number else sys.stderr):
@@ -91,14 +91,14 @@ def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number
 
 
 def fold_recipes(folds: Folds) -> list[TrainingConfig]:
-    """List the recipe of each fold, to train without it."""
+    """List the recipe of each fold."""
     recipe = folds.recipe
     leave_out = ({"corpora.train.leave_out": fold, "corpora.train.folds": folds.number} for fold in range(folds.number))
     return [replace(recipe, overrides={**recipe.overrides, **own}) for own in leave_out]
 
 
 def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
-    """Yield the texts of some splits; of train, only those of a fold."""
+    """Read the texts of splits; of train, only one fold."""
     for split in splits:
         for file in partitions_of(corpus, split):
             for doc in read_stored_docs(file):
@@ -107,9 +107,9 @@ def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) ->
 
 
 def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:
-    """Yield texts with the prediction of a per-label pipeline, or without one where its tokens aren't the corpus's.
+    """Yield texts with the prediction of a per-label pipeline; without, if its tokens differ.
 
-    labels (Sequence[str]): the labels of the corpus, which predictions number; the pipeline may have others.
+    labels (Sequence[str]): labels of the corpus, which predictions number.
     """
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]

@@ -1,9 +1,9 @@
-"""Find boundaries that are drawn in two ways: with a word at the edge of a span, and without it.
+"""Find inconsistent boundaries: words that some spans include at an edge and others exclude.
 
 Some spans of a label begin (or end) with a word that others with the same head leave out: a determiner, a number, a
-unit, punctuation, the part before a hyphen. All numbers count as one word, "0". Neither way is wrong by itself: you
-need a policy, and the findings are the spans drawn in the rarer way. The counts of the word itself decide; those of its
-kind, such as all words with a hyphen, are a prior that is worth PRIOR occurrences.
+unit, punctuation, the part before a hyphen. All numbers count as one word, "0". Either boundary is right under some
+guideline; the findings are the rarer ones. The word's own counts decide; counts of its kind, such as all words with a
+hyphen, are a prior worth PRIOR occurrences.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ HYPHENS = frozenset("-‐‑–")
 class Edge(NamedTuple):
     """A word at a span's edge, inside or just outside.
 
-    word, kind (str): the word in small letters, and the kind of word that it is.
+    word, kind (str): lower-case word, and its kind.
     other (tuple): start and end of the span without the word, or with it.
     """
 
@@ -40,22 +40,21 @@ class Edge(NamedTuple):
 
 
 class Inconsistencies:
-    """Finds boundaries that are drawn in two ways, in two passes: one counts the edges, and one lists the rarer way."""
+    """Finds inconsistent boundaries in two passes: count edges, then list the rarer boundaries."""
 
     def __init__(self, forms: SurfaceForms) -> None:
-        """Take what counts forms."""
         self.forms = forms
         self._counts: Counter[tuple[int, What, str, bool]] = Counter()
         self._listed: Counter[tuple[int, What, str]] = Counter()
 
     def count(self, doc: StoredDoc) -> None:
-        """Count the edges of a text's spans; all forms must have been marked."""
+        """Count the edges of a text's spans, after all surface forms."""
         for place, edge in self._edges(doc):
             for name in {edge.word, edge.kind}:
                 self._counts[place[2], edge.what, name, edge.inside] += 1
 
     def find(self, checked: CheckedDoc) -> Iterator[Finding]:
-        """Yield the spans of a text that are drawn in the rarer way; all texts must have been counted."""
+        """Yield the spans of a text with the rarer boundaries, after all texts were counted."""
         for place, edge in self._edges(checked.stored):
             label, ways, name = place[2], (edge.inside, not edge.inside), (place[2], edge.what, edge.kind)
             so, otherwise = (self._counts[*name, way] for way in ways)
@@ -76,7 +75,7 @@ class Inconsistencies:
             yield finding_of(checked, correction, self.forms.labels, why=why)
 
     def _edges(self, doc: StoredDoc) -> list[tuple[Place, Edge]]:
-        """List the edges of a text's spans, where the span drawn in the other way is marked elsewhere.
+        """List the edges of a text's spans whose other boundaries are annotated elsewhere.
 
         If both are spans of this text, one is nested in the other, and the annotator means both.
         """
@@ -89,9 +88,9 @@ class Inconsistencies:
 
 
 def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:
-    """Yield the words at a span's edges: the first and the last one inside, and the neighbours outside.
+    """Yield the words at a span's edges: first and last inside, and the neighbors outside.
 
-    A hyphen that joins the word to the rest goes with it.
+    A hyphen that joins the word to the rest belongs to it.
     """
     if end - start > 1:
         hyphen = end - start > 2 and words[start + 1] in HYPHENS

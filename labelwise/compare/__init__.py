@@ -1,4 +1,4 @@
-"""The comparison of revisions: is one better, on which label, or is it chance?
+"""Compare revisions: is one better, on which label, or is it chance?
 
 It imports corpus and evaluate.
 """

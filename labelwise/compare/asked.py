@@ -1,7 +1,7 @@
-"""How often was a test set asked? Count the pipelines that were scored on its texts, in git's history.
+"""Count the pipelines scored on a test set, in git's history.
 
-A test set that chooses among many experiments is a development set. Nothing but a sentence depends on the number. For
-1,000 commits it takes 0.2 seconds of the processor.
+A test set that chooses among many experiments is a development set. Only a sentence depends on the number. 1,000
+commits take 0.2 seconds.
 """
 
 import re
@@ -20,7 +20,7 @@ STEPS = re.compile(rb"(?m)^  steps: *(\d+)")
 
 
 def describe_asked(metrics: Metrics, root: Path = Path()) -> str:
-    """Describe how many pipelines were scored on the texts of an evaluation; empty if no commit has its scores."""
+    """Describe the number of pipelines scored on an evaluation's texts; empty if no commit has its scores."""
     if not (n := count_pipelines(metrics.texts_digest, root)):
         return ""
     shallow = git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
@@ -29,7 +29,7 @@ def describe_asked(metrics: Metrics, root: Path = Path()) -> str:
 
 
 def count_pipelines(texts_digest: str, root: Path = Path()) -> int:
-    """Count distinct configs, corpora and code with scores on some texts, in commits and DVC's experiments."""
+    """Count distinct configs, corpora and code with scores on these texts, in commits and DVC's experiments."""
     changed = ("--all", "--full-history", "--format=%x00%H", "--name-only", "--relative", "--", "metrics/*.json")
     names: list[str] = []
     for commit in git(root, "log", *changed).decode().split("\0")[1:]:
@@ -45,7 +45,7 @@ def count_pipelines(texts_digest: str, root: Path = Path()) -> int:
 
 
 def _read_objects(names: Sequence[str], root: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Yield digest and content of git's objects, by one process; both are empty for those that aren't there."""
+    """Yield digest and content of git's objects, by one process; both are empty for missing objects."""
     with TemporaryFile() as asked, TemporaryFile() as told:
         asked.write("".join(f"{name}\n" for name in names).encode())
         asked.seek(0)

@@ -1,4 +1,4 @@
-"""Two revisions span by span: the mistakes that one of them makes, and the other doesn't."""
+"""List errors that only one of two revisions makes."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -11,12 +11,12 @@ COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("sta
 
 
 class ChangedSpan(NamedTuple):
-    """A mistake that is gone, or new.
+    """An error that is fixed or new.
 
     mistake (str): its kind; see `pairs.Kind`.
     label, words (str): of gold, or else of the prediction.
-    text (str): the document, or else the key of the text.
-    before, after (str): the rest of its sentence.
+    text (str): document, or else the key of the text.
+    before, after (str): rest of the sentence.
     cause (str): of gold; see `tables.MISSED`.
     """
 
@@ -31,9 +31,9 @@ class ChangedSpan(NamedTuple):
 
 
 def changed_spans(baseline: Revision, other: Revision, *, dev: bool = False) -> list[ChangedSpan]:
-    """List what is fixed and what is new since the baseline, label by label, on texts and gold that both have.
+    """List the errors fixed and new since the baseline, by label, on common texts and gold.
 
-    dev (bool): on dev, which may be read to learn from; an evaluation without dev has nothing there.
+    dev (bool): on dev, for error analysis; empty without an evaluation on dev.
     """
     splits = ["dev" if dev else one.metrics.split for one in (baseline, other)]
     (gold, wrong), (gold_now, wrong_now) = map(_read, (baseline, other), splits)
@@ -52,7 +52,7 @@ def _keys(revision: Revision, split: str) -> set[str]:
 
 
 def _read(revision: Revision, split: str) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
-    """Read the places of all gold, and the mistakes by the place of their gold, or else of their prediction."""
+    """Read all gold places, and the errors by the place of their gold, or else of their prediction."""
     rows = revision.tables.read_pairs(COLUMNS, split, pc.field("kind") != "unscored").to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
     wrong = [row for row in rows if row["kind"] not in ("right", "nested")]

@@ -1,9 +1,9 @@
-"""Compare the results of branches on the same texts: is one better, on which label, and could it be chance?
+"""Compare revisions on the same texts: is one better, on which label, and is it significant?
 
-The first revision is the baseline, to which each other is compared.
+The first revision is the baseline of all others.
 
-1. Predictions are scored against one gold, that of the last revision: a branch that corrects annotations is judged by
-   them, and so is its baseline. Texts whose gold differs are counted.
+1. Predictions are scored against the gold of the last revision: corrected annotations favor neither side. Texts whose
+   gold differs are counted.
 2. Only texts and labels that all revisions have are compared; the averages are over those labels.
 3. The interval of a difference has two variances: of texts, by a jackknife over the units of the last revision, and of
    trainings with other seeds, pooled over both revisions; see `resampling`. A difference is significant if its interval
@@ -32,12 +32,11 @@ DEV = "dev"
 
 
 class Change(msgspec.Struct):
-    """How far a revision's F is from the baseline's; None where there is no F, or nothing to compute it from.
+    """Change in F1 from the baseline; None if it can't be computed.
 
-    low, high (float | None): the bounds of the 95% interval of the difference; that of a label is one for all labels
-        together where the split decides.
-    significant (bool): the interval doesn't include 0, and trainings with other seeds are in it.
-    on_test (str): what test says of a difference that is significant on dev.
+    low, high (float | None): 95% interval of the difference; simultaneous for all labels where the split decides.
+    significant (bool): the interval excludes 0 and includes trainings with other seeds.
+    on_test (str): how test relates to a significant difference on dev.
     """
 
     difference: float | None = None
@@ -50,8 +49,8 @@ class Change(msgspec.Struct):
 class ComparedScores(msgspec.Struct):
     """A label, or an average.
 
-    f (dict): by revision, the mean of its trainings.
-    changes (dict): by revision, except for the baseline.
+    f (dict): mean F1 of the trainings, by revision.
+    changes (dict): by revision, except the baseline.
     support (int | None): gold spans.
     """
 
@@ -63,15 +62,15 @@ class ComparedScores(msgspec.Struct):
 class ComparedSplit(msgspec.Struct, kw_only=True):
     """The comparison on a split.
 
-    texts (int): those compared.
-    units (int): the units that these texts belong to.
+    texts (int): compared texts.
+    units (int): units of these texts.
     unit (str): see `scores.SplitMetrics`.
-    gold_differs (int): texts whose gold, for the labels compared, isn't the same at all revisions.
-    left_out (dict): texts that not all revisions have, by revision.
+    gold_differs (int): texts whose gold differs between revisions, for the compared labels.
+    left_out (dict): texts that other revisions lack, by revision.
     trainings (dict): trainings that differ by their seed alone, by revision.
-    means (bool): F1 is the mean of the trainings; or else that of the first.
+    means (bool): F1 is the mean of the trainings, not that of the first.
     micro (ComparedScores): all entities.
-    macro (ComparedScores): the mean of the labels.
+    macro (ComparedScores): mean over labels.
     """
 
     texts: int
@@ -91,13 +90,13 @@ class ComparedSplit(msgspec.Struct, kw_only=True):
 
 
 class Comparison(ComparedSplit, kw_only=True):
-    """What was found on test, and on dev.
+    """Comparison on test and dev.
 
-    dev (ComparedSplit | None): None where test decides.
+    dev (ComparedSplit | None): None if test decides.
     no_dev (str): why test decides.
-    only (dict): labels that not all revisions have, by revision.
-    seen (dict): what is said of a pipeline that was trained on texts of its test set, or may have been, by revision.
-    unsure (dict): why no difference of a revision is significant, by revision.
+    only (dict): labels that other revisions lack, by revision.
+    seen (dict): warning per revision if test texts were, or may have been, in its training data.
+    unsure (dict): why a revision's differences aren't significant.
     unused (dict): why trainings with other seeds don't count, by revision.
     """
 
@@ -111,10 +110,10 @@ class Comparison(ComparedSplit, kw_only=True):
 
 
 def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = MappingProxyType({})) -> Comparison:
-    """Compare revisions with the first of them, by the gold of the last.
+    """Compare revisions with the first, by the gold of the last.
 
-    undertrained (Mapping): by revision, why its training stopped too early, if it did.
-    RAISES (InputError): there is nothing in common.
+    undertrained (Mapping): by revision, why its training stopped too early.
+    RAISES (InputError): if they have nothing in common.
     """
     names = [revision.name for revision in revisions]
     if len(set(names)) < len(names) or len(names) < 2:
@@ -160,10 +159,11 @@ def _compare_split(
 ) -> ComparedSplit | None:
     """Compare the revisions on a split; None if they share no text of it.
 
-    splits (Sequence[str]): by revision, the name of the split in its tables.
-    decides (bool): look for differences of all labels; or else confirm single ones.
-    Trainings with other seeds were scored against their revision's gold. If it isn't that of the last, or if two
-    revisions have the same weights, the first trainings are compared, and the others tell how far scores vary.
+    splits (Sequence[str]): the split's name in each revision's tables.
+    decides (bool): test all labels; or else confirm single differences.
+
+    Trainings with other seeds were scored against their revision's gold. If it isn't that of the last revision, or if
+    two revisions have the same weights, only the first trainings are compared.
     """
     names = [revision.name for revision in revisions]
     docs = [
@@ -198,11 +198,12 @@ def _compare_split(
 
 
 def pool_runs(f: Sequence[np.ndarray], means_of: Sequence[int], same: Sequence[bool]) -> list[np.ndarray]:
-    """Compute the variance between trainings of each difference to the first revision, s² (1/m + 1/n), and its degrees.
+    """Compute the variance between trainings of each difference to the first revision, s² (1/m + 1/n), and its degrees
+    of freedom.
 
     f (Sequence): by revision, F1 of trainings that differ by their seed, shape (trainings, labels + 2).
-    means_of (Sequence): by revision, the number of trainings in its mean.
-    same (Sequence): by revision, whether it has the weights of the first, so that the variance is 0.
+    means_of (Sequence): number of trainings in each revision's mean.
+    same (Sequence): whether a revision has the weights of the first, so the variance is 0.
     """
     degrees = np.array([0 if equal else len(f[0]) + len(one) - 2 for one, equal in zip(f, same, strict=True)])[1:, None]
     squares = np.array([((one - one.mean(0)) ** 2).sum(0) for one in f])
@@ -212,7 +213,7 @@ def pool_runs(f: Sequence[np.ndarray], means_of: Sequence[int], same: Sequence[b
 
 
 def _confirm(dev: Change, test: Change) -> Literal["confirmed", "not contradicted", "contradicted"]:
-    """Return what test says of a difference that is significant on dev."""
+    """Return how test relates to a significant difference on dev."""
     if test.low is None or test.high is None or test.low <= 0 <= test.high:
         return "not contradicted"
     return "confirmed" if (test.low > 0) == ((dev.low or 0) > 0) else "contradicted"
@@ -229,12 +230,12 @@ def _unsure(revisions: Sequence[Revision], undertrained: Mapping[str, str]) -> I
 
 
 def count_against(truth: PredictedDoc, doc: PredictedDoc, labels: Sequence[str]) -> np.ndarray:
-    """Count the spans of a text by the gold and the coverage of `truth`; see `counts.count_spans`."""
+    """Count the spans of a text by the gold and coverage of `truth`; see `counts.count_spans`."""
     return count_spans(truth.scored(truth.gold), truth.scored(doc.predicted), labels)
 
 
 def gold_of(doc: PredictedDoc, labels: Collection[str]) -> tuple[Any, ...]:
-    """List what annotators have said of a text about some labels."""
+    """List annotators' verdicts on a text for some labels."""
     uncovered = {label: state for label, state in doc.uncovered.items() if label in labels}
     return *({span for span in spans if span[2] in labels} for spans in (doc.gold, doc.rejected)), uncovered
 
@@ -246,22 +247,19 @@ def score_counts(
     runs: Sequence[np.ndarray] | None = None,
     tests: int = 0,
 ) -> dict[str, Any]:
-    """Compute F of each label and the averages, and how far each revision's is from the baseline's.
+    """Compute F1 of labels and averages, and differences to the baseline.
 
-    counts (Sequence[np.ndarray]): for each revision, right, predicted and gold spans, shape (units, trainings, labels,
-        3).
+    counts (Sequence[np.ndarray]): by revision, right, predicted and gold spans, shape (units, trainings, labels, 3).
     runs (Sequence | None): see `Jackknife.interval`; None for intervals over texts alone.
-    tests (int): for how many labels together a label's interval is one (Bonferroni); 0 for all of them.
+    tests (int): number of simultaneous intervals (Bonferroni); 0 for all labels.
     """
     sizes = np.cumsum([0, *(own.shape[1] for own in counts)])
 
     def means(counts: np.ndarray) -> np.ndarray:
-        """Compute F of each revision, the mean of its trainings."""
         f = f_scores(counts)
         return np.stack([f[..., start:end, :].mean(-2) for start, end in pairwise(sizes)], -2)
 
     def differences(counts: np.ndarray) -> np.ndarray:
-        """Compute how far F of each revision is from that of the baseline."""
         f = means(counts)
         return f[..., 1:, :] - f[..., :1, :]
 

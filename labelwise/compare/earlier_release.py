@@ -1,4 +1,4 @@
-"""Read the scores and the pairs of an evaluation by 0.3.0, which has other names for some keys, columns and values."""
+"""Read scores and pairs by 0.3.0, with its names of keys, columns and values."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import PAIRS, Tables
 
 EARLIER = re.compile(r"0\.[12]\b")  # releases whose results aren't read
-# The names of 0.3.0, and those of today: keys of metrics, columns of pairs, and values of their columns VALUES.
+# The names of 0.3.0, and today's: keys of metrics, columns of pairs, and values of their columns VALUES.
 NAMES = {
     "untaught": "excluded_labels",
     "unjudged": "unscored",
@@ -33,11 +33,11 @@ VALUES = ("kind", "cause")
 
 
 def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
-    """Decode the scores of a pipeline; those of 0.3.0, too.
+    """Decode the scores of a pipeline, also by 0.3.0.
 
     name, remedy (str): for the error: the file, and what to do.
-    RAISES (InputError): an earlier release wrote them.
-    RAISES (msgspec.DecodeError): they aren't scores.
+    RAISES (InputError): if an earlier release wrote them.
+    RAISES (msgspec.DecodeError): if they aren't scores.
     """
     found = msgspec.json.decode(content, type=dict[str, Any])
     version = found.get("labelwise")
@@ -57,7 +57,7 @@ def _rename(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rename_pairs(tables: Tables) -> None:
-    """Write the pairs of 0.3.0 by today's names, in place; others stay as they are."""
+    """Rename the values of 0.3.0's pairs to today's, in place."""
     old = parquet.ParquetFile(tables.pairs)
     if "form" not in old.schema_arrow.names:
         return

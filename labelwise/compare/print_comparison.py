@@ -1,4 +1,4 @@
-"""A comparison for people to read: a table, and what its figures mean."""
+"""Format a comparison: a table, and explanations of its figures."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from labelwise.corpus.warnings import name_labels
 
 
 def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
-    """Make the header and the rows of a split: labels that differ, then the averages; a star marks what is significant.
+    """Return header and rows of a split: labels that differ, then averages; a star marks significance.
 
-    Three revisions have a row each, as there is no room beside each other.
+    Three revisions or more have a row each, because they don't fit beside each other.
     """
     split = comparison.dev if on == "dev" else comparison
     if not split:
@@ -42,17 +42,17 @@ def list_unchanged(split: ComparedSplit) -> list[str]:
 
 
 def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
-    """Choose the spans that have all of some words, or parts of words, in their fields, whatever their case."""
+    """Choose the spans with all of some words, or parts of words, in their fields, ignoring case."""
     return [one for one in spans if all(word in " ".join(one).lower() for word in words.lower().split())]
 
 
 def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
-    """Make the header and the rows of spans that are fixed or new."""
+    """Return header and rows of fixed and new errors."""
     return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, one[:4]), one.text] for one in spans)]
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Explain what the figures mean."""
+    """Explain the figures."""
     lines = []
     for on, split in (("dev", comparison.dev), ("test", comparison)):
         if not split:
@@ -85,7 +85,7 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def describe_verdict(comparison: Comparison, name: str) -> str:
-    """Say in a sentence whether a revision is better than the baseline, and on which labels."""
+    """Return a sentence that says whether a revision is better than the baseline, and on which labels."""
     split, baseline = comparison.dev or comparison, comparison.revisions[0]
     every, on = split.micro.changes[name], "dev" if comparison.dev else "test"
     verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"

@@ -1,4 +1,4 @@
-"""Read an experiment's results at git revisions: metrics from git, tables of pairs from DVC's cache, or its remote."""
+"""Read results at git revisions: metrics from git, tables of pairs from DVC's cache or remote."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -25,13 +25,13 @@ WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 
 
 class Revision(NamedTuple):
-    """What an evaluation found at a git revision, or in the WORKSPACE.
+    """Results of an evaluation at a git revision, or in the WORKSPACE.
 
-    tables (Tables): what the scores were computed from.
-    curve (Curve | None): of the training, if there is one.
-    seeds (pa.Table | None): counts of trainings that differ by their seed, if there are; see `seeds.SCHEMA`.
-    unused (str): why counts that are there don't belong to the scores.
-    remedy (str): what to run for counts.
+    tables (Tables): source of the scores.
+    curve (Curve | None): of the training, if any.
+    seeds (pa.Table | None): counts of trainings that differ by their seed, if any; see `seeds.SCHEMA`.
+    unused (str): why existing counts don't belong to the scores.
+    remedy (str): command that makes counts.
     """
 
     name: str
@@ -43,15 +43,12 @@ class Revision(NamedTuple):
     remedy: str = ""
 
     def has_weights_of(self, other: "Revision") -> bool:
-        """Return whether no training lies between two revisions, as where gold was corrected."""
+        """Return whether both have the same weights, for example if only gold was corrected."""
         return self.metrics.weights_digest == other.metrics.weights_digest != ""
 
 
 def find_earlier(pipeline: str, root: Path = Path()) -> str:
-    """Find the last commit with other scores of a pipeline than the workspace; empty if there is none.
-
-    Whether the scores in the workspace are committed, and what else was, makes no difference.
-    """
+    """Return the last commit whose scores differ from the workspace's; "" if none."""
     scores = root / "metrics" / f"{pipeline}.json"
     if not scores.is_file():
         return ""
@@ -62,11 +59,11 @@ def find_earlier(pipeline: str, root: Path = Path()) -> str:
 
 
 def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, bytes]:
-    """Read the scores of a pipeline, such as "cpu", at a git revision, and the decisions that there were.
+    """Load a pipeline's scores and the decisions at a git revision.
 
-    decisions (str): the folder of their files.
-    RETURNS (tuple): the scores, and the rows of all files.
-    RAISES (InputError): there is no such repository, revision, or evaluation, or the repository is another user's.
+    decisions (str): folder of the decisions.
+    RETURNS (tuple): scores, and the rows of all files.
+    RAISES (InputError): if the repository, revision or evaluation is missing, or the repository is another user's.
     """
     metrics, files, folder = _read_metrics(name, pipeline, root)
     try:
@@ -113,9 +110,8 @@ def _remedy(name: str, pipeline: str, stage: str = "evaluate") -> str:
 def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> Revision:
     """Read the results of a pipeline at a git revision, or in the WORKSPACE.
 
-    into (Path): a folder for the tables that the scores are computed from.
-    RAISES (InputError): there is no such repository, revision, or evaluation, the repository is another user's, or the
-        tables aren't there, or aren't those of the scores.
+    into (Path): folder for the tables.
+    RAISES (InputError): if the revision, its evaluation or its tables can't be read.
     """
     content, files, folder = _read_metrics(name, pipeline, root)
     tables, copied = Tables.of(Path("training") / pipeline), Tables.of(into)
@@ -153,10 +149,10 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:
-    """Open the files of a revision, those in git and those in DVC alike.
+    """Open the files of a revision, in git and in DVC.
 
-    RETURNS (tuple): the files, and the folder of the project in them: for a revision, their root is git's.
-    RAISES (DvcException): there is no such repository, or revision.
+    RETURNS (tuple): the files, and the project's folder in them: a revision's root is git's.
+    RAISES (DvcException): if the repository or revision doesn't exist.
     """
     files = DVCFileSystem(str(root))
     if name == WORKSPACE:

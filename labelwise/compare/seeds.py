@@ -1,4 +1,4 @@
-"""Trainings that differ by their seed alone: right, predicted and gold spans of each text, and F1 of each training."""
+"""Scores of trainings that differ by their seed alone: span counts by text, and F1."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class Seeds(msgspec.Struct):
 
     inputs (dict): see `digest_inputs`.
     counts (str): digest of the table of counts.
-    micro, macro (dict): F1 by split, then by seed, and "mean".
+    micro, macro (dict): F1 by split, then by seed and "mean".
     labels (dict): the same by label.
     """
 
@@ -35,12 +35,12 @@ class Seeds(msgspec.Struct):
 
 
 def digest_inputs(config: bytes, corpus: str, pipeline: str) -> dict[str, str]:
-    """Name what the trainings depend on: a config, and the digests of a corpus and of the first pipeline."""
+    """Return the inputs of the trainings: config, and digests of the corpus and the first pipeline."""
     return {"config": hashlib.sha256(config).hexdigest(), "corpus": corpus, "pipeline": pipeline}
 
 
 def make_table(split: str, seed: int, labels: Sequence[str], texts: Iterable[tuple[str, Any]]) -> pa.Table:
-    """Make the rows of a training: one for each text and label with spans.
+    """Make the rows of a training, one for each text and label with spans.
 
     texts (Iterable): key, and right, predicted and gold spans by label, shape (labels, 3).
     """
@@ -54,7 +54,7 @@ def make_table(split: str, seed: int, labels: Sequence[str], texts: Iterable[tup
 
 
 def read_counts(table: pa.Table, column: str, values: Sequence[str], labels: Sequence[str]) -> np.ndarray:
-    """Add up the counts of all rows with each value of a column, shape (values, trainings, labels, 3)."""
+    """Sum the counts of rows by values of a column, shape (values, trainings, labels, 3)."""
     value, label = numbers(table[column], values), numbers(table["label"], labels)
     seeds, training = np.unique(table["seed"], return_inverse=True)
     known = (value >= 0) & (label >= 0)
@@ -64,7 +64,7 @@ def read_counts(table: pa.Table, column: str, values: Sequence[str], labels: Seq
 
 
 def score_seeds(table: pa.Table, labels: Sequence[str]) -> dict[str, Any]:
-    """Compute F1 of each training on each split: the fields of `Seeds`."""
+    """Compute F1 of each training on each split, as fields of `Seeds`."""
     splits, seeds = table["split"].cast(pa.string()).unique().to_pylist(), np.unique(table["seed"]).tolist()
     f = f_scores(read_counts(table, "split", splits, labels))  # (splits, trainings, labels + 2)
     f = np.concatenate([f, f.mean(1, keepdims=True)], 1)
@@ -81,8 +81,8 @@ def score_seeds(table: pa.Table, labels: Sequence[str]) -> dict[str, Any]:
 def check_seeds(content: bytes, inputs: Mapping[str, str], table: bytes) -> str:
     """Explain why a file of scores doesn't belong to a pipeline; empty if it does.
 
-    inputs (Mapping): digests of the pipeline's own; empty where they aren't known.
-    table (bytes): the counts; empty if they aren't there.
+    inputs (Mapping): digests of the pipeline; empty if unknown.
+    table (bytes): counts; empty if missing.
     """
     try:
         seeds = msgspec.json.decode(content, type=Seeds)

@@ -1,7 +1,7 @@
-"""A curve of learning: F1 on dev of pipelines that were trained on a quarter, on half and on all of train.
+"""Learning curve: F1 on dev after training on a quarter, on half and on all of train.
 
-What twice the texts should add is what the last doubling added, with its interval, by a jackknife over units of dev;
-nothing is fitted to three points. It is Prodigy's `train-curve`, label by label.
+The expected gain of twice the texts is the gain of the last doubling, with its jackknife interval over units of dev; no
+curve is fitted to three points. It is Prodigy's `train-curve`, label by label.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ HALF, ALL = "half", "all"
 
 
 class TrainCurve(msgspec.Struct, kw_only=True):
-    """F1 by share of train; the differences are those to half of it.
+    """F1 by share of train, with differences to half of it.
 
-    pipeline_digest (str): of the pipeline that was trained on all of train.
-    texts (dict): of train, by share: "half", "a quarter", "all".
+    pipeline_digest (str): pipeline trained on all of train.
+    texts (dict): training texts by share: "half", "a quarter", "all".
     micro (ComparedScores): all spans of dev.
     """
 
@@ -35,18 +35,18 @@ class TrainCurve(msgspec.Struct, kw_only=True):
 
     @property
     def gain(self) -> Change:
-        """What the last doubling added."""
+        """Return the gain of the last doubling."""
         return self.micro.changes[ALL]
 
     def gains(self) -> list[tuple[str, Change]]:
-        """List the labels whose interval over texts is above 0, the largest gain first."""
+        """List the labels with an interval above 0, the largest gain first."""
         sure = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].significant]
         return sorted(
             (one for one in sure if (one[1].difference or 0) > 0), key=lambda one: (-(one[1].difference or 0), one[0])
         )
 
     def describe(self) -> str:
-        """Describe what twice the texts should add."""
+        """Describe the expected gain of twice the texts."""
         half, now = (self.micro.f[share] for share in (HALF, ALL))
         gain = self.gain
         if half is None or now is None or gain.low is None or gain.high is None:
@@ -62,9 +62,9 @@ class TrainCurve(msgspec.Struct, kw_only=True):
 def measure_curve(
     predicted: Mapping[str, Tables], texts: Mapping[str, int], labels: Sequence[str], pipeline_digest: str
 ) -> TrainCurve:
-    """Compare predictions of dev with those of the pipeline that was trained on half of train.
+    """Compare predictions of dev with those of the pipeline trained on half of train.
 
-    predicted, texts (Mapping): by share, "half" first and "all" last; tables of dev, and numbers of texts of train.
+    predicted, texts (Mapping): by share, "half" first and "all" last; tables of dev, and numbers of training texts.
     """
     docs = [[doc for group in tables.docs() for doc in group] for tables in predicted.values()]
     counts = [np.array([[count_against(*both, labels)] for both in zip(docs[-1], some, strict=True)]) for some in docs]
@@ -76,9 +76,9 @@ def measure_curve(
 
 
 def read_train_curve(path: Path, pipeline_digest: str) -> TrainCurve | None:
-    """Read what `train-curve` has written; None if there is nothing, or if it is about another pipeline.
+    """Read the result of `train-curve`; None if there is none, or for another pipeline.
 
-    RAISES (InputError): if the file has a git conflict, or is something else.
+    RAISES (InputError): if the file has a git conflict, or another form.
     """
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""The files between the merge and all that follows: what a Doc carries, how `.spacy` files are written and read.
+"""The files of a merged corpus: a Doc's content, and how `.spacy` files are written and read.
 
 It imports no other folder of labelwise.
 """

@@ -11,10 +11,10 @@ from labelwise.corpus.tables import Group
 
 
 class Version(NamedTuple):
-    """The spans that an annotator marked with a label in a text, in their own latest answer.
+    """An annotator's latest spans of a label in a text.
 
-    who (str): the annotator, or the dataset of an unnamed one; the second of the same name has a number.
-    place (str): the file and line of the answer.
+    who (str): annotator, or the dataset of an unnamed one; numbered if repeated.
+    place (str): file and line of the answer.
     """
 
     who: str
@@ -23,9 +23,9 @@ class Version(NamedTuple):
 
 
 def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]]:
-    """Yield the texts that several people annotated for a label, with their versions by label, sorted by name.
+    """Yield texts annotated by several people for a label, with their versions by label, sorted by name.
 
-    Versions that don't count in the merge, as they were superseded or outvoted, are included.
+    Superseded and outvoted versions are included.
     """
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     if not len(rows):
@@ -48,13 +48,13 @@ def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]
 
 
 def find_settled(group: Group) -> set[tuple[str, str]]:
-    """Return the texts that a review has decided, each with a label."""
+    """Return the texts and labels that a review has decided."""
     reviews = group.rows.filter(group.rows["review"]).select(["text", "covered"]).to_pylist()
     return {(row["text"], label) for row in reviews for label in row["covered"]}
 
 
 def _numbered(versions: Sequence[Version]) -> list[Version]:
-    """Sort versions by name, and number those with the same name, such as a dataset's."""
+    """Sort versions by name, and number versions with the same name."""
     names: Counter[str] = Counter()
     found = []
     for version in sorted(versions, key=lambda version: version.who):
@@ -65,9 +65,9 @@ def _numbered(versions: Sequence[Version]) -> list[Version]:
 
 
 def count_agreement(group: Group) -> tuple[Counter[Any], Counter[Any]]:
-    """Count the spans with equal offsets in two versions ("both"), those of both together ("spans"), and the "texts".
+    """Count spans with equal offsets in two versions ("both"), all their spans ("spans"), and "texts".
 
-    RETURNS (tuple): the counts of each label; and of each pair of annotators, over all labels.
+    RETURNS (tuple): counts by label; and by pair of annotators, over all labels.
     """
     labels: Counter[Any] = Counter()
     pairs: Counter[Any] = Counter()

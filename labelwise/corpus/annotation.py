@@ -2,11 +2,11 @@
 
 A Doc carries three views of its annotation:
 
-1. `doc.ents`, flat, is what the model is trained on. Tokens that belong to gold without token boundaries, or to no
-   entity on a text that isn't complete for all labels, have spaCy's missing value.
-2. `doc.spans["gold"]` holds each accepted span on token boundaries, if need be those of the alignment policy;
-   `doc.spans["incorrect_spans"]` each rejected one on token boundaries.
-3. `annotation_of(doc)` says which spans can be scored; `doc.user_data["labelwise"]` has it for msgpack.
+1. `doc.ents`, flat, is for training. Tokens of misaligned gold, and unannotated tokens of a text that isn't complete
+   for all labels, have spaCy's missing value.
+2. `doc.spans["gold"]` holds each aligned accepted span, also those realigned by policy; `doc.spans["incorrect_spans"]`
+   each aligned rejected span.
+3. `annotation_of(doc)` has all spans, and labels to score; `doc.user_data["labelwise"]` stores it.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from labelwise.base.text import SpanKey, State, evaluable
 
 Coverage = Literal["by-label", "drop", "outside"]
 
-# Those of `spacy_per_label.known`, which isn't imported: a merge would depend on the recognizer, and run again with it.
+# As in `spacy_per_label.known`, which isn't imported: a merge would depend on the recognizer, and run again with it.
 GOLD = "gold"
 INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
 USER_DATA = "labelwise"
@@ -29,15 +29,15 @@ _decode = msgspec.msgpack.Decoder().decode
 
 
 class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The whole annotation of a text; spans are in characters.
+    """All annotation of a text; offsets in characters.
 
-    gold (list): all accepted spans, even those without token boundaries, each with the names of its datasets.
-    rejected (list[SpanKey]): all rejected spans.
-    uncovered (dict[str, State]): the labels that the text isn't complete for.
-    datasets (list[str]): if there are any of these, the datasets of the text.
-    doc (str): the name of the document, if its tasks have one (`meta.doc`).
-    unit (str): digest of what it shares with other texts, so that they are no independent sample; empty for none.
-    groups (dict[str, list[str]]): the values of the keys that the setting `by` names, which divide texts into groups.
+    gold (list): accepted spans, also misaligned ones, each with the names of its datasets.
+    rejected (list[SpanKey]): rejected spans.
+    uncovered (dict[str, State]): labels that the text isn't complete for.
+    datasets (list[str]): datasets of the text.
+    doc (str): document name (`meta.doc`), if any.
+    unit (str): digest of the group of dependent texts that it belongs to; empty for none.
+    groups (dict[str, list[str]]): values of the keys in the setting `by`.
     """
 
     gold: list[tuple[int, int, str, list[str]]]
@@ -50,13 +50,13 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def accepted(self) -> set[SpanKey]:
-        """The accepted spans."""
+        """Return the accepted spans."""
         return {(start, end, label) for start, end, label, _ in self.gold}
 
     def evaluable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
-        """Keep the spans that can be judged; see `text.evaluable`.
+        """Keep the spans that can be scored; see `text.evaluable`.
 
-        also (Iterable): more spans that count as judged.
+        also (Iterable): more spans to score.
         """
         return evaluable(spans, (*self.accepted, *self.rejected, *also), self.uncovered)
 
@@ -74,8 +74,8 @@ def is_merged(doc: Doc) -> bool:
 def annotation_of(doc: Doc) -> Annotation:
     """Return the annotation that a merge stored with a Doc.
 
-    RAISES (InputError): it isn't from a merge.
-    RAISES (msgspec.ValidationError): what is stored isn't an annotation.
+    RAISES (InputError): if the Doc isn't from a merge.
+    RAISES (msgspec.ValidationError): if it isn't an annotation.
     """
     if not is_merged(doc):
         raise not_merged(doc.text)
@@ -83,9 +83,9 @@ def annotation_of(doc: Doc) -> Annotation:
 
 
 def decode_annotation(user_data: bytes) -> Annotation | None:
-    """Decode what a `.spacy` file has of a Doc's user data; None if a merge stored nothing there.
+    """Decode a Doc's stored annotation; None without.
 
-    RAISES (TypeError or ValueError): it isn't an annotation.
+    RAISES (TypeError or ValueError): if it isn't an annotation.
     """
     content: Any = _decode(user_data) if user_data else {}
     if not isinstance(content, dict):
@@ -94,7 +94,7 @@ def decode_annotation(user_data: bytes) -> Annotation | None:
 
 
 def not_merged(text: str) -> InputError:
-    """Make the error for a text that isn't from a merge."""
+    """Return the error for a text that isn't from a merge."""
     return InputError(f"{text[:40]!r}...: nothing says which labels it is complete for; use the merge's corpus")
 
 

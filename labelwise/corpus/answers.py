@@ -1,4 +1,4 @@
-"""Look up the places, annotators and digests of the answers about texts in the merge's tables."""
+"""Look up the places, annotators and digests of answers in the merge's tables."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -18,10 +18,10 @@ NOTHING = answer_digest(())
 class AnswerPlace(msgspec.Struct):
     """The place of an answer that counts.
 
-    annotator (str): empty without a name.
-    judged (list | None): start and end of judged spans; None if the answer is about the whole text.
-    lines (list): start, end, file and line of the spans that have lines of their own.
-    digests (dict): see `answer_digest`, by label; labels without spans aren't in it.
+    annotator (str): empty if unknown.
+    judged (list | None): start and end of accepted and rejected spans; None if the answer covers the whole text.
+    lines (list): start, end, file and line of spans with their own lines.
+    digests (dict): see `answer_digest`, by label with spans.
     """
 
     dataset: str
@@ -33,11 +33,11 @@ class AnswerPlace(msgspec.Struct):
     digests: dict[str, str] = {}
 
     def digest(self, label: str) -> str:
-        """Return the digest of what it says of a label, by which a decision knows whether it has changed."""
+        """Return the digest of the answer for a label, to detect changes since a decision."""
         return self.digests.get(label, NOTHING)
 
     def of(self, span: tuple[int, int] | None) -> str:
-        """Name the file and line of a span, or else those of the answer; a document has no line."""
+        """Name the file and line of a span, or else of the answer; a document has no line."""
         own = [(file, line) for start, end, file, line in self.lines if (start, end) == span]
         others = [(file, 0) for _, _, file, _ in self.lines]
         file, line = (*own, *others, (self.file, self.line))[0]
@@ -45,9 +45,9 @@ class AnswerPlace(msgspec.Struct):
 
 
 def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, list[AnswerPlace]]]:
-    """Yield texts of a corpus, each with the answers that count, in the order of keys.
+    """Yield texts of a corpus, each with the answers that count, sorted by key.
 
-    texts (Collection[str]): the keys of the texts.
+    texts (Collection[str]): keys of the texts.
     """
     for group in read_groups(corpus):
         wanted = pa.array([key for key in group.texts["text"].to_pylist() if key in texts], pa.string())
@@ -64,7 +64,6 @@ def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, li
 
 
 def _place(row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> AnswerPlace:
-    """Convert a row and its spans to the place of an answer."""
     place = AnswerPlace(row["dataset"], row["file"], row["line"], row["who"] or "")
     usable = [span for span in spans if span["start"] is not None]
     if row["kind"] == "binary":

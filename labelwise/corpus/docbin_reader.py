@@ -1,7 +1,7 @@
-"""Read a `.spacy` file as arrays, and build each Doc only when its turn comes.
+"""Read a `.spacy` file as arrays; build each Doc on demand.
 
-A Doc takes ten times the memory of its arrays. DocBin.get_docs adds the words of a whole file to the vocabulary for
-good; if Docs are made one by one, a memory zone can free them.
+A Doc takes ten times the memory of its arrays. DocBin.get_docs adds a file's words to the vocabulary for good; with
+single Docs, a memory zone frees them.
 """
 
 import struct
@@ -32,15 +32,15 @@ TokenSpan = tuple[int, int, int]  # start and end in tokens, hash of the label
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredDoc:
-    """A text, with the annotation that training needs.
+    """A text, with the annotation for training.
 
-    words (np.ndarray): hashes of its tokens.
+    words (np.ndarray): hashes of the tokens.
     spaces (np.ndarray): whether a space follows each token.
-    iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and the hashes of ENT_TYPE.
-    gold, rejected (list): the accepted and the rejected spans on token boundaries, nested ones too, as (start, end,
-        hash of the label), in tokens.
-    strings (Mapping[int, str]): all strings of the file, at least, by hash.
-    merged (Annotation | None): that of a merge; None if the text isn't from a merge.
+    iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and hashes of ENT_TYPE.
+    gold, rejected (list): aligned accepted and rejected spans, also nested ones, as (start, end, label hash), in
+        tokens.
+    strings (Mapping[int, str]): strings by hash, at least the file's.
+    merged (Annotation | None): annotation by a merge, if any.
     """
 
     words: np.ndarray
@@ -53,14 +53,13 @@ class StoredDoc:
     merged: Annotation | None
 
     def __len__(self) -> int:
-        """Return the number of tokens."""
         return len(self.words)
 
     @property
     def annotation(self) -> Annotation:
-        """Its annotation by a merge.
+        """Return the annotation by a merge.
 
-        RAISES (InputError): it isn't from a merge.
+        RAISES (InputError): if the text isn't from a merge.
         """
         if self.merged is None:
             raise not_merged(self.text)
@@ -68,25 +67,25 @@ class StoredDoc:
 
     @property
     def text(self) -> str:
-        """The text."""
+        """Return the text."""
         pairs = zip(self.words.tolist(), self.spaces.tolist(), strict=True)
         return "".join(self.strings[word] + (" " if space else "") for word, space in pairs)
 
     def offsets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Compute where each token starts and ends, in characters."""
+        """Return start and end of each token, in characters."""
         lengths = np.array([len(self.strings[word]) for word in self.words.tolist()], int)
         ends = np.cumsum(lengths + self.spaces) - self.spaces
         return ends - lengths, ends
 
     def in_tokens(self, spans: Iterable[SpanKey]) -> list[tuple[int, int] | None]:
-        """Find the tokens of spans, as start and end; None for a span without token boundaries."""
+        """Return start and end of spans in tokens; None for a misaligned span."""
         starts, ends = (array.tolist() for array in self.offsets())
         first = {start: number for number, start in enumerate(starts)}
         last = {end: number for number, end in enumerate(ends, 1)}
         return [(first[start], last[end]) if start in first and end in last else None for start, end, _ in spans]
 
     def entities(self) -> set[SpanKey]:
-        """Return its entities, in characters."""
+        """Return the entities, in characters."""
         starts, ends = self.offsets()
         begins = np.flatnonzero(self.iob == BEGIN)
         # An entity ends before the next token that isn't inside.
@@ -96,7 +95,7 @@ class StoredDoc:
         return {(start, end, self.strings[label]) for start, end, label in zip(*columns, strict=True)}
 
     def to_doc(self, vocab: Vocab) -> Doc:
-        """Make the gold Doc: its entities, all accepted and rejected spans, and its annotation by a merge."""
+        """Make the gold Doc: entities, aligned accepted and rejected spans, and annotation by a merge."""
         of_spans = {label for _, _, label in (*self.gold, *self.rejected)}
         for string in {*self.words.tolist(), *self.labels.tolist(), *of_spans} - {0}:
             vocab.strings.add(self.strings[string])
@@ -116,7 +115,7 @@ class StoredDoc:
 def read_stored_docs(partition: Partition | Path) -> Iterator[StoredDoc]:
     """Yield the texts of a `.spacy` file, in order; the file is read whole.
 
-    RAISES (InputError): it isn't such a file, holds no entities, or has changed since the merge.
+    RAISES (InputError): if it isn't such a file, has no entities, or has changed since the merge.
     """
     partition = find_partition(partition) if isinstance(partition, Path) else partition
     content = read_partition(partition)
@@ -146,7 +145,7 @@ def _decode_docs(content: Any) -> Iterator[StoredDoc]:
 
 
 def decode_groups(groups: bytes) -> dict[str, list[TokenSpan]]:
-    """Decode the accepted and the rejected spans in spaCy's serialized span groups."""
+    """Decode accepted and rejected spans from serialized span groups."""
     found: dict[str, list[TokenSpan]] = {}
     for group, names in (decode(groups) or {}).items() if groups else ():
         for name in {GOLD, INCORRECT}.intersection(names):

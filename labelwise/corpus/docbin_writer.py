@@ -1,7 +1,7 @@
-"""Write the files of DocBin from arrays, without making Docs.
+"""Write the files of DocBin from arrays, without Docs.
 
-DocBin.add asks each token for eight strings, most of them empty, and takes longer than tokenizing. A file written here
-has only words, entity labels, span groups and user data.
+DocBin.add asks each token for eight strings, most of them empty, and takes longer than tokenizing. These files have
+words, entity labels, span groups and user data only.
 """
 
 import hashlib
@@ -22,10 +22,9 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 class DocWriter:
-    """Writes what DocBin.to_disk would write, compressed less, in a quarter of the time."""
+    """Writes the files of DocBin.to_disk, compressed less, in a quarter of the time."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self.tokens: list[np.ndarray] = []  # of each Doc, a row of COLUMNS for each token
         self.spaces = bytearray()  # a byte for each token, 1 if a space follows
         self.labels = {0}  # hashes of the labels of spans
@@ -36,7 +35,7 @@ class DocWriter:
     def add(self, doc: StoredDoc, starts: Sequence[int], ends: Sequence[int]) -> None:
         """Encode a Doc.
 
-        starts, ends (Sequence[int]): of its tokens, in characters.
+        starts, ends (Sequence[int]): token offsets, in characters.
         """
         self.groups.append(
             encode(

@@ -1,4 +1,4 @@
-"""Find the spans that were dropped by the tokenizer, another span, or a vote, each with its datasets and places."""
+"""Find spans dropped by the tokenizer, another span, or a vote, with datasets and places."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -22,10 +22,10 @@ class AssertedSpan(NamedTuple):
 
 
 class DroppedSpan(NamedTuple):
-    """A span of a text that was dropped.
+    """A dropped span.
 
-    kept (AssertedSpan | None): the span that was kept instead; None if the tokenizer dropped it.
-    learned (bool): a head for its label learns the span, though it isn't an entity.
+    kept (AssertedSpan | None): the span kept instead; None if misaligned.
+    learned (bool): a per-label head learns it, although it isn't an entity.
     """
 
     text: str
@@ -62,7 +62,6 @@ def find_dropped(group: Group) -> Iterator[DroppedSpan]:
 
 
 def _assert(spans: Sequence[Mapping[str, Any]]) -> AssertedSpan:
-    """Collect the datasets and places of a span."""
     first = spans[0]
     places = dict.fromkeys(f"{span['file']}:{span['line']}" for span in spans)
     datasets = sorted({span["dataset"] for span in spans})

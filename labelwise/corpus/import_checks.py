@@ -1,4 +1,4 @@
-"""What a merge's import checks found, as it is stored with the corpus: data, not words."""
+"""Findings of a merge's import checks, as stored with the corpus: data, not words."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,16 +18,16 @@ OTHER_HASH = " Or choose by another hash, in the section merge"
 
 
 class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A reason to think that data was misread, or isn't good for training; `merge.checks` puts it into words.
+    """A reason to think that data was misread or is unfit for training; `merge.checks` words it.
 
     kind (str): name of an entry of `merge.checks`.
-    dataset (str): name of the dataset; empty if the check is about the corpus.
-    n (int): number of rows, spans or texts concerned.
-    values (dict): the other values of the sentence and of the remedy.
+    dataset (str): empty if the check is about the corpus.
+    n (int): number of rows, spans or texts.
+    values (dict): other values of sentence and remedy.
     places (list[str]): up to three examples, such as "person.jsonl:34".
     stops (bool): whether later stages refuse the corpus.
-    sample (list[str]): the places with their words; not stored.
-    where (str): the file, or section, that declares the dataset, relative to the working folder; not stored.
+    sample (list[str]): quoted places; not stored.
+    where (str): file or section that declares the dataset, relative to the working folder; not stored.
     """
 
     kind: str
@@ -41,15 +41,15 @@ class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 def write_checks(corpus: Path, found: Iterable[ImportCheck]) -> None:
-    """Write what import checks found, without quotes and paths: equal data and settings give equal bytes."""
+    """Write findings of import checks, without quotes and paths: equal data and settings give equal bytes."""
     stored = [msgspec.structs.replace(one, sample=[], where="") for one in found]
     (corpus / IMPORT_CHECKS).write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1) + b"\n")
 
 
 def read_checks(corpus: Path) -> list[ImportCheck]:
-    """Read what the import checks of a merged corpus found.
+    """Read the findings of import checks.
 
-    RAISES (InputError): if the file is missing, or isn't what a merge writes.
+    RAISES (InputError): if the file is missing or malformed.
     """
     file = corpus / IMPORT_CHECKS
     try:
@@ -59,7 +59,7 @@ def read_checks(corpus: Path) -> list[ImportCheck]:
 
 
 def describe_empty(corpus: Path, split: str) -> str:
-    """Describe an empty split in the words of its import check, which training can't import from `merge`."""
+    """Describe an empty split as its import check does; training can't import `merge`."""
     kinds = (EMPTY_TRAIN, EMPTY_SPLIT)
     salts = [one.values["salt"] for one in read_checks(corpus) if one.kind in kinds and one.values["split"] == split]
     salt = "".join(f"{OTHER_HASH}: split_salt: '{salt}'" for salt in salts if salt)

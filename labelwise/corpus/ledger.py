@@ -1,4 +1,4 @@
-"""The ledger of a merge: the counts in metrics/merge.json, which all later stages read there."""
+"""The counts of a merge, in metrics/merge.json, for all later stages."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Counts = Counter[str]
 Table = dict[str, Counter[str]]
 DIGEST = ".sha256"  # suffix of the file of the corpus's digest, beside the metrics
 NOT_METRICS = ("pairs", "checks")
-ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # those of a dataset's rows
+ANSWERS = {"accepted": "accept", "rejected": "reject", "ignored": "ignore"}  # of a dataset's rows
 
 
 def _table() -> Any:
@@ -22,27 +22,26 @@ def _table() -> Any:
 
 
 class Ledger(msgspec.Struct, kw_only=True):
-    """The counts of a merge by dataset, label and outcome; each is a query of its tables, see `merge.table_counts`.
+    """The counts of a merge by dataset, label and outcome: queries of its tables, see `merge.table_counts`.
 
-    rows, spans (Counter): all rows and spans read, by outcome.
+    rows, spans (Counter): rows and spans read, by outcome.
     texts (Counter): by split, or by the reason to leave them out: "no usable answer", or "not fully
         annotated" (policy `drop`).
     words (Counter): tokens, by split.
-    labels (Table): for each label the accepted spans ("gold"), their outcomes, the rejected spans, and the texts that
-        are complete, partial or none for it. "overlapping" isn't an outcome; see `split_gold`.
-    datasets (Table): for each dataset its rows and texts; the rows that accept, reject or ignore, that are superseded,
-        and that are unused for another reason; its spans; of these the entities, even if others marked them first, and
-        those that are dropped, which no recognizer learns.
-    same_texts (int): texts joined with another one, from which they differ only in white space or Unicode composition.
+    labels (Table): by label, accepted spans ("gold"), their outcomes, rejected spans, and texts that are complete,
+        partial or none. "overlapping" isn't an outcome; see `split_gold`.
+    datasets (Table): by dataset, rows and texts; rows accepted, rejected, ignored, superseded, and otherwise unused;
+        spans, entities (also if other datasets have them), and dropped spans.
+    same_texts (int): texts joined with another, which differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
     complete (Table): texts that are complete for a label, by split and label.
     dropped_spans (dict): by reason, by the label of the dropped span, and by that of the kept one, "" without one.
-    agreement (Table): for each label the "texts" that were annotated twice; over all pairs of versions the spans in
-        "both", and the "spans" of the two together.
+    agreement (Table): by label, "texts" annotated twice; over all pairs of versions, spans in "both", and all "spans"
+        of the two.
     gold (Table): accepted spans, by split and label.
     near_duplicates (Table): pairs of nearly equal texts, by both splits.
     renamed (dict): spans, by dataset, old and new label.
-    pairs (dict): the counts of `agreement` for two annotators, over all labels; not in the metrics, as it has names.
+    pairs (dict): `agreement` by two annotators, over all labels; not in the metrics, because it has names.
     checks (list): findings of the import checks; not in the metrics.
     """
 
@@ -65,11 +64,11 @@ class Ledger(msgspec.Struct, kw_only=True):
 
     @property
     def problems(self) -> int:
-        """Count the rows and spans that couldn't be used."""
+        """Count unusable rows and spans."""
         return count_problems(self.rows, self.spans)
 
     def metrics(self) -> dict[str, Any]:
-        """Return the content of metrics/merge.json, whose keys are sorted, except labels: equal ledgers look equal."""
+        """Return the content of metrics/merge.json, keys sorted except labels, so equal counts give equal bytes."""
         content: dict[str, Any] = {"rows_read": self.rows.total(), "spans_read": self.spans.total()}
         content |= {name: _sorted(getattr(self, name)) for name in self.__struct_fields__ if name not in NOT_METRICS}
         content["problems"] = self.problems
@@ -80,7 +79,7 @@ class Ledger(msgspec.Struct, kw_only=True):
 
 
 def count_problems(rows: Mapping[str, int], spans: Mapping[str, int]) -> int:
-    """Count the rows and spans that couldn't be used, by their outcomes."""
+    """Count unusable rows and spans, by outcome."""
     return sum(rows.get(name, 0) for name in ROW_PROBLEMS) + sum(spans.get(name, 0) for name in SPAN_PROBLEMS)
 
 
@@ -89,27 +88,28 @@ def _sorted(value: Any) -> Any:
 
 
 def pairwise_f(both: int, spans: int) -> float | None:
-    """Compute F1 between two annotators, whichever of them is gold; None if neither annotated anything.
+    """Compute F1 between two annotators, which is symmetric; None without spans.
 
     both (int): spans that both annotated.
-    spans (int): the spans of the two together.
-    The formula: Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval".
+    spans (int): sum of their spans.
+
+    Hripcsak and Rothschild (2005), "Agreement, the F-measure, and reliability in information retrieval".
     """
     return 2 * both / spans if spans else None
 
 
 def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
-    """Split a label's accepted spans, by its counts, into those that a pipeline can learn, and the others.
+    """Split a label's accepted spans, by its counts, into learnable and dropped ones.
 
-    An "entity" is flat. An "overlapping" span overlaps only other labels: a per-label recognizer learns it, by a head
-    for its label. A "dropped" one has no token boundaries, or overlaps a longer span of its label; none learns it.
+    An "entity" is flat. An "overlapping" span overlaps only other labels: a per-label recognizer learns it. A "dropped"
+    span is misaligned, or overlaps a longer span of its label: no recognizer learns it.
     """
     entities, more = counts.get("entity", 0), counts.get("overlapping", 0)
     return {"entity": entities, "overlapping": more, "dropped": counts.get("gold", 0) - entities - more}
 
 
 def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
-    """Describe how many accepted spans can be learned, by the counts of each label; empty if all are entities."""
+    """Describe how many accepted spans can be learned, by label counts; empty if all are entities."""
     total: Counter[str] = Counter()
     for counts in labels.values():
         total.update(split_gold(counts))

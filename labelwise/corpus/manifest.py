@@ -1,7 +1,7 @@
-"""The manifest of a merged corpus: its settings, and its content.
+"""The manifest of a merged corpus: settings and content.
 
 A merge deletes the manifest first and writes it last. Readers refuse a corpus without a manifest, and all but `why` one
-that a check stops. A `Partition` carries its digest from the manifest, so that its reader gets these bytes or an
+stopped by an import check. A `Partition` carries its digest from the manifest, so its reader gets these bytes or an
 error, even if a merge replaces the corpus meanwhile.
 """
 
@@ -23,7 +23,7 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
 class SplitCounts(msgspec.Struct):
-    """The texts of a split, their words, and a digest that is the same for the same texts."""
+    """The texts of a split, their words, and a digest of the texts."""
 
     texts: int
     words: int
@@ -33,15 +33,14 @@ class SplitCounts(msgspec.Struct):
 class Manifest(msgspec.Struct, kw_only=True):
     """The manifest of a corpus.
 
-    format (int): raised when readers must differ.
-    settings (dict): everything that the corpus depends on besides the data, as in JSON.
+    format (int): version of the format.
+    settings (dict): all that the corpus depends on besides the data, as JSON.
     labels (list[str]): sorted.
-    datasets (dict[str, int]): the rows read from each dataset.
-    declared (dict): the labels that each dataset declares.
-    splits (dict): the size of each split.
-    partitions (dict[str, str]): the SHA-256 of each `.spacy` file, by its path in the corpus, such as
-        "train/part-00000.spacy".
-    stops (list[str]): the import checks that stop later stages, each with its dataset.
+    datasets (dict[str, int]): rows by dataset.
+    declared (dict): declared labels by dataset.
+    splits (dict): sizes of the splits.
+    partitions (dict[str, str]): SHA-256 of each `.spacy` file, by path in the corpus, such as "train/part-00000.spacy".
+    stops (list[str]): import checks that stop later stages, with their datasets.
     """
 
     format: Literal[3] = 3
@@ -55,12 +54,12 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class RawTexts(msgspec.Struct):
-    """What a student learns from besides gold: raw texts, which a teacher has annotated; `raw` in the settings.
+    """Raw texts annotated by a teacher, for a student; `raw` in the settings.
 
-    teacher, pipeline (str): the folder of the teacher, and the digest of its files.
+    teacher, pipeline (str): teacher's folder, and digest of its files.
     corpus (str): digest of the merged corpus's partitions.
-    labels (list[str]): those that the raw texts are complete for.
-    left_out (dict[str, int]): counts of other raw texts by reason.
+    labels (list[str]): labels that the raw texts are complete for.
+    left_out (dict[str, int]): omitted raw texts by reason.
     """
 
     teacher: str
@@ -73,7 +72,7 @@ class RawTexts(msgspec.Struct):
 
 
 class Partition(NamedTuple):
-    """A `.spacy` file, and its SHA-256 in the manifest; empty for a file that no merge made."""
+    """A `.spacy` file, and its SHA-256 in the manifest; empty without a merge."""
 
     file: Path
     digest: str = ""
@@ -87,9 +86,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(corpus: Path, *, stopped: bool = False) -> Manifest:
     """Read the manifest of a corpus.
 
-    stopped (bool): accept one that an import check stops.
-    RAISES (InputError): if there is none, as a merge is replacing the corpus; if another version wrote it; or if an
-        import check stops it.
+    stopped (bool): accept a corpus that an import check stops.
+    RAISES (InputError): if it is missing, by another version, or stopped by an import check.
     """
     try:
         manifest = msgspec.json.decode((corpus / MANIFEST).read_bytes(), type=Manifest)
@@ -120,7 +118,7 @@ def digest_partitions(partitions: Mapping[str, str]) -> str:
 
 
 def digest_merge(manifest: Manifest) -> str:
-    """Digest the partitions of the merged corpus that a corpus is, or, if it is a student's, that it is made from."""
+    """Digest the partitions of a merged corpus, or of the one that a student's corpus is made from."""
     return manifest.settings.get("raw", {}).get("corpus") or digest_partitions(manifest.partitions)
 
 
@@ -136,7 +134,7 @@ def is_corpus(folder: Path) -> bool:
 def read_split(split: Path) -> SplitCounts:
     """Read the size of a split, such as corpus/test.
 
-    RAISES (InputError): it isn't a split of a merged corpus.
+    RAISES (InputError): if it isn't a split of a merged corpus.
     """
     folder = split.resolve()
     splits: dict[Any, SplitCounts] = {**read_manifest(folder.parent).splits}
@@ -147,7 +145,7 @@ def read_split(split: Path) -> SplitCounts:
 
 @contextmanager
 def unchanged(corpus: Path) -> Iterator[None]:
-    """Refuse at the end of a block a corpus that a merge has replaced, or is about to: what was read may not fit."""
+    """On exit, raise if a merge replaced the corpus meanwhile, or is about to."""
     before = read_manifest(corpus)
     yield
     if not is_corpus(corpus) or read_manifest(corpus) != before:
@@ -155,17 +153,17 @@ def unchanged(corpus: Path) -> Iterator[None]:
 
 
 def find_partitions(split: Path) -> list[Partition]:
-    """List the `.spacy` files of a folder, sorted; refuse a folder without any. See `partitions_of`."""
+    """List the `.spacy` files of a folder, sorted; refuse an empty folder. See `partitions_of`."""
     if not (found := partitions_of(split.parent, split.name)):
         raise InputError(f"{split}: no .spacy file; run the merge, with a share for this split")
     return found
 
 
 def partitions_of(corpus: Path, split: str, *, stopped: bool = False) -> list[Partition]:
-    """List the `.spacy` files of a split of a corpus, sorted; it may have none.
+    """List the `.spacy` files of a split, sorted; may be empty.
 
     stopped (bool): accept a corpus that an import check stops.
-    RAISES (InputError): they aren't those in the manifest.
+    RAISES (InputError): if they differ from the manifest.
     """
     files = sorted((corpus / split).glob("*.spacy"))
     listed = _listed(corpus / split, stopped=stopped)
@@ -183,7 +181,7 @@ def partitions_of(corpus: Path, split: str, *, stopped: bool = False) -> list[Pa
 
 
 def read_partition(partition: Partition) -> bytes:
-    """Read a `.spacy` file; refuse one that has changed since its merge."""
+    """Read a `.spacy` file; refuse one changed since its merge."""
     try:
         content = partition.file.read_bytes()
     except FileNotFoundError as error:
@@ -194,7 +192,7 @@ def read_partition(partition: Partition) -> bytes:
 
 
 def find_partition(file: Path) -> Partition:
-    """Look a `.spacy` file up in the manifest of its corpus, if there is one; refuse a file that this doesn't list."""
+    """Look up a `.spacy` file in its corpus's manifest, if any; refuse an unlisted file."""
     listed = _listed(file.parent)
     if listed is not None and file.name not in listed:
         raise InputError(f"{file}: the manifest of its corpus doesn't list it; delete it, or run the merge again")
@@ -202,7 +200,7 @@ def find_partition(file: Path) -> Partition:
 
 
 def _listed(split: Path, *, stopped: bool = False) -> dict[str, str] | None:
-    """Return the digests of a split's files in its manifest, by name; None if no merge made the split."""
+    """Return the digests of a split's files by name, as in its manifest; None without a merge."""
     split = split.resolve()
     corpus = split.parent
     made = any((corpus / name).exists() for name in ("labels", "tokenizer.json"))  # which a merge writes, too

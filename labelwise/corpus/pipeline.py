@@ -1,4 +1,4 @@
-"""Run a pipeline over a corpus in pieces, so that neither texts nor their words pile up in memory."""
+"""Run a pipeline over a corpus in pieces, with bounded memory for texts and words."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from configparser import Error
@@ -20,7 +20,7 @@ from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, make_nlp, 
 
 Item = TypeVar("Item")
 Points = dict[str, dict[str, Any]]
-BATCH_WORDS = 4000  # roughly how many words are predicted at a time
+BATCH_WORDS = 4000  # approximate words of a batch
 MAX_STRINGS = 20_000  # in a vocabulary, of about half a kilobyte each
 # Texts whose tokens are compared: the first ones, a random sample, as they are sorted by digest.
 MAX_CHECKED_TEXTS = 100
@@ -28,7 +28,7 @@ MAX_SHOWN_TOKENS = 5  # tokens, from the first that differs
 
 
 def load_pipeline(model: Path) -> Language:
-    """Load a pipeline for texts of any length; one with a head for each label needs `spacy_per_label`."""
+    """Load a pipeline for texts of any length; a per-label pipeline needs `spacy_per_label`."""
     if not (model / "meta.json").is_file():
         raise InputError(f"{model}: no trained pipeline; run the training first")
     nlp = spacy.load(model)
@@ -37,12 +37,12 @@ def load_pipeline(model: Path) -> Language:
 
 
 def excluded_labels_of(nlp: Language) -> list[str]:
-    """List the labels that a pipeline hasn't learned, because no text in train is complete for them."""
+    """List the labels that a pipeline excludes, because no training text is complete for them."""
     return [label for _, component in nlp.pipeline for label in getattr(component, "excluded_labels", ())]
 
 
 def points_of(nlp: Language) -> Points:
-    """Return the operating points of a pipeline, by label; see `spacy_per_label.operating_point`."""
+    """Return a pipeline's operating points by label; see `spacy_per_label.operating_point`."""
     return {
         label: point
         for _, component in nlp.pipeline
@@ -51,7 +51,7 @@ def points_of(nlp: Language) -> Points:
 
 
 def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -> list[Item]:
-    """Take at most `most` items, and stop once they have BATCH_WORDS words."""
+    """Take at most `most` items, up to BATCH_WORDS words."""
     batch, taken = [], 0
     for item in islice(items, most):
         batch.append(item)
@@ -62,16 +62,16 @@ def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -
 
 
 def bounded_vocab(nlp: Language) -> AbstractContextManager[Any]:
-    """Open a memory zone of spaCy, which frees the words of its Docs at the end, if the vocabulary has grown large."""
+    """Open a spaCy memory zone, which frees words at its end, if the vocabulary has grown large."""
     vocab: Any = nlp.vocab
     large = len(vocab.strings) > MAX_STRINGS and not vocab.in_memory_zone
     return nlp.memory_zone() if large else nullcontext()
 
 
 def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], int]) -> Iterator[tuple[Item, Doc]]:
-    """Yield each item, which has a text, with its predicted Doc, which is valid until the next one is asked for.
+    """Yield each item with its predicted Doc, valid until the next item.
 
-    words (Callable): estimates the number of words of an item.
+    words (Callable): estimated number of words of an item.
     """
     for batch, docs in predict_batches(nlp, items, words):
         yield from zip(batch, docs, strict=True)
@@ -80,9 +80,9 @@ def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], i
 def predict_batches(
     nlp: Language, items: Iterator[Item], words: Callable[[Item], int], without: Sequence[str] = ()
 ) -> Iterator[tuple[list[Item], Iterator[Doc]]]:
-    """Yield items in batches, with their Docs, which are valid until the next batch; see `predict_each`.
+    """Yield items in batches, with their Docs, valid until the next batch; see `predict_each`.
 
-    without (Sequence[str]): the components that don't predict.
+    without (Sequence[str]): components to disable.
     """
     make_doc = LearningTokenizer(nlp)
     while True:
@@ -95,7 +95,7 @@ def predict_batches(
 
 
 def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
-    """List the strings that a pipeline needs: those of its language and tokenizer, and its labels.
+    """List the strings of a pipeline's language, tokenizer and labels.
 
     spaCy would save every word of the texts with the vocabulary, but the model knows only hashes.
     """
@@ -104,7 +104,7 @@ def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
 
 
 def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
-    """Refuse a pipeline whose tokens differ from those of the first texts of a split: it would learn nothing."""
+    """Refuse a pipeline whose tokens differ from a split's first texts: it would learn nothing."""
     texts = ((one.file, doc) for one in find_partitions(split) for doc in read_stored_docs(one))
     for file, stored in islice(texts, MAX_CHECKED_TEXTS):
         with bounded_vocab(nlp):
@@ -122,17 +122,17 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
 
 
 def wants_gpu(config: Path) -> bool:
-    """Return whether a config is for a GPU: it names an allocator of its memory."""
+    """Return whether a config names a GPU allocator."""
     return bool(_read(config, "training", "gpu_allocator"))
 
 
 def corpus_of(config: Path) -> Path:
-    """Return the folder that a config learns from: that of its paths, which is the merge's but for a student."""
+    """Return the corpus folder of a config's paths: the merge's, or a student's."""
     return Path(_read(config, "paths", "corpus") or "corpus")
 
 
 def _read(config: Path, block: str, key: str) -> Any:
-    """Read a value of a config; None if it can't be read: whoever needs more of it refuses it."""
+    """Read a value of a config; None if it can't be read. Other readers refuse such a config."""
     try:
         return load_config(config, interpolate=True)[block][key] if config.is_file() else None
     except (Error, KeyError, ValueError):

@@ -1,7 +1,7 @@
-"""The parts of queries of a merge's tables, a row group at a time.
+"""Queries of a merge's tables, by row group.
 
-A row group has all rows and all spans of its texts, so figures of groups add up. The rows and the spans of a text are
-numbered from 0, and stand in this order: the place of a kept one follows from its number.
+A row group has all rows and spans of its texts, so counts of groups add up. Rows and spans of a text are numbered from
+0, in order, so numbers are also indices.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ DROPPED = (*GOLD[1:], Reason.OUTVOTED, Reason.CONFLICT)
 
 
 def count(table: pa.Table, *columns: str) -> Counter[Any]:
-    """Count the rows of a table by the values of one column, or by tuples of the values of several."""
+    """Count the rows of a table by values of one column, or tuples of several."""
     if not len(table):
         return Counter()
     encoded = [table[name].combine_chunks().dictionary_encode("encode") for name in columns]
@@ -37,40 +37,40 @@ def count(table: pa.Table, *columns: str) -> Counter[Any]:
 
 
 def where(table: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
-    """Keep the rows with one of some values in a column."""
+    """Keep rows with some values in a column."""
     return table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
 
 
 def find_kept(table: pa.Table, number: str) -> pa.Array:
-    """Find the place of the row, or the span, that is kept instead of each in its table; null without one.
+    """Return the index of the row or span kept instead of each; null without.
 
-    number (str): the column that numbers those of a text: "row" or "span".
+    number (str): numbering column, "row" or "span".
     """
     places = pa.array(np.arange(len(table)))
     return pc.add(pc.subtract(places, table[number]), table[f"kept_{number}"])
 
 
 def with_kept(table: pa.Table, number: str, column: str) -> pa.Table:
-    """Add the value that what is kept instead has in a column, as `by`; see `find_kept`."""
+    """Add a column of the kept row or span as `by`; see `find_kept`."""
     return table.append_column("by", pc.take(table[column], find_kept(table, number)))
 
 
 def firsts(spans: pa.Table) -> pa.Array:
-    """Find the place of the first of equal spans, which has the outcome of all, for each span."""
+    """Map each span to the first span with the same offsets and label, whose outcome applies to all."""
     repeats = pc.equal(spans["reason"], Reason.DUPLICATE)
     return pc.if_else(repeats, find_kept(spans, "span"), np.arange(len(spans)))
 
 
 def of_sources(rows: pa.Table) -> pa.Table:
-    """Keep the rows of datasets, which decisions aren't."""
+    """Keep the rows of datasets, without decisions."""
     return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
 
 
 def texts_of(group: Group, table: pa.Table) -> pa.Array:
-    """Find the place of the text of each row of a table."""
+    """Return the index of each row's text."""
     return pc.index_in(table["text"], group.texts["text"])
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """Describe the outcome of a row or a span."""
+    """Describe an outcome, with its detail."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])

@@ -1,4 +1,4 @@
-"""Record the files of a trained pipeline and its corpus, so that edited files and other corpora can be reported."""
+"""Record the files of a trained pipeline and its corpus, to detect edits and other corpora."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,32 +20,32 @@ LEARNED = ("train", "dev")  # the splits that a training reads
 def write_record(
     pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}, corpus: str = "", raw: Any = None
 ) -> None:
-    """Record what training changed of the config, the corpus, and the digests of a trained pipeline's files.
+    """Record training's changes to the config, the corpus, and digests of the pipeline's files.
 
-    changed (Mapping): by dotted key, the value that the config has, and the one that was trained.
-    corpus (str): digest of the splits that it learned from; see `digest_corpus`.
-    raw: what a student learned from besides gold, as JSON; see `RawTexts`.
+    changed (Mapping): by dotted key, the config's value and the trained one.
+    corpus (str): digest of the splits; see `digest_corpus`.
+    raw: a student's raw texts, as JSON; see `RawTexts`.
     """
     record = {"changed": changed, "corpus": corpus, **({"raw": raw} if raw else {}), "files": list_digests(pipeline)}
     (pipeline / RECORD).write_text(json.dumps(record, indent=1), encoding="utf8")
 
 
 def read_raw(pipeline: Path) -> RawTexts | None:
-    """Read what a student learned from besides gold; None of another pipeline, or one without a record."""
+    """Read a student's record of raw texts; None for other pipelines, or without a record."""
     file = pipeline / RECORD
     raw = json.loads(file.read_bytes()).get("raw") if file.is_file() else None
     return msgspec.convert(raw, RawTexts) if raw else None
 
 
 def digest_corpus(corpus: Path) -> str:
-    """Digest the labels and the splits of a corpus that a training reads."""
+    """Digest the labels and the splits that a training reads."""
     return digest_splits(corpus, LEARNED)
 
 
 def check_corpus(pipeline: Path, corpus: Path) -> None:
-    """Check that a pipeline was trained on a corpus, or, if it is a student, on one that is made from it.
+    """Check that a pipeline was trained on a corpus; a student, on one made from it.
 
-    RAISES (InputError): if the pipeline was trained on another one, or its record is missing or doesn't say.
+    RAISES (InputError): if it was trained on another corpus, or has no complete record.
     """
     try:
         record, manifest = json.loads((pipeline / RECORD).read_bytes()), read_manifest(corpus)
@@ -59,9 +59,9 @@ def check_corpus(pipeline: Path, corpus: Path) -> None:
 
 
 def find_trained(pipeline: Path, digests: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the trained pipelines beside training/NAME/model-best that have its recognizer.
+    """Yield the trained pipelines beside training/NAME/model-best with the same recognizer.
 
-    digests (Mapping[str, str]): those of its files; the weights of two trainings differ.
+    digests (Mapping[str, str]): the pipeline's files; weights differ between trainings.
     """
     for record in sorted(pipeline.absolute().parent.parent.glob(f"*/{pipeline.name}/{RECORD}")):
         with suppress(ValueError, LookupError, TypeError):  # a record that was edited is of no training
@@ -70,9 +70,9 @@ def find_trained(pipeline: Path, digests: Mapping[str, str]) -> Iterator[Path]:
 
 
 def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:
-    """List the files that were changed, added or deleted since training; none without a record.
+    """List files changed, added or deleted since training; empty without a record.
 
-    digests (Mapping[str, str]): those of the current files.
+    digests (Mapping[str, str]): current files.
     """
     try:
         trained = json.loads((pipeline / RECORD).read_bytes())["files"].items()

@@ -1,7 +1,7 @@
-"""Keep digests of the texts that a pipeline was trained on, to find out whether it has seen a text.
+"""Digests of a pipeline's training and dev texts, to test whether it has seen a text.
 
-The file is an array of numpy: the first 8 bytes of the texts' keys, sorted. Anyone who has it can test whether a text
-was in training, so a wheel has it only on request.
+The file is a numpy array: the first 8 bytes of the texts' keys, sorted. Its owner can test whether a text was in
+training, so a wheel has it only on request.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ SEEN_TEXTS = "seen_texts.npy"
 
 
 def collect_seen(corpus: Path) -> np.ndarray:
-    """Collect the digests of train and dev of a corpus."""
+    """Collect the digests of a corpus's train and dev."""
     files = (file for split in ("train", "dev") for file in partitions_of(corpus, split))
     texts = (doc.text for file in files for doc in read_stored_docs(file))
     return np.unique(np.fromiter((digest(text_key(text).hex()) for text in texts), np.uint64))
@@ -31,20 +31,20 @@ def digest(key: str) -> np.uint64:
 
 
 def has_seen(seen: np.ndarray, key: str) -> bool:
-    """Return whether a text, by its hexadecimal key, is among the seen ones, whose digests are sorted."""
+    """Return whether a text, by its hexadecimal key, is among sorted digests."""
     place = np.searchsorted(seen, digest(key))
     return bool(digest(key) in seen[place : place + 1])
 
 
 def write_seen(pipeline: Path, seen: np.ndarray) -> None:
-    """Write the file into the folder of a pipeline; equal texts give equal bytes."""
+    """Write the file into a pipeline's folder; equal texts give equal bytes."""
     np.save(pipeline / SEEN_TEXTS, seen)
 
 
 def find_seen(pipeline: Path, digests: Mapping[str, str]) -> Path | None:
-    """Find the file in the folder of a pipeline, or of the trained one that its recognizer is from; None without.
+    """Find the file of a pipeline, or of the trained one with the same recognizer; None without.
 
-    digests (Mapping[str, str]): those of its files.
+    digests (Mapping[str, str]): the pipeline's files.
     """
     files = (folder / SEEN_TEXTS for folder in chain([pipeline], find_trained(pipeline, digests)))
     return next(filter(Path.is_file, files), None)

@@ -1,8 +1,7 @@
-"""Count how often a form, which is a sequence of words, is marked with a label, and how often it is left unmarked.
+"""Count surface forms, which are sequences of words, annotated with a label and unannotated.
 
-An occurrence of a form is free for a label if the text is complete for the label, no part of it is in a span of that
-label, and it isn't part of a longer span of another label. Tokens are compared as written; single spaces between them
-don't count.
+An occurrence is unannotated for a label if the text is complete for the label, it overlaps no span of the label, and it
+isn't inside a longer span of another label. Tokens are compared as written; single spaces between them don't count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,13 +18,12 @@ _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class HashCounter:
-    """Counts of keys of 64 bits, such as digests, in 16 bytes for each.
+    """Counts of 64-bit keys, such as digests, in 16 bytes each.
 
-    Two things share a key with a chance of 1 in 10^7 for a million.
+    Of a million keys, two collide with a chance of 1 in 10^7.
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self.keys = np.zeros(0, np.uint64)
         self.counts = np.zeros(0, np.int64)
         self._waiting: list[np.ndarray] = []
@@ -53,11 +51,11 @@ class HashCounter:
 
 
 class Occurrences(NamedTuple):
-    """The free occurrences of forms in a text.
+    """Unannotated occurrences of surface forms in a text.
 
     starts, ends (np.ndarray): in tokens.
     labels (np.ndarray): numbers of the labels.
-    keys (np.ndarray): of form and label.
+    keys (np.ndarray): surface form and label.
     """
 
     starts: np.ndarray
@@ -67,14 +65,13 @@ class Occurrences(NamedTuple):
 
 
 class SurfaceForms:
-    """Counts marked forms by label, and free occurrences of wanted ones.
+    """Counts of annotated and unannotated occurrences of surface forms, by label.
 
     labels (Sequence[str]): all labels.
-    marked, free (HashCounter): by the `keys` of forms and labels.
+    marked, free (HashCounter): annotated and unannotated, by `keys`.
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
-        """Start empty."""
         self.labels = list(labels)
         self.hashes = np.array([get_string_id(label) for label in labels], np.uint64)
         self.number = {int(value): number for number, value in enumerate(self.hashes)}
@@ -84,24 +81,24 @@ class SurfaceForms:
         self._wanted = HashCounter()
 
     def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
-        """Add the forms of some spans, with their labels, to the wanted ones."""
+        """Add the surface forms and labels of spans to the wanted ones."""
         self.want(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def want(self, forms: np.ndarray, labels: np.ndarray) -> None:
-        """Add digests of forms, with numbers of labels, to the wanted ones."""
+        """Add digests of surface forms, with label numbers, to the wanted ones."""
         self._forms.add(forms)
         self._wanted.add(self.keys(forms, labels))
 
     def mark(self, doc: StoredDoc) -> None:
-        """Count the marked forms of a text."""
+        """Count the annotated surface forms of a text."""
         self.marked.add(self.keys_of(doc, self.spans(doc)))
 
     def release(self, doc: StoredDoc) -> None:
-        """Count the free occurrences of wanted forms in a text."""
+        """Count the unannotated occurrences of wanted surface forms in a text."""
         self.free.add(self.occurrences(doc).keys)
 
     def spans(self, doc: StoredDoc) -> list[TokenSpan]:
-        """List the accepted spans of a text, each once, with the numbers of their labels."""
+        """List the distinct accepted spans of a text, with label numbers."""
         return sorted({(start, end, self.number[label]) for start, end, label in doc.gold if label in self.number})
 
     def form_keys(self, doc: StoredDoc, spans: Iterable[Sequence[int]]) -> np.ndarray:
@@ -113,27 +110,27 @@ class SurfaceForms:
         return self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def counts(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> dict[TokenSpan, tuple[int, int]]:
-        """Return for each span how often its form is marked with its label, and how often it is free."""
+        """Return each span's counts: surface form with its label, and unannotated."""
         keys = self.keys_of(doc, spans)
         both = zip(self.marked.of(keys).tolist(), self.free.of(keys).tolist(), strict=True)
         return dict(zip(spans, both, strict=True))
 
     def marked_as(self, doc: StoredDoc, spans: Iterable[Sequence[int]]) -> np.ndarray:
-        """Count how often the form of each span is marked with each label, in the shape (spans, labels)."""
+        """Count the surface form of each span by label, shape (spans, labels)."""
         return self.marked.of(self.keys(self.form_keys(doc, spans)[:, None], np.arange(len(self.labels))))
 
     def keys(self, forms: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Digest forms with labels."""
+        """Digest surface forms with labels."""
         with np.errstate(over="ignore"):
             return (forms * _FACTOR) ^ (self.hashes[labels] * _OTHER)  # no zero where a word is its own label
 
     def occurrences(self, doc: StoredDoc) -> Occurrences:
-        """Find the free occurrences of wanted forms in a text.
+        """Find the unannotated occurrences of wanted surface forms.
 
-        In the tokens `New York beats New York`, the first two are a span of CITY, and the form (New, York) of CITY
-        occurs at 0 and at 3. That at 3 is free: `taken[CITY]`, the number of tokens in spans before each token, is
-        [0, 1, 2, 2, 2, 2], equal at its start, 3, and behind its end, 5. If `York` alone were wanted, 1 wouldn't be
-        free for any label: a span that begins earlier reaches to 2, so `York` is part of it (`_reach`).
+        In the tokens `New York beats New York`, the first two are a span of CITY, and its surface form (New, York)
+        occurs at 0 and at 3. The latter is unannotated: `taken[CITY]`, the number of tokens in spans before each token,
+        is [0, 1, 2, 2, 2, 2], equal at its start, 3, and behind its end, 5. If `York` alone were wanted, 1 wouldn't
+        count for any label: a span that begins earlier reaches to 2, so `York` is part of it (`_reach`).
         """
         unknown = doc.annotation.uncovered
         known = np.array([number for number, label in enumerate(self.labels) if label not in unknown], int)
@@ -160,7 +157,7 @@ class SurfaceForms:
         return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def _reach(self, doc: StoredDoc) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each token the furthest end of spans that begin there, and of spans that begin earlier."""
+        """Return, per token, the furthest end of spans starting there, and of spans starting before."""
         at = np.zeros(len(doc) + 1, int)
         for start, end, _ in self.spans(doc):
             at[start] = max(at[start], end)
@@ -168,7 +165,7 @@ class SurfaceForms:
 
 
 def digest(words: np.ndarray) -> np.uint64:
-    """Digest a sequence of words, given by their hashes."""
+    """Digest a sequence of word hashes."""
     total = np.uint64(0)
     with np.errstate(over="ignore"):
         for word in words:
@@ -177,7 +174,7 @@ def digest(words: np.ndarray) -> np.uint64:
 
 
 def ngrams(words: np.ndarray, longest: int) -> Iterable[np.ndarray]:
-    """Yield for each length from 1 the digests of all sequences of that many words, by their first word."""
+    """Yield, for each length from 1, the digests of all n-grams, by their first word."""
     words = words.astype(np.uint64)
     totals = np.zeros(len(words), np.uint64)
     for length in range(1, min(longest, len(words)) + 1):

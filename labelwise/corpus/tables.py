@@ -1,13 +1,13 @@
-"""The account of a merge in three tables: the outcome of each text, row and span.
+"""The provenance tables of a merge: the outcome of each text, row and span.
 
     texts.parquet   text, split, reason, chosen_by, words, doc, complete, partial, same
     rows.parquet    text, row, dataset, file, line, who, when, kind, answer, reason, detail, kept_row, ...
     spans.parquet   text, row, span, dataset, file, line, start, end, label, words, verdict, reason, kept_span, ...
 
 `text` is a key, in hexadecimal; its rows include those of the keys in `same`. `row` and `span` number the rows and the
-spans of a text from 0; `kept_row` and `kept_span` are those of the same text that count instead. Texts are in the order
-of their keys, rows in that of datasets, files and lines, with decisions last. Corresponding row groups of the three
-files have the same texts. The last ones have rows without a usable text, and decisions about missing texts, alone.
+spans of a text from 0; `kept_row` and `kept_span` count instead, in the same text. Texts are sorted by key, rows by
+dataset, file and line, decisions last. Corresponding row groups of the three files have the same texts. The last have
+only rows without a usable text, and decisions about missing texts.
 
 All figures of a merge are queries of these tables: see `merge.table_counts`.
 """
@@ -90,7 +90,7 @@ SCHEMAS = {"texts": TEXTS, "rows": ROWS, "spans": SPANS}
 
 
 class Group(NamedTuple):
-    """The texts of a row group, with all of their rows and spans."""
+    """The texts of a row group, with all rows and spans."""
 
     texts: pa.Table
     rows: pa.Table
@@ -98,11 +98,11 @@ class Group(NamedTuple):
 
 
 def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator[Group]:
-    """Write the three tables into the folder of a corpus, and yield their row groups, as each is written.
+    """Write the three tables into a corpus folder, and yield their row groups.
 
-    Rows without a usable text have row groups of their own.
+    Rows without a usable text have separate row groups.
 
-    batches (Iterable[Sequence[Columns]]): those of each table, for some texts each.
+    batches (Iterable[Sequence[Columns]]): three tables of some texts each.
     """
     with ExitStack() as stack:
         writers = [
@@ -112,7 +112,6 @@ def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator
         waiting: list[list[pa.RecordBatch]] = []
 
         def write() -> Group:
-            """Write the waiting batches as a row group."""
             tables = [pa.Table.from_batches(columns) for columns in zip(*waiting, strict=True)]
             waiting.clear()
             for writer, table in zip(writers, tables, strict=True):
@@ -130,7 +129,6 @@ def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator
 
 
 def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
-    """Make the rows of a table."""
     schema = SCHEMAS[table]
     own = OWN.get(table, schema.names)
     others = [name for name in schema.names if name not in own]
@@ -142,7 +140,7 @@ def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
 
 
 def has_tables(folder: Path) -> bool:
-    """Return whether a folder has a table of a merge, even of one that was killed."""
+    """Return whether a folder has a merge's table, even of a killed merge."""
     for name, schema in zip(TABLES, SCHEMAS.values(), strict=True):
         with suppress(OSError, pa.ArrowException):
             if pq.read_schema(folder / name).equals(schema):
@@ -153,11 +151,11 @@ def has_tables(folder: Path) -> bool:
 def read_groups(
     corpus: Path, *, merged: bool = True, stopped: bool = False, columns: Collection[str] = ()
 ) -> Iterator[Group]:
-    """Yield the row groups of the tables of a corpus.
+    """Yield the row groups of a corpus's tables.
 
-    merged, stopped (bool): require the manifest; accept one that an import check stops.
-    columns (Collection[str]): those to read; all, if empty.
-    RAISES (InputError): a merge hasn't written them.
+    merged, stopped (bool): require the manifest; accept a corpus that an import check stops.
+    columns (Collection[str]): columns to read; empty for all.
+    RAISES (InputError): if no merge has written them.
     """
     if merged:
         read_manifest(corpus, stopped=stopped)

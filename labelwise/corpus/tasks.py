@@ -1,4 +1,4 @@
-"""Tasks for Prodigy: their keys, their hashes and tokens, and a file name for each label."""
+"""Prodigy's tasks: keys, hashes, tokens, and a file name for each label."""
 
 import hashlib
 import re
@@ -20,17 +20,17 @@ VERDICTS = "verdicts"  # names the file of verdicts on single spans
 
 
 def input_hash(text: str) -> int:
-    """Compute Prodigy's `_input_hash` of a task that has a text and no other input; 32 bits, signed, seed 0."""
+    """Compute Prodigy's `_input_hash` of a task with only a text: 32 bits, signed, seed 0."""
     return murmurhash.hash("text=" + srsly.json_dumps(text, sort_keys=True), 0)
 
 
 def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
-    """Compute Prodigy's `_task_hash` of a task that has spans and no other input than its text."""
+    """Compute Prodigy's `_task_hash` of a task with only a text and spans."""
     return murmurhash.hash(str(text_hash) + "spans=" + srsly.json_dumps(spans, sort_keys=True), 0)
 
 
 def task_hashes(text: str, spans: list[dict[str, Any]]) -> dict[str, int]:
-    """Compute both hashes of a task that has a text and spans, by the names of their keys."""
+    """Compute both hashes of a task, by key."""
     text_hash = input_hash(text)
     return {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
 
@@ -38,18 +38,19 @@ def task_hashes(text: str, spans: list[dict[str, Any]]) -> dict[str, int]:
 def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str, Any]:
     """Make a task with Prodigy's hashes.
 
-    shown (Iterable[SpanKey]): the spans that are marked before it is answered.
-    keys (Any): its other keys, such as tokens and spans.
+    shown (Iterable[SpanKey]): pre-annotated spans.
+    keys (Any): other keys, such as tokens and spans.
     """
     spans = [{"start": start, "end": end, "label": label} for start, end, label in shown]
     return {"text": text, **task_hashes(text, spans), "_is_binary": False, **keys}
 
 
 def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
-    """List a task's `tokens`. Without them, Prodigy would tokenize the text, and refuse spans inside its tokens.
+    """List a task's `tokens`. Without them, Prodigy would tokenize the text, and refuse misaligned spans.
 
-    edges (Iterable[int]): offsets at which tokens are cut, so that spans can begin and end there.
-    The interface: https://prodi.gy/docs/api-interfaces#ner_manual
+    edges (Iterable[int]): offsets to cut tokens at, for spans that begin or end there.
+
+    https://prodi.gy/docs/api-interfaces#ner_manual
     """
     edges = sorted({*edges})
     tokens: list[dict[str, Any]] = []
@@ -64,7 +65,7 @@ def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
 
 
 def place_in_tokens(spans: Iterable[dict[str, Any]], tokens: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add to spans the numbers of their first and last tokens, as Prodigy has them; not to one off their boundaries."""
+    """Add the numbers of first and last tokens to aligned spans, as Prodigy does."""
     tokens = [*tokens]
     first = {token["start"]: token["id"] for token in tokens}
     last = {token["end"]: token["id"] for token in tokens}
@@ -77,7 +78,7 @@ def place_in_tokens(spans: Iterable[dict[str, Any]], tokens: Iterable[dict[str, 
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return a file name for each label that is safe on every file system, even if it ignores case.
+    """Return a file name for each label, safe on every file system, even if it ignores case.
 
     >>> file_names(["Amount-Unit", "N", "n"])
     {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}

@@ -1,4 +1,4 @@
-"""Read the Docs of a corpus together with the tables of its merge: both are in the order of the keys of texts."""
+"""Read the Docs of a corpus together with the merge's tables; both are sorted by key."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
@@ -12,18 +12,17 @@ from labelwise.corpus.tables import Group, read_groups
 
 
 def key_of(doc: StoredDoc) -> str:
-    """Return the key of a text, in hexadecimal."""
+    """Return a text's key, in hexadecimal."""
     return text_key(doc.text).hex()
 
 
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
-    """Find the Doc of a text in few partitions, as those of a split are in the order of keys.
+    """Find the Doc of a text by binary search over partitions, which are sorted by key.
 
-    An import check may stop the corpus, which needn't have its manifest yet.
+    The corpus may be stopped by an import check, or lack its manifest.
     """
 
     def first_key(partition: Partition) -> str:
-        """Return the key of a partition's first text; none is empty."""
         return key_of(next(read_stored_docs(partition)))
 
     partitions = partitions_of(corpus, split, stopped=True)
@@ -35,12 +34,12 @@ def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
 def read_groups_with_docs(
     corpus: Path, *, merged: bool = True, stopped: bool = False, only: Collection[str] = ()
 ) -> Iterator[tuple[Group, Iterator[tuple[str, StoredDoc]]]]:
-    """Yield the row groups of the tables, each with the Docs of its texts that are in the corpus, by key.
+    """Yield row groups of the tables, each with its Docs by key.
 
-    A group's Docs are read as they are consumed, one partition of each split at a time.
+    Docs are read as they are consumed, one partition of each split in memory.
 
     merged, stopped (bool): see `tables.read_groups`.
-    only (Collection[str]): the columns to read, with "text" and "split"; all, if empty.
+    only (Collection[str]): columns to read, with "text" and "split"; empty for all.
     """
     docs = {
         split: chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split, stopped=stopped)))

@@ -1,4 +1,4 @@
-"""The project's tokenizer: the language's own, or another of spaCy's, with more infixes if it has rules."""
+"""The project's tokenizer: spaCy's for the language, or another, with more infixes if it has rules."""
 
 import json
 import re
@@ -34,13 +34,12 @@ OTHERS = (
 class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     r"""The tokenizer: `tokenizer` in configs/tokenizer.yml.
 
-    Infixes and exceptions are for tokenizers that have rules, as in most languages; see `has_rules`. In both, `[\p{M}]`
-    stands for a combining mark; the patterns here, and in all files, have the ranges of marks instead.
+    Infixes and exceptions are for tokenizers with rules; see `has_rules`. `[\p{M}]` stands for a combining mark;
+    patterns here, and in all files, have the ranges of marks instead.
 
-    infixes (tuple[str, ...]): regular expressions of more infixes. One that matches only a position, by lookahead and
-        lookbehind, splits there.
-    no_exceptions (tuple[str, ...]): patterns of tokenizer exceptions to drop, each matched as a whole. English has `g.`
-        as an exception, so the full stop after a gram would be part of the token.
+    infixes (tuple[str, ...]): regular expressions; one that matches only a position, by lookaround, splits there.
+    no_exceptions (tuple[str, ...]): full-match patterns of tokenizer exceptions to drop, such as English `g.`, which
+        has the full stop after a gram.
     block (Block | None): `[nlp.tokenizer]` of a spaCy config; None for the language's own.
     """
 
@@ -49,7 +48,6 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block: Block | None = None
 
     def __post_init__(self) -> None:
-        """Refuse bad patterns, and a block that names no tokenizer; translate patterns for `re`."""
         if self.block is not None and "@tokenizers" not in self.block:
             raise InputError(f"block: {self.block}: it names no tokenizer: {{'@tokenizers': spacy.Tokenizer.v1}}")
         for name in ("infixes", "no_exceptions"):
@@ -63,9 +61,9 @@ class TokenizerRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _marks() -> str:
-    """List the combining marks, Unicode's category M, as ranges of a set; Python's `re` has no name for them.
+    """List Unicode's category M as ranges for a character set; Python's `re` has no name for it.
 
-    Those that turn the sign before them into an emoji are left out: they are tokens of their own.
+    Marks that turn the sign before them into an emoji are omitted: they are separate tokens.
     """
     places = chain(range(0x300, 0x20000), range(0xE0100, 0xE01F0))  # there are none elsewhere
     codes = [code for code in places if category(chr(code))[0] == "M" and code not in EMOJI_MARKS]
@@ -74,7 +72,7 @@ def _marks() -> str:
 
 
 def with_marks(pattern: str) -> str:
-    r"""Translate a regular expression for `re`: `\p{M}`, in the brackets of a set, becomes the ranges of marks.
+    r"""Translate a regular expression for `re`: `\p{M}`, in brackets, becomes the ranges of marks.
 
     >>> with_marks(r"[\w\p{M}]+")[:23]
     '[\\w\\U00000300-\\U0000036'
@@ -83,13 +81,13 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
-    """Read `configs/tokenizer.yml` beside project.yml; without it, there are no rules."""
+    """Read `configs/tokenizer.yml` beside project.yml, if it exists."""
     own = project.parent / "configs" / "tokenizer.yml" if project else None
     return read_section(own if own and own.is_file() else None, "tokenizer", TokenizerRules)
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
-    """Write the language, the rules, and the block: from these, `make_nlp` makes the same tokenizer."""
+    """Write language, rules and block, from which `make_nlp` makes the same tokenizer."""
     content = {"lang": nlp.lang, **msgspec.to_builtins(rules), "block": nlp.config["nlp"]["tokenizer"]}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
@@ -108,13 +106,13 @@ def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
 def make_nlp(lang: str, rules: TokenizerRules) -> Language:
     """Make a blank pipeline with the project's tokenizer.
 
-    RAISES (InputError): spaCy has no such language or tokenizer, or it needs what isn't installed.
+    RAISES (InputError): if spaCy lacks the language or tokenizer, or a package isn't installed.
     """
     try:
         nlp = spacy.blank(lang, config={"nlp": {"tokenizer": rules.block}} if rules.block else {})
         if not has_rules(nlp):
             nlp.make_doc("1")  # some load their packages on the first call
-    except Exception as error:  # each tokenizer has errors of its own
+    except Exception as error:  # each tokenizer has its own errors
         if describe_refusal(error):
             raise
         raise InputError(f"language {lang!r}: {_explain(lang, rules, error)}") from error
@@ -123,7 +121,6 @@ def make_nlp(lang: str, rules: TokenizerRules) -> Language:
 
 
 def _explain(lang: str, rules: TokenizerRules, error: Exception) -> str:
-    """Explain why a tokenizer can't be made, with a remedy."""
     try:
         block = rules.block or get_lang_class(lang).default_config["nlp"]["tokenizer"]
     except ImportError:
@@ -135,7 +132,7 @@ def _explain(lang: str, rules: TokenizerRules, error: Exception) -> str:
 
 
 def packages_of(block: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the packages that a tokenizer needs besides spaCy.
+    """List the packages that a tokenizer needs besides spaCy.
 
     >>> packages_of({"@tokenizers": "spacy.zh.ChineseTokenizer", "segmenter": "jieba"})
     ('jieba',)
@@ -146,14 +143,14 @@ def packages_of(block: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def has_rules(nlp: Language) -> bool:
-    """Return whether a pipeline's tokenizer has rules, to which infixes can be added; Chinese has none."""
+    """Return whether a pipeline's tokenizer has rules for infixes; Chinese has none."""
     return isinstance(nlp.tokenizer, Tokenizer)
 
 
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
     """Add rules to a pipeline's tokenizer, in place, if it has rules; accept texts of any length.
 
-    RAISES (InputError): the infixes can't be joined to one expression.
+    RAISES (InputError): if the infixes can't be joined to one expression.
     """
     nlp.max_length = MAX_LENGTH
     if not has_rules(nlp):
@@ -179,17 +176,16 @@ def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
 
 
 class LearningTokenizer:
-    """Tokenizes as a pipeline does, several times faster, in a fixed amount of memory.
+    """Tokenizes like a pipeline, several times faster, in bounded memory.
 
-    spaCy's tokenizer caches the tokens of a word, unless a special case, such as "don't" or "May", came before it in
-    the text, and nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new
-    words are tokenized by themselves first, as long as the cache has room.
+    spaCy's tokenizer doesn't cache a word's tokens after a special case, such as "don't" or "May", in the same text,
+    and nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new words are
+    tokenized separately first, as long as the cache has room.
 
-    words (int): the number of words so far.
+    words (int): number of words so far.
     """
 
     def __init__(self, nlp: Language) -> None:
-        """Take a pipeline."""
         self.nlp = nlp
         self.known: set[str] = set()
         self.words = 0
@@ -211,14 +207,14 @@ class LearningTokenizer:
 def tokenize(nlp: Language, text: str) -> Doc:
     """Tokenize a text as a pipeline does.
 
-    RAISES (InputError): a tokenizer without rules fails: Sudachi takes 49,149 bytes, and MeCab loses white space.
+    RAISES (InputError): if a tokenizer without rules fails: Sudachi takes 49,149 bytes, and MeCab loses white space.
     """
     if has_rules(nlp):
         return nlp.make_doc(text)
     try:
         doc = nlp.make_doc(text)
         lost = "it would be another text" if doc.text != text else ""
-    except Exception as error:  # each tokenizer has errors of its own
+    except Exception as error:  # each tokenizer has its own errors
         lost = str(error)
     if lost:
         name = type(nlp.tokenizer).__name__

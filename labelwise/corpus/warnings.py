@@ -1,4 +1,4 @@
-"""Warn about reasons not to trust a pipeline, or its scores, in a report."""
+"""Warnings about a pipeline or its scores, for reports."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -26,6 +26,6 @@ def warnings_about_excluded_labels(excluded_labels: Sequence[str]) -> Iterator[S
 
 
 def name_labels(names: Sequence[str]) -> str:
-    """Name at most MAX_NAMED_LABELS labels."""
+    """List at most MAX_NAMED_LABELS labels."""
     more = f" and {len(names) - MAX_NAMED_LABELS} more" if len(names) > MAX_NAMED_LABELS else ""
     return f"{'label' if len(names) == 1 else 'labels'} {', '.join(names[:MAX_NAMED_LABELS])}{more}"

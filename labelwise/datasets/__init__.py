@@ -1,4 +1,4 @@
-"""Datasets as `datasets.yml` declares them: found, declared, converted from brat; and decisions about their spans.
+"""The datasets of `datasets.yml`, conversion from brat, and decisions about spans.
 
 It imports corpus and sources.
 """

@@ -1,7 +1,7 @@
-"""Find folders of a brat corpus that may be annotators, or labels: the section `brat` declares which.
+"""Find folders of a brat corpus that may be annotators, or labels, as the section `brat` declares.
 
-A document belongs to the first folder of its path that isn't common to all documents, nor named after a split:
-`alice/1.txt`, `train/alice/2.txt` and `corpus/alice/3.txt` are alice's.
+A document's folder is the first path component that is neither shared by all documents nor a split name: `alice/1.txt`,
+`train/alice/2.txt` and `corpus/alice/3.txt` are alice's.
 """
 
 import re
@@ -24,13 +24,12 @@ SECTION = re.compile(r"^\[(\w+)\]\s*$")
 
 
 class Folders:
-    """The texts of the folders of a corpus, and their spans of each label.
+    """The texts of a corpus's folders, and their spans by label.
 
-    depth (int): the number of folders that are common to all documents.
+    depth (int): number of path components shared by all documents.
     """
 
     def __init__(self, stems: Iterable[Path], brat_dir: Path) -> None:
-        """Find the common part of the paths of all documents."""
         self.brat_dir = brat_dir
         paths = [stem.relative_to(brat_dir).parts[:-1] for stem in stems]
         self.depth = len([*takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))])
@@ -38,7 +37,7 @@ class Folders:
         self._owners: dict[bytes, list[str]] = {}
 
     def name_of(self, path: str) -> str:
-        """Name the folder that a document belongs to; empty for the top."""
+        """Return a document's folder; empty for the top."""
         parts = path.split("/")[self.depth : -1]
         return next((part for part in parts if part.lower() not in SPLIT_FOLDERS), "")
 
@@ -51,7 +50,7 @@ class Folders:
             owners.append(name)
 
     def check(self) -> None:
-        """Refuse folders that have the same texts, half of the smaller one's or more."""
+        """Refuse folders with the same texts, at least half of the smaller one's."""
         sizes = Counter(name for owners in self._owners.values() for name in owners)
         common = Counter(pair for owners in self._owners.values() for pair in combinations(sorted(owners), 2))
         pairs = [
@@ -79,11 +78,11 @@ class Folders:
         return found if 1 < len(found) <= MAX_LABEL_FOLDERS and not few and shared[0][1] == 1 else {}
 
     def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
-        """List the labels that a folder was annotated for: those that an annotation.conf in it shows, if there is one.
+        """List the labels that a folder was annotated for: its annotation.conf's, if any.
 
-        labels (Sequence[str]): those of all folders.
+        labels (Sequence[str]): labels of all folders.
         rename (Mapping[str, str]): new names of labels.
-        own (bool): without an annotation.conf, list those that the folder has, rather than all.
+        own (bool): without an annotation.conf, list the folder's labels, not all.
         """
         used = self.labels.get(name, Counter())
         files = self.brat_dir.rglob(CONF) if name else ()
@@ -95,7 +94,7 @@ class Folders:
 
 
 def read_conf(file: Path) -> list[str]:
-    """List the types of entities in an annotation.conf of brat."""
+    """List the entity types of a brat annotation.conf."""
     labels, section = [], ""
     for line in file.read_text(encoding="utf8", errors="replace").splitlines():
         if found := SECTION.match(line):

@@ -1,4 +1,4 @@
-"""Find the folders of a brat corpus that are named after splits."""
+"""Find folders of a brat corpus that are named after splits."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -17,13 +17,13 @@ MAX_NAMED_FOLDERS = 6  # folders that a message names
 
 
 def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, Split]:
-    """Find the folders of a corpus that are named after splits: train, dev (or devel, valid, val ...), and test.
+    """Find the split folders of a corpus: train, dev (or devel, valid, val ...), and test.
 
-    They are at the top, or below single folders, beside which nothing is annotated. If dev or test has no folder, the
+    They are at the top, or below single folders without annotations beside them. If dev or test has no folder, the
     texts of train are split by hash; see `split_others`.
 
-    log (Callable): takes messages: the splits, and the folders with such names that can't be used.
-    RETURNS (dict): splits by their folders, whose paths end with a slash.
+    log (Callable): takes messages: splits, and unusable folders with such names.
+    RETURNS (dict): splits by folder path, with a final slash.
     """
     annotated = [stem for stem in stems if any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)]
     folders, inside = ({one.relative_to(brat_dir).parts[:-1] for one in some} for some in (stems, annotated or stems))
@@ -60,9 +60,9 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
 
 
 def split_others(folders: Collection[Split]) -> AnySplit:
-    """Return the split of texts that are in no folder of a split, and of those of train, if dev or test has no folder.
+    """Return the split of texts outside split folders, and of train's if dev or test has no folder.
 
-    folders (Collection[str]): the splits that have folders. If only dev or test has one, no other text joins it.
+    folders (Collection[str]): splits with folders. If only dev or test has one, no other text joins it.
     """
     if ("dev" in folders) == ("test" in folders):
         return "auto"

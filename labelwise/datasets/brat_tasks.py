@@ -1,4 +1,4 @@
-"""Write documents of brat as rows of JSON, tasks and problems, in a file for each split or folder."""
+"""Write brat documents as JSON rows, tasks and problems, in a file per split or folder."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ from labelwise.sources.brat import SUFFIXES, Document
 
 
 class TaskFile(NamedTuple):
-    """A file of tasks: those of a folder, if folders are datasets of their own, and of a split."""
+    """A file of tasks: of a split, and of a folder if folders are datasets."""
 
     folder: str
     split: AnySplit
@@ -30,15 +30,15 @@ class TaskFile(NamedTuple):
 
 
 class Converted(msgspec.Struct):
-    """What was written, for the command to print; the merge accounts for the spans and the problems.
+    """Counts of a conversion to print.
 
-    files (Counter): the annotated documents of each file, which may be none.
-    first (Problem | None): the first problem.
+    files (Counter): annotated documents by file.
+    first (Problem | None): first problem.
     problems (Counter): problems by reason.
-    lines, notes, labels (Counter): sums over the documents; see `brat.Document`.
-    suffixes (dict): the suffixes of annotation files, by split.
-    used (set): the suffixes of annotation files with labels that are asked for.
-    empty (int): the annotated documents whose annotation files are empty.
+    lines, notes, labels (Counter): sums over documents; see `brat.Document`.
+    suffixes (dict): suffixes of annotation files, by split.
+    used (set): suffixes of annotation files with converted labels.
+    empty (int): annotated documents with empty annotation files.
     """
 
     files: Counter[TaskFile] = counter_field()
@@ -65,7 +65,7 @@ class Converted(msgspec.Struct):
             self.used |= document.used
 
     def lacking(self) -> dict[str, dict[str, int]]:
-        """Count the documents of a split without a kind of file, such as .a2, that other splits use."""
+        """Count documents by split without a kind of file, such as .a2, that other splits have."""
         found: dict[str, dict[str, int]] = {}
         for split, there in sorted(self.suffixes.items()):
             texts = sum(n for file, n in self.files.items() if file.split == split)
@@ -77,8 +77,8 @@ class Converted(msgspec.Struct):
 def write_tasks(documents: Iterable[Document], out: Path, file_of: Callable[[str], TaskFile]) -> Converted:
     """Write the files of tasks into a new folder.
 
-    file_of (Callable): chooses the file of a document by its path.
-    RAISES (InputError): the names of two files differ in case alone.
+    file_of (Callable): the file of a document, by path.
+    RAISES (InputError): if two file names differ in case alone.
     """
     out.mkdir()
     converted = Converted()
@@ -97,7 +97,7 @@ def write_tasks(documents: Iterable[Document], out: Path, file_of: Callable[[str
 
 
 def encode_document(document: Document) -> Iterator[bytes]:
-    """Encode a document as lines of JSON: its problems, then its task."""
+    """Encode a document as lines of JSON: problems, then the task."""
     for problem in document.problems:
         yield msgspec.json.encode({PROBLEM: problem}) + b"\n"
     if not (task := document.task):
@@ -106,7 +106,7 @@ def encode_document(document: Document) -> Iterator[bytes]:
         {"start": span.start, "end": span.end, "label": span.label, "_labelwise_place": (span.file, span.line)}
         for span in task.spans
     ]
-    # "spans_manual" is the interface in which spans may overlap.
+    # The interface "spans_manual" allows overlapping spans.
     meta = {DOCUMENT: task.doc} | ({PREDICTED: "yes"} if task.predicted else {})
     row = make_task(task.text, _view_id="spans_manual", spans=spans, answer="accept", meta=meta)
     yield msgspec.json.encode(row) + b"\n"

@@ -1,8 +1,8 @@
-"""Convert a brat folder to tasks, which replace the earlier conversion: `convert-brat`.
+"""Convert a brat folder to tasks, replacing an earlier conversion: `convert-brat`.
 
-1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split. If
-   folders are annotators or labels (`brat_folders`), each of them has files of its own.
-2. Each T line becomes a span of a task, or a problem in the same file, for which the merge accounts.
+1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split, and for
+   each folder if folders are annotators or labels (`brat_folders`).
+2. Each T line becomes a span of a task, or a problem in the same file, which the merge counts.
 3. Documents are read and written one by one.
 """
 
@@ -40,12 +40,12 @@ OLD_MARKS = ("report.json", "problems.jsonl", DATASETS)  # of releases up to 0.2
 
 
 class Conversion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The mark of a folder of tasks, by which it is known as one that may be replaced.
+    """The mark of a folder of tasks, which a conversion may replace.
 
-    how (BratOptions): how the corpus was read.
-    lacking (dict): the documents of a split without a kind of file, such as .a2, that other splits use.
-    disjoint (dict): the labels of each folder, if folders have no label in common, and nothing says what they are.
-    empty, documents (int): the annotated documents whose annotation files are empty, and all annotated ones.
+    how (BratOptions): options of the conversion.
+    lacking (dict): documents by split without a kind of file, such as .a2, that other splits have.
+    disjoint (dict): labels by folder, if folders share no label and aren't declared.
+    empty, documents (int): documents with empty annotation files, and all annotated ones.
     """
 
     how: BratOptions = DEFAULTS
@@ -65,17 +65,17 @@ def convert_brat(
     progress: Progress = no_progress,
     log: Log = lambda message: None,
 ) -> Converted:
-    """Convert a brat folder, a document at a time, to a task with all its labels.
+    """Convert a brat folder, one document at a time, to tasks with all its labels.
 
-    out (Path): the folder for the tasks; replaced as a whole.
+    out (Path): folder for the tasks; replaced as a whole.
     how (BratOptions): the section `brat` of project.yml.
-    may_be_empty (bool): the folder may have no documents, as other datasets may be all there is.
+    may_be_empty (bool): accept a folder without documents.
     prefix (str): see `declare_tasks`.
-    progress (Callable): shows progress; takes an iterable, and a name for it.
+    progress (Callable): shows progress; takes an iterable and a name.
     log (Callable): takes messages, such as how many spans are renamed.
 
-    RAISES (InputError): there is no document, label or such encoding; the folder can't be replaced; or the corpus has
-        changed meanwhile.
+    RAISES (InputError): if there is no document, label or such encoding, the folder can't be replaced, or the corpus
+        has changed meanwhile.
     """
     check_out(out, [brat_dir])
     try:
@@ -97,12 +97,10 @@ def convert_brat(
         apart = how.folders in ("annotators", "labels")
 
         def file_of(path: str) -> TaskFile:
-            """Choose the file of a document."""
             split = next((split for folder, split in folders.items() if path.startswith(folder)), others)
             return TaskFile(found.name_of(path) if apart else "", split)
 
         def read() -> Iterator[Document]:
-            """Yield the documents, and note the texts and labels of their folders."""
             for stem in progress(stems, "convert"):
                 document = read_document(stem, brat_dir, how, predicted)
                 if document.task and not document.task.predicted:
@@ -124,7 +122,7 @@ def convert_brat(
 
 
 def check_out(out: Path, inputs: Iterable[Path]) -> None:
-    """Refuse a folder, which is replaced as a whole, that overlaps with an input, or has more than a conversion."""
+    """Refuse an output folder that overlaps with an input, or has more than a conversion."""
     target = out.resolve()
     for folder in (folder.resolve() for folder in inputs):
         if target.is_relative_to(folder) or folder.is_relative_to(target):
@@ -134,12 +132,11 @@ def check_out(out: Path, inputs: Iterable[Path]) -> None:
 
 
 def _is_old(folder: Path) -> bool:
-    """Return whether an older release has converted a corpus to a folder."""
     return all((folder / name).is_file() for name in OLD_MARKS)
 
 
 def read_conversion(folder: Path) -> Conversion | None:
-    """Read the mark of a folder of tasks; None if no conversion has made it.
+    """Read the mark of a folder of tasks; None without a conversion.
 
     RAISES (InputError): if the mark can't be read.
     """
@@ -155,12 +152,12 @@ def read_conversion(folder: Path) -> Conversion | None:
 def choose_labels(
     how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: Problem | None = None
 ) -> list[str]:
-    """Choose the labels to declare: those of the options, or all.
+    """Choose the labels to declare: those in the options, or all.
 
-    written (Counter): those of all annotations, before they are renamed.
+    written (Counter): labels of all annotations, before renaming.
     log (Callable): takes messages: how many spans of each label are renamed.
-    bad (Problem | None): the first file or line that can't be converted.
-    RAISES (InputError): one of the options doesn't occur, or there is no label.
+    bad (Problem | None): first file or line that can't be converted.
+    RAISES (InputError): if an option's label doesn't occur, or there is no label.
     """
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
@@ -177,7 +174,7 @@ def choose_labels(
 
 
 def _other_folder(brat_dir: Path, bad: Problem) -> Iterator[str]:
-    """Yield a remedy if the other file of a document, which lacks one, is in another folder."""
+    """Yield a remedy if a document's missing file is in another folder."""
     wanted = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: SUFFIXES}.get(bad.reason, ())
     file = brat_dir / (bad.file or "")
     beside = (one for suffix in wanted for one in sorted(brat_dir.rglob(escape(file.stem) + suffix)))
@@ -196,9 +193,9 @@ def declare_tasks(
 ) -> None:
     """Write `datasets.yml`: each file is a dataset, brat or brat-SPLIT, complete for all labels.
 
-    folders (Folders): those of the documents: if they are annotators or labels, the datasets are brat-FOLDER-SPLIT.
-    prefix (str): the beginning of all names.
-    others (str): the split of a file of texts that are split by hash.
+    folders (Folders): if folders are annotators or labels, datasets are brat-FOLDER-SPLIT.
+    prefix (str): prefix of all names.
+    others (str): split of the texts that are split by hash.
     """
     entries = [
         Entry(

@@ -1,11 +1,11 @@
-"""Decisions about spans, which a report's page saves and `import_decisions` keeps in `assets/decisions`.
+"""Decisions about spans, saved by a report's page, and kept in `assets/decisions`.
 
     {"dataset": "Material", "text": "0a5f…", "label": "Material", "answer": "91c2…", "verdict": "gold is wrong",
      "removed": [4, 8], "added": [4, 12], "note": "the unit belongs to it"}
 
-Somebody looked at a dataset's annotation of a text for a label, and at one span that might be removed, added, or both,
-to move it. "gold is wrong" makes that change, "gold is right" declines it, "policy" asks for a rule about such spans.
-`merge.rules.decisions` applies decisions.
+A decision is about a dataset's annotation of a text for a label, and a span to remove, add, or both, to move it. "gold
+is wrong" makes the change, "gold is right" declines it, "policy" asks for a rule. `merge.rules.decisions` applies
+decisions.
 """
 
 from collections import Counter
@@ -35,8 +35,8 @@ Offsets = tuple[Offset, Offset]
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One decision.
 
-    text (str): the key of the text, in hexadecimal.
-    answer (str): the digest of the answer that it is based on; see `annotations.answer_digest`.
+    text (str): key of the text, in hexadecimal.
+    answer (str): digest of the answer when it was decided; see `annotations.answer_digest`.
     removed, added (tuple | None): start and end, in characters; one of them may be None.
     note (str): a person's comment.
     """
@@ -51,7 +51,6 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a decision without a change, or with an empty span, by a ValueError."""
         for start, end in self.spans:
             if start >= end:
                 raise ValueError(f"[{start}, {end}] is no span: its end must come after its start")
@@ -60,16 +59,16 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def spans(self) -> list[Offsets]:
-        """The spans that it names."""
+        """List its spans."""
         return [span for span in (self.removed, self.added) if span]
 
     @property
     def about(self) -> tuple[str, str, str, str, Offsets | None, Offsets | None]:
-        """The span that it is about, removed or else added: of several decisions about one, the last counts."""
+        """Return the span that it is about, removed or else added; the last decision about a span counts."""
         return (self.dataset, self.text, self.label, self.answer, self.removed, None if self.removed else self.added)
 
     def corrects(self, other: "Decision") -> bool:
-        """Return whether it adds, with another label, a span that another decision removes: both are one case."""
+        """Return whether it adds, with another label, the span that another decision removes."""
         if self.removed or other.added or not self.added or not other.removed:
             return False
         overlap = self.added[0] < other.removed[1] and other.removed[0] < self.added[1]
@@ -90,7 +89,7 @@ _decode = msgspec.json.Decoder(Decision).decode
 
 
 def read_decisions(file: Path) -> Iterator[DecisionRow]:
-    """Yield the rows of a file that aren't blank.
+    """Yield the nonblank rows of a file.
 
     RAISES (InputError): if it has a git conflict, or can't be read.
     """
@@ -100,7 +99,7 @@ def read_decisions(file: Path) -> Iterator[DecisionRow]:
 
 
 def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[DecisionRow]:
-    """Yield the rows of a file's content that aren't blank."""
+    """Yield the nonblank rows of a file's content."""
     for line, row in enumerate(content.removeprefix(BOM).splitlines(), 1):
         if not row.strip():
             continue
@@ -114,7 +113,7 @@ def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[Decision
 
 
 def find_decisions(folder: Path) -> Iterator[DecisionRow]:
-    """Yield the rows of a folder's files, in the order of their names."""
+    """Yield the rows of a folder's files, sorted by name."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; make it, or leave out --decisions")
     for file in sorted(folder.glob("*.jsonl")):
@@ -124,7 +123,7 @@ def find_decisions(folder: Path) -> Iterator[DecisionRow]:
 def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
     """List one decision of each case.
 
-    A correction to another label is two rows: one removes a span, and the next one adds it. The first is listed.
+    A correction of a label is two rows: one removes a span, the next adds it. The first is listed.
     """
     last = {row.decision.about: row.decision for row in rows if row.decision}
     decisions = [None, *last.values()]
@@ -134,9 +133,9 @@ def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
 class Added(NamedTuple):
     """The outcome of adding a file's decisions.
 
-    counts (Counter): those of its rows.
-    problems (list): rows that can't be used.
-    total, cases (int): the rows and cases that the project has now.
+    counts (Counter): its rows.
+    problems (list): unusable rows.
+    total, cases (int): rows and cases in the project now.
     """
 
     counts: Counter[str]
@@ -146,11 +145,11 @@ class Added(NamedTuple):
 
 
 def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added:
-    """Add the decisions of a file to those of a folder, which keeps the last about each span; bad rows are left out.
+    """Add the decisions of a file to a folder, which keeps the last about each span; omit bad rows.
 
-    corpus (Path | None): the project's corpus, if there is one.
-    RAISES (InputError): the file has no decision, or none about a text of the corpus; the folder's file has a bad row;
-        or another process is adding to it.
+    corpus (Path | None): the project's corpus, if any.
+    RAISES (InputError): if the file has no decision about a text of the corpus, the folder's file has a bad row, or
+        another process is adding to it.
     """
     rows = list(read_decisions(file))
     problems = [row for row in rows if row.decision is None]

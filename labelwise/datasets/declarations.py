@@ -1,4 +1,4 @@
-"""Load the datasets that `datasets.yml` files declare, with the files of each, for a merge."""
+"""Load the datasets of `datasets.yml` files, with their files, for a merge."""
 
 import os
 import re
@@ -22,8 +22,8 @@ NUMBERS = re.compile(r"([0-9]+)")
 class DataSet(Entry, frozen=True):
     """An entry, with its files.
 
-    files (tuple[SourceFile, ...]): the sources of its tasks, in order.
-    annotators (dict[str, str]): people by the names in answers; "" stands for answers without one.
+    files (tuple[SourceFile, ...]): sources of its tasks, in order.
+    annotators (dict[str, str]): people by the names in answers; "" stands for unnamed answers.
     declared (str): the file that declares it.
     """
 
@@ -33,10 +33,10 @@ class DataSet(Entry, frozen=True):
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
-    """Load the datasets, in the order of the declarations' paths, however these are given.
+    """Load the datasets, sorted by the declarations' paths.
 
-    RAISES (InputError): a file isn't a list of declarations, a name or a file is repeated, labels are missing, datasets
-         are on a server, or a declared file doesn't exist.
+    RAISES (InputError): if a file isn't a list of entries, a name or file is repeated, labels or files are missing, or
+        datasets are on a server.
     """
     datasets = [_make_dataset(entry, file, find_sources(entry, file)) for file, entry in read_all_entries(declarations)]
     if not datasets:
@@ -59,13 +59,13 @@ def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:
 
 
 def list_sources(declarations: Sequence[Path]) -> list[Path]:
-    """List the files that a merge reads: those that declare datasets, and the datasets' own; see `load_datasets`."""
+    """List the files that a merge reads: declarations and datasets; see `load_datasets`."""
     files = (file.path for dataset in load_datasets(declarations) for file in dataset.files)
     return [*dict.fromkeys(file for file, _ in read_all_entries(declarations)), *files]
 
 
 def _check_labels(dataset: DataSet, known: set[str]) -> None:
-    """Refuse a dataset without labels, with an empty one, or whose `rename` or `absent` can't be meant so.
+    """Refuse a dataset without labels, with an empty label, or with a contradictory `rename` or `absent`.
 
     known (set[str]): the labels of all datasets.
     """
@@ -84,7 +84,7 @@ def _check_labels(dataset: DataSet, known: set[str]) -> None:
 
 
 def all_labels(datasets: Sequence[DataSet]) -> list[str]:
-    """List the labels of all datasets, in the order of declaration: the order that breaks ties."""
+    """List the labels of all datasets, in order of declaration, which breaks ties."""
     return list(dict.fromkeys(label for dataset in datasets for label in dataset.labels))
 
 
@@ -102,10 +102,10 @@ def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -
 
 
 def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
-    """List the sources of an entry, each once: files, those that patterns match, and the `.spacy` files of folders.
+    """List the sources of an entry, each once: files, matches of patterns, and `.spacy` files of folders.
 
     file (Path): the `datasets.yml`.
-    RAISES (InputError): it has both a path and a database, or neither; or one of its files doesn't exist.
+    RAISES (InputError): if it has both a path and a database, or neither, or a file is missing.
     """
     where = f"dataset {entry.name!r}"
     if bool(entry.path) == bool(entry.db):
@@ -127,9 +127,9 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 
 
 def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
-    """Name the files of an entry by their paths relative to the folder of its `datasets.yml`.
+    """Name the files of an entry relative to the folder of its `datasets.yml`.
 
-    Other absolute paths differ between machines, so they keep only as many last parts as distinguish the files.
+    Other absolute paths differ between machines: they keep the fewest last parts that distinguish the files.
     """
     inside = [file.relative_to(folder).as_posix() if file.is_relative_to(folder) else "" for file in files]
     names = inside
@@ -141,7 +141,7 @@ def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
 
 
 def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
-    """List the sources of one path of an entry, relative to a folder; those of a pattern are in natural order.
+    """List the sources of one path of an entry; of a pattern, in natural order.
 
     where (str): the dataset, for errors.
     """
@@ -171,19 +171,19 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
 
 
 def find_twin(path: Path) -> str:
-    """Return the name of a file beside a missing one that differs in case or composition alone; empty without any."""
+    """Return the name of a file that differs from a missing one in case or composition alone; or ""."""
     beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     return next((one.name for one in beside if one.name != path.name and caseless(one) == caseless(path)), "")
 
 
 def natural_order(path: Path) -> list[list[str | int]]:
-    """Return a key that sorts paths naturally, without regard to suffixes: org, org-9, org-10."""
+    """Return a natural sort key of a path, without suffixes: org, org-9, org-10."""
     parts = *path.parent.parts, path.name.partition(".")[0], path.name
     return [[int(piece) if piece.isdecimal() else piece for piece in NUMBERS.split(part)] for part in parts]
 
 
 def _find_inside(folder: Path, where: str) -> list[Path]:
-    """List the `.spacy` files in a folder, and below it; refuse a folder without any, or with an incomplete corpus."""
+    """List the `.spacy` files in a folder, recursively; refuse an empty folder, or an incomplete corpus."""
     # Hidden folders, such as a merge's cache, are left out.
     found = find_files(folder, (".spacy",), hidden=False)
     if not found:

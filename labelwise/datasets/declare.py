@@ -1,11 +1,10 @@
-"""Declare the files of a folder that its `datasets.yml` doesn't declare yet.
+"""Add undeclared files of a folder to its `datasets.yml`.
 
-An entry has a file's name, its path, and the labels that are used in it. Check it: labels nobody used can't be
-inferred. Entries are added to `datasets.yml`, and never changed or removed. Each file is a dataset, until you list two
-exports in one entry. `skip: true` leaves a file out for good.
+An entry has a file's name, path, and used labels. Check it: unused labels can't be inferred. Entries are never changed
+or removed. Each file is a dataset, until you list two exports in one entry. `skip: true` leaves a file out.
 
 A file that is named after a split is declared for it: `dev.spacy`, `food_eval.jsonl`. `train` counts only beside both
-of the others, which would be empty otherwise, and these count only if something is left to learn from.
+of the others, and these count only if something is left to learn from.
 """
 
 import errno
@@ -27,8 +26,8 @@ from labelwise.datasets.undeclared import Undeclared, find_undeclared
 from labelwise.sources.files import read_file
 
 COMMENT = """\
-# Found in this folder; check it: list all labels that annotators were shown, as those that nobody used can't be
-# inferred, and write `split: test` for a test set. docs/formats.md has all that can be declared.
+# Found in this folder. Check it: list all labels that annotators were shown, because unused labels can't be inferred,
+# and write `split: test` for a test set. docs/formats.md has all keys.
 """
 
 
@@ -42,7 +41,7 @@ SPLIT_WORDS: Mapping[str, Split] = {
 
 
 def declare(folder: Path) -> list[Undeclared]:
-    """Declare the files of a folder, and print the new entries; return the files that can't be declared."""
+    """Declare the files of a folder, and print the new entries; return undeclarable files."""
     found = declare_folder(folder)
     new = [one for one in found if not one.problem]
     splits = ["split"] if any(one.entry.split != "auto" for one in new) else []
@@ -62,11 +61,11 @@ def declare(folder: Path) -> list[Undeclared]:
 
 
 def declare_folder(folder: Path) -> list[Undeclared]:
-    """Add an entry to a folder's `datasets.yml` for each file that has none, with its name, path and used labels.
+    """Add an entry to a folder's `datasets.yml` for each undeclared file: name, path and used labels.
 
-    RETURNS (list[Undeclared]): all files that had no entry; those without labels, and unreadable ones, aren't added,
-        nor is any if entries can't be appended to the `datasets.yml`, or the folder is read-only.
-    RAISES (InputError): the sources of an entry can't be found; see `declarations.find_sources`.
+    RETURNS (list[Undeclared]): all files without an entry. Files without labels and unreadable files aren't added, nor
+        any if the `datasets.yml` can't be extended or written.
+    RAISES (InputError): if an entry's sources can't be found; see `declarations.find_sources`.
     """
     file = folder / DATASETS
     content = read_file(file).decode() if file.is_file() else ""
@@ -97,7 +96,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
 def name_splits(found: Sequence[Undeclared], entries: Sequence[Entry]) -> list[Undeclared]:
     """Give entries the splits that their files are named after.
 
-    entries (Sequence[Entry]): those that are declared already.
+    entries (Sequence[Entry]): existing entries.
     """
     named = [split_in(one.entry.paths[0]) if not one.entry.db else None for one in found]
     usable = [split for one, split in zip(found, named, strict=True) if not one.problem]

@@ -1,4 +1,4 @@
-"""Read and write the entries of `datasets.yml` files, which declare datasets.
+"""Read and write the entries of `datasets.yml` files.
 
 - name: person            # also the dataset's name inside Prodigy
   path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
@@ -75,29 +75,29 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def database(self) -> str:
-        """Its name in the Prodigy database that holds it; empty if it is in files of its own."""
+        """Return its name in its Prodigy database; empty without one."""
         return (self.dataset or self.name) if self.db else ""
 
     @property
     def paths(self) -> list[str]:
-        """Its path or paths, or its database."""
+        """Return its path or paths, or its database."""
         return self.path if isinstance(self.path, list) else [self.path or self.db or ""]
 
     @property
     def key(self) -> str:
-        """The key of its `.spacy` files' spans, or of its Label Studio tasks' text, if it is declared."""
+        """Return the declared key of its `.spacy` files' spans, or of its Label Studio tasks' text."""
         return self.spans or self.text
 
 
 def write_entries(entries: Iterable[Entry]) -> str:
-    """Write entries in the form of a `datasets.yml`."""
+    """Encode entries as a `datasets.yml`."""
     return encode_yaml(msgspec.to_builtins(list(entries)))
 
 
 def read_entries(file: Path) -> list[Entry]:
     """Read the entries of a `datasets.yml`.
 
-    RAISES (InputError): there is no such file, or it isn't a list of entries.
+    RAISES (InputError): if the file is missing, or isn't a list of entries.
     """
     try:
         content = read_file(file)
@@ -114,14 +114,14 @@ def decode_entries(content: bytes, file: Path) -> list[Entry]:
 def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry]]:
     """Yield the entries of files, of folders with a `datasets.yml`, and of matches of patterns, with their files.
 
-    Skipped entries are left out.
+    Skipped entries are omitted.
     """
     for file in sorted(_expand(declarations)):
         yield from ((file, entry) for entry in read_entries(file) if not entry.skip)
 
 
 def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
-    """Yield the given files, those that patterns match, and the `datasets.yml` of folders."""
+    """Yield the given files, the matches of patterns, and the `datasets.yml` of folders."""
     for path in declarations:
         pattern = str(path)
         found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
@@ -135,10 +135,10 @@ def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
 
 
 def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
-    """Refuse an empty new name of a label, and labels that are listed by their old names.
+    """Refuse an empty new name of a label, and labels listed by their old names.
 
-    labels (Iterable[str]): the labels, by their new names.
-    where (str): the place of the renaming, for the error.
+    labels (Iterable[str]): labels by their new names.
+    where (str): place of the renaming, for the error.
     """
     for old, new in rename.items():
         if not new.strip():

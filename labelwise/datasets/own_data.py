@@ -1,4 +1,4 @@
-"""Check, before anything is made of it, that a project's data are the ones that were meant, and all here."""
+"""Check that a project's data are the intended ones, and complete."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ OWN = Path("assets")
 def check_project(project: Path) -> None:
     """Check the data of a project, and the pipelines that DVC trains.
 
-    RAISES (InputError): see `check_own_data`; data that dvc.lock knows aren't here; the folder of the data has none;
-        DVC would train no pipeline, or one without a config; or a pipeline is in the other's list.
+    RAISES (InputError): see `check_own_data`; or if data in dvc.lock are missing, the data folder is empty, no pipeline
+        or one without a config is listed, or a pipeline is in the wrong list.
     """
     root = project.parent
     dvc = read_section(project, "dvc", DvcSection)
@@ -45,9 +45,9 @@ def check_project(project: Path) -> None:
 
 
 def check_own_data(root: Path) -> None:
-    """Check that nobody takes results of the demo corpus for those of his own data.
+    """Check that results of the demo corpus can't be taken for those of own data.
 
-    RAISES (InputError): `data` of project.yml is the demo, and assets/brat or assets/prodigy has data.
+    RAISES (InputError): if `data` of project.yml is the demo, and assets/brat or assets/prodigy has data.
     """
     project = root / "project.yml"
     if not project.is_file() or data_of(project) != DEMO:

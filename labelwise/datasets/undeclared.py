@@ -1,4 +1,4 @@
-"""Find the undeclared datasets of a folder, with the entries that they should have."""
+"""Find the undeclared datasets of a folder, with entries for them."""
 
 import os
 import sqlite3
@@ -33,16 +33,16 @@ UNREAD = {
     "tags in text": f"{Reason.UNSUPPORTED_FORMAT}: its text has tags: write it without them, with `spans`",
 }
 MAX_FOLDERS = 5  # in a folder, that patterns name
-MAX_READ = 50  # files of a folder, and rows of each, in which labels are looked for
+MAX_READ = 50  # files of a folder, and rows of each, searched for labels
 
 
 class Undeclared(NamedTuple):
     """An undeclared file, or dataset of a Prodigy database.
 
-    entry (Entry): the one that it should have.
-    texts (int): the number of annotated texts.
-    problem (str): why it can't be declared; empty if it can be.
-    readable (bool): whether it can be merged once somebody declares it.
+    entry (Entry): its future entry.
+    texts (int): number of annotated texts.
+    problem (str): why it can't be declared, if it can't.
+    readable (bool): whether it can be merged once it is declared.
     """
 
     entry: Entry
@@ -52,7 +52,7 @@ class Undeclared(NamedTuple):
 
 
 def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclared]:
-    """Yield the possible datasets in a folder, not below it, of which no entry names any part."""
+    """Yield files and database datasets in a folder (not recursive) that no entry covers."""
     files = data_in(folder)  # raises if data that DVC tracks, and entries may name, aren't here
     names = {entry.name for entry in entries}
     sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
@@ -94,7 +94,7 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
 
 
 def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
-    """Yield the files of a folder that entries leave out, though they name others there."""
+    """Yield the files of a folder that have no entry, although others there have one."""
     files = (file for file in find_files(folder, SUFFIXES, hidden=False) if not file.name.endswith(NOT_DATA))
     left = [file for file in files if Path(os.path.realpath(file)) not in declared]
     if left:
@@ -116,7 +116,7 @@ def _sources_of(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
     """Add the labels in a file to its entry, or explain why it can't be declared.
 
-    names (set[str]): those of other entries.
+    names (set[str]): names of other entries.
     """
     if file.is_dir():
         entry = msgspec.structs.replace(entry, labels=labels_in(file))
@@ -136,10 +136,10 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
 
 
 def patterns_in(folder: Path) -> list[str]:
-    """Find patterns for the files with the most frequent suffix in a folder, one for each folder in it and depth.
+    """Return patterns for the files with a folder's most frequent suffix, by subfolder and depth.
 
-    They begin with the folder's name, such as `export/annotation/*/*.tsv` for INCEpTION's exports. If the folders in it
-    are more than a few, a pattern has them all.
+    They begin with the folder's name, such as `export/annotation/*/*.tsv` for INCEpTION's exports. Many subfolders have
+    one common pattern.
     """
     files = [file.relative_to(folder.parent).parts for file in find_files(folder, SUFFIXES, hidden=False)]
     suffixes = [max((one for one in SUFFIXES if parts[-1].endswith(one)), key=len) for parts in files]
@@ -151,7 +151,7 @@ def patterns_in(folder: Path) -> list[str]:
 
 
 def labels_in(folder: Path) -> tuple[str, ...]:
-    """List the labels in the first rows of the first files of a folder that can be read."""
+    """List the labels in the first rows of the first readable files of a folder."""
     labels: set[str] = set()
     for file in find_files(folder, SUFFIXES, hidden=False)[:MAX_READ]:
         with suppress(InputError, OSError):
@@ -161,7 +161,7 @@ def labels_in(folder: Path) -> tuple[str, ...]:
 
 
 def _look_into(entry: Entry, file: Path) -> Undeclared:
-    """Add the labels that are used in a file to its entry; without any, explain why by the first bad row."""
+    """Add the labels used in a file to its entry; without any, explain why by the first bad row."""
     labels: set[str] = set()
     related: set[str] = set()  # the labels of spans whose relations are asked for
     texts, problem, readable = 0, "", True

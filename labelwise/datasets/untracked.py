@@ -1,4 +1,4 @@
-"""Refuse data that weasel and DVC lose track of: files whose changes they don't see, and files that a clone lacks."""
+"""Refuse data that weasel and DVC don't track: changes they don't see, and files that a clone lacks."""
 
 import os
 import re
@@ -41,10 +41,9 @@ class _Lock(msgspec.Struct):
 
 
 def check_kept(folder: Path, root: Path = Path()) -> None:
-    """Refuse a folder that has lost all data, as in an experiment's folder or a clone, if only DVC's lock is in git.
+    """Refuse an empty folder, as in an experiment's folder or a clone, if dvc.lock knows its files.
 
-    root (Path): the project, whose dvc.lock has the number of files in the folder when a command last depended on it;
-        the folder is relative to it.
+    root (Path): project whose dvc.lock has the folder's number of files; the folder is relative to it.
     """
     lock = root / "dvc.lock"
     if not lock.is_file():
@@ -54,7 +53,7 @@ def check_kept(folder: Path, root: Path = Path()) -> None:
     deps = [dep for stage in content.stages.values() for dep in stage.deps if Path(dep.path) == folder]
     before = max((dep.nfiles for dep in deps), default=0)
     now = len(find_files(root / folder, ("",))) if (root / folder).is_dir() else 0
-    # A folder that has some data has those that somebody left there.
+    # A folder with some data has all that its owner left there.
     if now < before and not (now and data_in(root / folder)):
         raise InputError(
             f"{folder}: {lock} knows {counted(before, 'file')} in it, and {now:,} {'is' if now == 1 else 'are'} here. "
@@ -64,11 +63,11 @@ def check_kept(folder: Path, root: Path = Path()) -> None:
 
 
 def check_tracked(files: Iterable[Path], made: Path, project: Path, given: Iterable[Path] = ()) -> None:
-    """Refuse files that a command of a project reads, if none of its dependencies covers them.
+    """Refuse files that a project's command reads, and no dependency of it covers.
 
-    made (Path): an output of the command; if it isn't one of the project's outputs, all files are accepted.
-    project (Path): the file with the commands, whose paths are relative to it.
-    given (Iterable[Path]): dependencies that the command line names instead of variables.
+    made (Path): an output of the command; files are accepted if it isn't the project's.
+    project (Path): the project.yml; its paths are relative to it.
+    given (Iterable[Path]): dependencies named on the command line instead of by variables.
     """
     root, output = Path(os.path.realpath(project.parent)), os.path.realpath(made)
     content = decode_yaml(project.read_bytes(), _Project, str(project), "see its section `commands`")
@@ -91,7 +90,7 @@ def _substitute(dependency: str, variables: dict[str, Any]) -> str:
 
 
 def _find_unseen(files: Iterable[Path], dependencies: Iterable[Path]) -> list[Path]:
-    """List the files outside all dependencies, without those that links in these lead to; several as their folder."""
+    """List the files outside all dependencies and their links; several files as their folder."""
     roots = {Path(os.path.realpath(path)) for path in dependencies}
     outside = [
         Path(os.path.realpath(file))

@@ -1,4 +1,4 @@
-"""The demo corpus, every byte of it decided by a seed.
+"""The demo corpus, decided by a seed to the byte.
 
 It imports corpus and datasets.
 """

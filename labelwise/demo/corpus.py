@@ -1,11 +1,11 @@
-"""Write a demo corpus: English-looking texts of six domains with up to twenty labels, every byte decided by a seed.
+"""Write a demo corpus: English-looking texts of six domains with up to twenty labels.
 
-The corpus is easy to get and hard to do perfectly: the same string is a person, a place, a company, a month or nothing;
-who is a judge, a doctor or just a person, and what is a dose, a concentration or only a weight, is for the sentence to
-say, and now and then it doesn't; most names are put together from parts, so unseen texts have unseen names.
+The same string can be a person, a place, a company, a month or no entity. Only the sentence tells a judge from a
+doctor, and a dose from a concentration, and sometimes it doesn't. Most names are composed of parts, so unseen texts
+have unseen names.
 
-1. A document belongs to one domain and is made by `grammar` from `random.Random(f"{seed}/{index}")` alone.
-2. The slots of its templates are filled, rule by rule; see `grammar` for what they mean.
+1. A document belongs to one domain; `random.Random(f"{seed}/{index}")` alone decides it.
+2. The slots of its templates are filled, rule by rule; see `grammar`.
 """
 
 import re
@@ -26,8 +26,8 @@ Span = tuple[int, int, str]
 class DemoDoc(NamedTuple):
     """One text with its entities; offsets are code points, `end` exclusive.
 
-    path (str): path of the text relative to the root of the corpus, `DOMAIN/doc-00000.txt`.
-    spans (list[Span]): (start, end, label), sorted, never overlapping each other.
+    path (str): path relative to the corpus, `DOMAIN/doc-00000.txt`.
+    spans (list[Span]): (start, end, label), sorted, not overlapping.
     """
 
     path: str
@@ -36,11 +36,11 @@ class DemoDoc(NamedTuple):
 
 
 def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words: int | None = None) -> DemoDoc:
-    """Make one document, always the same for the same arguments.
+    """Make one document; equal arguments give equal documents.
 
     index (int): number of the document, from 0.
-    labels (Iterable[str]): what to annotate; the rest of LABELS occurs, but isn't annotated.
-    words (int | None): about how many (`count_words`); None for 100 to 300.
+    labels (Iterable[str]): labels to annotate; others occur unannotated.
+    words (int | None): approximate number of words (`count_words`); None for 100 to 300.
     """
     labels = frozenset(labels)
     rng = Random(f"{seed}/{index}")
@@ -61,13 +61,13 @@ def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words
 
 
 def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str] = LABELS) -> DemoDoc:
-    """Corrupt a share of the spans the way tired annotators do; the text is unchanged.
+    """Corrupt a share of the spans, like a tired annotator; the text is unchanged.
 
-    A share of the spans is left out, has another label, or other boundaries (a word more at the end, or one less);
-    and as many words are marked that are nothing as are left out.
+    Corrupted spans are removed, or get another label or boundary (one word more or less at the end); for each removed
+    span, a wrong one is added.
 
-    share (float): of the spans, on average.
-    labels (Sequence[str]): those to choose wrong ones from.
+    share (float): average share of the spans.
+    labels (Sequence[str]): labels for wrong spans.
     """
     rng = Random(f"noise/{seed}/{doc.path}")
     spans: list[Span] = []
@@ -90,7 +90,7 @@ def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str
 
 
 def _other_end(text: str, start: int, end: int, following: int) -> int:
-    """Move the end of a span: past the next word, if nothing else is there, or else before the span's last word."""
+    """Move the end of a span past the next word if possible, or else before its last word."""
     longer = re.compile(r" \w+").match(text, end)
     if longer and longer.end() <= following:
         return longer.end()
@@ -98,7 +98,7 @@ def _other_end(text: str, start: int, end: int, following: int) -> int:
 
 
 def count_words(text: str) -> int:
-    """Count as spaCy does, punctuation too, but faster and not exactly: "Zoë paid $45." has five words."""
+    """Count words approximately as spaCy does, with punctuation: "Zoë paid $45." has five."""
     return len(re.findall(r"\w+|[^\w\s]", text))
 
 

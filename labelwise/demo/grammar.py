@@ -1,4 +1,4 @@
-"""The grammar of the demo corpus: data only; `corpus` makes texts from it.
+"""The grammar of the demo corpus, as data for `corpus`.
 
 1. A slot `{rule}` is replaced by one of the rule's alternatives; `{LABEL:template}` is a span of what the template
    gives.

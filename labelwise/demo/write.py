@@ -1,4 +1,4 @@
-"""Write the demo corpus as files: a brat folder, Prodigy datasets, or both, each with half of the labels."""
+"""Write the demo corpus: a brat folder, Prodigy datasets, or both, each with half of the labels."""
 
 import json
 from collections import Counter
@@ -36,17 +36,16 @@ def make_demo(
 ) -> Counter[str]:
     """Write a demo corpus.
 
-    labels (int): how many labels to annotate, the first of `labelwise.demo.grammar.LABELS`.
-    words (int | None): about how many in each document; None for 100 to 300.
-    noise (float): the share of tags that are wrong; see `corpus.add_noise`.
-    RETURNS (Counter[str]): "documents", "words" and "spans" made.
-    RAISES (InputError): something other than a demo corpus is in the folder.
+    labels (int): number of labels, the first of `labelwise.demo.grammar.LABELS`.
+    words (int | None): approximate words per document; None for 100 to 300.
+    noise (float): share of wrong spans; see `corpus.add_noise`.
+    RETURNS (Counter[str]): "documents", "words" and "spans".
+    RAISES (InputError): if the folder has other content.
     """
     chosen = LABELS[:labels]
     counts: Counter[str] = Counter()
 
     def make_docs() -> Iterator[DemoDoc]:
-        """Make the documents, and count what is in them."""
         for index in progress(range(docs), "make"):
             doc = add_noise(make_doc(index, seed=seed, labels=chosen, words=words), noise, seed=seed, labels=chosen)
             counts.update(documents=1, words=count_words(doc.text), spans=len(doc.spans))
@@ -57,9 +56,9 @@ def make_demo(
 
 
 def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format: DemoFormat) -> None:
-    """Write documents to a folder: OUT, or OUT/brat and OUT/prodigy, of which each has every second label.
+    """Write documents to a folder: OUT, or OUT/brat and OUT/prodigy, each with every second label.
 
-    RAISES (InputError): something else is in the folder, or a file that somebody changed or put there.
+    RAISES (InputError): if the folder has other content, or edited files.
     """
     check_replaceable(out, (MARK,), "demo corpus")
     check_unchanged(out, MARK)
@@ -99,9 +98,9 @@ def write_brat(doc: DemoDoc, labels: Sequence[str], folder: Path) -> None:
 
 
 def encode_task(doc: DemoDoc, tokens: list[dict[str, Any]], label: str, annotator: str, number: int) -> bytes:
-    """Encode a document as a line of Prodigy's JSONL, as somebody has annotated it for one label.
+    """Encode a document as a line of Prodigy's JSONL, annotated for one label.
 
-    tokens (list): as Prodigy writes them; see `task_tokens`.
+    tokens (list): as in Prodigy; see `task_tokens`.
     """
     task = make_task(
         doc.text,

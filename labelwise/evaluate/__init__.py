@@ -1,4 +1,4 @@
-"""Evaluation: let a pipeline predict, test texts or raw ones, and score, label by label.
+"""Evaluation: predict test or raw texts, and score, label by label.
 
 It imports corpus and sources.
 """

@@ -1,4 +1,4 @@
-"""Evaluate a pipeline: predict test, or another split, and dev beside it, and score the predictions."""
+"""Evaluate a pipeline: predict a split, and dev, and score the predictions."""
 
 import time
 from collections.abc import Sequence
@@ -42,9 +42,9 @@ REMEDY = "train it again; score a pipeline that isn't from this corpus with --ot
 class Evaluation(NamedTuple):
     """The scores of an evaluation, and how they were made.
 
-    seconds (float): how long predicting took, with reading and writing.
-    edited (list[str]): the pipeline's files that were changed after the training.
-    groups (Groups): the scores of groups of texts.
+    seconds (float): time of predicting, reading and writing.
+    edited (list[str]): pipeline files changed after training.
+    groups (Groups): scores of groups of texts.
     """
 
     metrics: Metrics
@@ -67,16 +67,16 @@ def evaluate_pipeline(
     other_tokens: bool = False,
     progress: Progress = no_progress,
 ) -> Evaluation:
-    """Predict a split, and score the predictions; memory grows with the number of spans alone, by a few bytes for each.
+    """Predict and score a split; memory grows by a few bytes per span.
 
-    dev (Path | str | None): dev of the same corpus, to be scored beside the split, if it has texts.
-    metrics (Path | str | None): the JSON file to write the scores to, if any.
-    tables (Path | str | None): the folder to write texts.parquet, pairs.parquet and groups.json to, if any.
-    predictions (Path | str | None): the JSONL file to write the split's predictions to, if any.
-    workers (int): processes that predict.
-    other_tokens (bool): accept a pipeline whose tokens aren't the corpus's; spans are compared in characters.
-    RAISES (InputError): there is no model, no partition, or no such GPU; the pipeline makes other tokens; several
-        workers on a GPU; a folder is where a file is to be written; the pipeline's digests can't be read.
+    dev (Path | str | None): dev of the same corpus, scored too, if it has texts.
+    metrics (Path | str | None): JSON file for the scores.
+    tables (Path | str | None): folder for texts.parquet, pairs.parquet and groups.json.
+    predictions (Path | str | None): JSONL file for the split's predictions.
+    workers (int): processes for prediction.
+    other_tokens (bool): accept other tokens than the corpus's; spans are compared in characters.
+    RAISES (InputError): if the model, a partition or the GPU is missing, tokens differ, several workers are to share a
+        GPU, an output is a folder, or the pipeline's digests can't be read.
     """
     model, split = Path(model), Path(split)
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
@@ -135,7 +135,7 @@ def evaluate_pipeline(
 def measure_split(
     tables: Tables, split: Path, labels: Sequence[str], unit: str, points: Points, *, seen_known: bool
 ) -> Metrics:
-    """Compute the metrics of a split of a corpus, with the digests of its texts and of its gold; see `measure`."""
+    """Compute the metrics of a split, with digests of its texts and gold; see `measure`."""
     found = measure(tables, labels, split.name, seen_known=seen_known, unit=unit)
     found.aimed = score_goals(tables, points, split.name) if points else msgspec.UNSET
     found.texts_digest = read_split(split).digest
@@ -151,7 +151,7 @@ def collect(
     predictions: Path | None,
     progress: Progress,
 ) -> None:
-    """Write both tables, and the predictions of the last split, if there is a path for them, from the files of parts.
+    """Write both tables from the files of parts, and the last split's predictions, if asked.
 
     parts (Sequence): folders of the parts of each split, in order.
     """

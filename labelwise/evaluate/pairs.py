@@ -7,8 +7,7 @@ Each span is in at most one pair. Pairs are made in this order:
 3. overlapping spans with the same label: wrong boundaries;
 4. overlapping spans with two labels.
 
-Of overlapping spans, those that share the most characters are paired first. Gold without a partner is missed, and
-predictions without one are spurious.
+Pairs that share the most characters come first. Unpaired gold is missed, and unpaired predictions are spurious.
 """
 
 from collections.abc import Iterable
@@ -20,19 +19,19 @@ Kind = Literal["right", "boundaries", "label", "missed", "spurious"]
 
 
 class SpanPair(NamedTuple):
-    """A gold span and the prediction for it; one of them is None if the other has no partner."""
+    """A gold span and the prediction for it; either may be None."""
 
     gold: SpanKey | None
     predicted: SpanKey | None
 
     @property
     def about(self) -> SpanKey:
-        """The gold span, or else the predicted one."""
+        """Return the gold span, or else the predicted one."""
         return self.gold or self.predicted or (0, 0, "")
 
     @property
     def kind(self) -> Kind:
-        """Name the mistake, if it is one."""
+        """Return the kind of error, if it is one."""
         if self.gold is None:
             return "spurious"
         if self.predicted is None:

@@ -1,8 +1,8 @@
-"""Predict raw texts, part by part, in a fixed amount of memory.
+"""Predict raw texts part by part, in bounded memory.
 
-A part is some hundred texts; several processes predict parts side by side. The pipeline gets only the text, in batches
-of a few thousand words, and only the spans of a Doc are kept: what a transformer computed is freed with its batch. A
-batch ends with its part, so that results don't depend on the number of workers.
+A part is some hundred texts; processes predict parts in parallel. The pipeline gets only the text, in batches of a few
+thousand words, and only spans are kept: a transformer's results are freed with its batch. A batch ends with its part,
+so results don't depend on the number of workers.
 """
 
 import shutil
@@ -36,26 +36,25 @@ WORD = 5  # characters, on average
 
 
 class PredictJob(NamedTuple):
-    """A part to predict, and the pipeline's folder and its digest."""
+    """A part to predict, with the pipeline's folder and digest."""
 
     model: Path
     digest: str
     part: list[RawText]
 
     def __str__(self) -> str:
-        """Name the first text."""
         return f"{len(self.part)} texts from {self.part[0].name} on"
 
 
 class Done(NamedTuple):
-    """Counts of a part: predicted texts, their tokens, and, by reason, texts that can't be used."""
+    """Counts of a part: predicted texts, their tokens, and unusable texts by reason."""
 
     texts: int
     words: int
     problems: Counter[str]
 
     def size(self) -> int:
-        """Count the texts, used or not."""
+        """Return the number of texts, usable or not."""
         return self.texts + self.problems.total()
 
 
@@ -65,10 +64,10 @@ def _hold(model: Path, digest: str, device: tuple[str, int]) -> Language:
 
 
 def hold_pipeline(model: Path, digest: str) -> Language:
-    """Load a pipeline once for the current device; workers that are forked afterwards share it.
+    """Load and cache a pipeline for the current device, so forked workers share it.
 
-    digest (str): of its files, because a worker may have loaded an earlier pipeline from the same folder.
-    RAISES (InputError): there is no pipeline.
+    digest (str): of its files, because a worker may have loaded an earlier pipeline from the folder.
+    RAISES (InputError): if there is no pipeline.
     """
     ops = get_current_ops()
     return _hold(model, digest, (ops.device_type, ops.device_id))
@@ -77,13 +76,13 @@ def hold_pipeline(model: Path, digest: str) -> Language:
 def predict_texts(
     model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, gpu_id: int = -1
 ) -> Iterator[Done]:
-    """Write the predictions of a pipeline for raw texts, in their order, once all that is yielded has been read.
+    """Predict raw texts, in order; the output file is complete once the generator is exhausted.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
-    gpu_id (int): number of the GPU, which a cluster's workers don't use; -1 for the CPU.
-    YIELDS (Done): the counts of each part.
-    RAISES (InputError): there is no pipeline, or no such GPU; several workers on a GPU; an input is missing, can't be
-        read, or has no text that can be used; a worker was killed.
+    gpu_id (int): number of the GPU, not for a cluster's workers; -1 for the CPU.
+    YIELDS (Done): counts of each part.
+    RAISES (InputError): if the pipeline or the GPU is missing, several workers are to share a GPU, an input is missing,
+        unreadable or without usable text, or a worker was killed.
     """
     check_kind(out, folder=False)
     check_workers(workers, gpu_id)
@@ -103,7 +102,6 @@ def _predict(
     gpu_id: int,
     inputs: Sequence[Path],
 ) -> Iterator[Done]:
-    """Predict all parts, and concatenate their files, in order."""
     hold_pipeline(model, digest)
     texts = 0
     with (
@@ -125,12 +123,12 @@ def _predict(
 
 
 def predict_part(job: PredictJob, folder: Path) -> Done:
-    """Predict the texts of a part, and write them to a file in a folder, a line for each."""
+    """Predict the texts of a part, and write them to a file in a folder, one per line."""
     return predict_raw(hold_pipeline(job.model, job.digest), job.part, folder / PART_FILE)
 
 
 def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
-    """Predict raw texts, and write them to a file, a line for each."""
+    """Predict raw texts, and write them to a file, one per line."""
     problems: Counter[str] = Counter()
     docs = predict_docs(nlp, read_raws(raws, problems), entity_labels(nlp))
     return Done(*write_predictions(docs, file), problems)
@@ -139,9 +137,9 @@ def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
 def predict_docs(
     nlp: Language, docs: Iterator[PredictedDoc], unknown: set[str] | None = None
 ) -> Iterator[PredictedDoc]:
-    """Yield docs with what a pipeline predicts for their texts.
+    """Yield docs with a pipeline's predictions.
 
-    unknown (set[str] | None): the labels of raw texts, for which nobody has annotated them.
+    unknown (set[str] | None): labels of raw texts, which are unannotated.
     """
     for doc, found in predict_each(nlp, docs, lambda doc: len(doc.text) // WORD):
         doc.predicted, doc.found, doc.words = sorted(entities(found)), all_found(nlp, found), len(found)
@@ -151,7 +149,7 @@ def predict_docs(
 
 
 def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[PredictedDoc]:
-    """Yield raw texts, without predictions; add those that can't be used to `problems`, by reason."""
+    """Yield raw texts, without predictions; add unusable texts to `problems`, by reason."""
     for raw in raws:
         if raw.text is None:
             problems[raw.problem.partition(":")[0]] += 1
@@ -161,7 +159,7 @@ def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[Predi
 
 
 def all_found(nlp: Language, doc: Doc) -> list[tuple[int, int, str, float]]:
-    """List all spans that per-label recognizers found, which may overlap, each with its probability."""
+    """List the spans of per-label recognizers, which may overlap, each with its probability."""
     groups = [doc.spans[pipe.spans_key] for _, pipe in nlp.pipeline if isinstance(pipe, PerLabelRecognizer)]
     return sorted(
         (span.start_char, span.end_char, span.label_, round(float(score), 4))
@@ -171,6 +169,6 @@ def all_found(nlp: Language, doc: Doc) -> list[tuple[int, int, str, float]]:
 
 
 def entity_labels(nlp: Language) -> set[str]:
-    """List the labels that a pipeline's recognizers and rules declare for entities; some components declare none."""
+    """List the entity labels that a pipeline's recognizers and rules declare; some declare none."""
     finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
     return {label for name in finders for label in nlp.pipe_labels.get(name, ())}

@@ -1,11 +1,11 @@
-"""Let a pipeline predict files of raw texts, with a file of predictions for each, so that you can stop and resume it.
+"""Predict files of raw texts, with a file of predictions for each; predicting can be resumed.
 
     texts/a.jsonl.gz     ->  out/a.jsonl.gz.jsonl, and out/a.jsonl.gz.jsonl.done, which says what it was made of
     texts/news/1.txt     ->  out/news/1.txt.jsonl, with some hundred of the .txt files that follow in the folder
     texts/news/2.txt
                              out/predicted.json names the pipeline
 
-A file is skipped if, by its mark, its inputs haven't changed. Workers read the texts themselves.
+Files with unchanged inputs, according to their mark, are skipped.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ from labelwise.sources.raw_texts import TEXTS, find_raw_files, read_raw_file
 
 
 class Mark(msgspec.Struct):
-    """The inputs of a file of predictions, as name, size and time of modification, and the counts of their texts."""
+    """Inputs of a file of predictions, as name, size and modification time, and counts of their texts."""
 
     inputs: list[tuple[str, int, int]]
     texts: int = 0
@@ -38,7 +38,7 @@ class Mark(msgspec.Struct):
 
 
 class FileJob(NamedTuple):
-    """Files to predict, the name of the file of predictions, the pipeline's folder and its digest."""
+    """Files to predict, the name of the file of predictions, and the pipeline's folder and digest."""
 
     model: Path
     digest: str
@@ -46,7 +46,6 @@ class FileJob(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Name the first file."""
         return printable(self.files[0].path)
 
     def mark(self) -> Mark:
@@ -55,13 +54,13 @@ class FileJob(NamedTuple):
         return Mark([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
 
     def finished(self, out: Path) -> Mark | None:
-        """Read the mark of its predictions in a folder; None if they aren't finished, or the files have changed."""
+        """Read the mark of its predictions in a folder; None if they are unfinished, or the files have changed."""
         found = read_mark(out / f"{self.name}.done")
         return found if found and found.inputs == self.mark().inputs and (out / self.name).is_file() else None
 
 
 def read_mark(path: Path) -> Mark | None:
-    """Read a mark; None if there is none, or it can't be read."""
+    """Read a mark; None if it is missing or unreadable."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Mark)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
@@ -71,13 +70,13 @@ def read_mark(path: Path) -> Mark | None:
 def predict_files(
     model: Path, inputs: Sequence[Path], out: Path, *, workers: int = 1, gpu_id: int = -1
 ) -> Iterator[Done]:
-    """Write the predictions of a pipeline for files of raw texts to a folder; those that it has are skipped.
+    """Predict files of raw texts to a folder, skipping finished files.
 
     inputs (Sequence[Path]): files and folders; see `raw_texts`.
     workers, gpu_id (int): see `predict.predict_texts`.
-    YIELDS (Done): the totals of what was skipped, then of each file of predictions.
-    RAISES (InputError): `out` is something else, or of another pipeline; another process writes there; two inputs have
-        one name; what `predict.predict_texts` raises.
+    YIELDS (Done): totals of skipped files, then counts of each file of predictions.
+    RAISES (InputError): if `out` has other content, another pipeline's predictions or another writer, two inputs have
+        one name, or `predict.predict_texts` fails.
     """
     check_kind(out, folder=True)
     check_replaceable(out, (FOLDER_MARK,), "folder of predictions")
@@ -109,7 +108,7 @@ def predict_files(
 
 
 def made_by(digest: str) -> dict[str, str]:
-    """Return what the mark of a folder says of its predictions.
+    """Return the mark of a folder of predictions.
 
     digest (str): digest of the pipeline.
     """
@@ -117,9 +116,9 @@ def made_by(digest: str) -> dict[str, str]:
 
 
 def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]:
-    """Plan the jobs: one for each file of many texts, and one for some hundred .txt files in a row of a folder.
+    """Plan the jobs: one per file of many texts, and one per some hundred .txt files of a folder.
 
-    RAISES (InputError): an input is missing, two have the same name, or there is none.
+    RAISES (InputError): if an input is missing, two have the same name, or there is none.
     """
     jobs: list[FileJob] = []
     last, named = FileJob(model, digest, [], ""), dict[str, Path]()
@@ -142,7 +141,7 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
 
 
 def remove_regrouped(out: Path, jobs: Iterable[FileJob]) -> None:
-    """Remove the files of predictions that have a text of another job, as when a .txt file was added before others."""
+    """Remove files of predictions with a text of another job, for example after new .txt files."""
     job_of = {file.name: job.name for job in jobs for file in job.files}
     for path in sorted(out.rglob("*.jsonl.done")):
         name, mark = path.relative_to(out).as_posix().removesuffix(".done"), read_mark(path)
@@ -152,9 +151,9 @@ def remove_regrouped(out: Path, jobs: Iterable[FileJob]) -> None:
 
 
 def predict_file(job: FileJob, folder: Path) -> Done:
-    """Predict the texts of a job's files; write the file of predictions and its mark to a folder.
+    """Predict the texts of a job's files; write predictions and mark to a folder.
 
-    RAISES (InputError): a file changed in the meantime, or can't be read.
+    RAISES (InputError): if a file changed meanwhile, or can't be read.
     """
     nlp, file, before = hold_pipeline(job.model, job.digest), folder / job.name, job.mark()
     file.parent.mkdir(parents=True, exist_ok=True)

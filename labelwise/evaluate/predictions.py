@@ -1,6 +1,6 @@
-"""Predictions, doc by doc, with the gold that scoring needs, so that it needs no model and no corpus.
+"""Predictions with their gold, for scoring without model and corpus.
 
-A file has a line of JSON for each text, sorted by key, so that the files of two branches can be read side by side:
+A file has a line of JSON for each text, sorted by key, for comparing two branches:
 
     {"key": "0a5f…", "text": "Add 5 mL", "predicted": [[4, 5, "Amount"]], "gold": [[4, 8, "Amount"]],
      "rejected": [], "uncovered": {"Time": "none"}}
@@ -16,15 +16,15 @@ from labelwise.base.text import DECODE_ERRORS, SpanKey, evaluable
 
 
 class PredictedDoc(msgspec.Struct):
-    """A text with predicted and gold spans; all spans are (start, end, label) in characters, sorted.
+    """A text with predicted and gold spans: (start, end, label) in characters, sorted.
 
     key (str): digest of the text, in hexadecimal.
     predicted (list): the pipeline's entities.
-    gold, rejected (list): every span that annotators accepted, and every one that they rejected.
-    uncovered (dict[str, str]): the labels that the text isn't complete for, each "partial" or "none".
-    doc (str): the name of its document; empty if the tasks don't name it.
-    found (list): all spans of a per-label recognizer, which may overlap, each with its probability at the end.
-    words (int): tokens of the pipeline that predicted it.
+    gold, rejected (list): spans that annotators accepted and rejected.
+    uncovered (dict[str, str]): labels that the text isn't complete for, "partial" or "none".
+    doc (str): document name, if any.
+    found (list): all spans of a per-label recognizer, which may overlap, each with its probability last.
+    words (int): the pipeline's tokens.
     unit, groups: see `annotation.Annotation`.
     """
 
@@ -41,11 +41,11 @@ class PredictedDoc(msgspec.Struct):
     groups: dict[str, list[str]] = {}
 
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
-        """Keep the spans that can be judged; see `text.evaluable`."""
+        """Keep the spans that can be scored; see `text.evaluable`."""
         return evaluable(spans, (*self.gold, *self.rejected), self.uncovered)
 
     def words_of(self, span: SpanKey) -> str:
-        """Return the words of a span, with each run of white space made one space."""
+        """Return the words of a span, with single spaces."""
         return " ".join(self.text[span[0] : span[1]].split())
 
 
@@ -65,7 +65,7 @@ def write_predictions(docs: Iterable[PredictedDoc], path: Path) -> tuple[int, in
 
 
 def list_predictions(path: Path) -> list[Path]:
-    """List files of predictions: the path itself, or those in a folder of `predict_files`; none if it is neither."""
+    """List files of predictions: the path itself, or those in a folder of `predict_files`."""
     if (path / FOLDER_MARK).is_file():
         return [file.with_suffix("") for file in sorted(path.rglob("*.jsonl.done"))]
     return [path] if path.is_file() else []
@@ -74,7 +74,7 @@ def list_predictions(path: Path) -> list[Path]:
 def read_predictions(path: Path) -> Iterator[PredictedDoc]:
     """Yield the docs of a file.
 
-    RAISES (InputError): there is no such file, or a line isn't what `write_predictions` writes.
+    RAISES (InputError): if the file is missing, or a line is malformed.
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; run the evaluation, or `dvc pull` what it wrote")

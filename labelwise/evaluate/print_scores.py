@@ -1,4 +1,4 @@
-"""The table of scores that an evaluation prints."""
+"""The table of scores."""
 
 from labelwise.base.console import figure, msg, print_table
 from labelwise.base.counts import Scores
@@ -6,9 +6,9 @@ from labelwise.evaluate.scores import Groups, Metrics
 
 
 def print_scores(metrics: Metrics, more: str) -> None:
-    """Print the scores of all spans, their mean over the labels, and each label's, the lowest F1 first.
+    """Print the scores of all spans, their mean over labels, and each label's, lowest F1 first.
 
-    more (str): the file that has all of them, if there are too many to print.
+    more (str): file with all of them, if they are too many to print.
     """
     all_spans = [metrics.all_spans] if metrics.all_spans else []
     header = ["Label", "P", "R", "F1", head_interval(metrics), *("F1 all spans" for _ in all_spans), "Support"]
@@ -30,13 +30,13 @@ def print_scores(metrics: Metrics, more: str) -> None:
     for why, with_gold in (("there is no gold", False), ("most predictions can't be scored", True)):
         rest = [label for label, scores in labels.items() if label not in first and bool(scores.support) == with_gold]
         if rest:
-            msg.info(f"Without F1, as {why}: {', '.join(rest)}")
+            msg.info(f"No F1, because {why}: {', '.join(rest)}")
 
 
 def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
-    """Print the scores of groups of texts, a table for each key that divides them.
+    """Print the scores of groups of texts, a table per key.
 
-    more (str): the file that has all of them.
+    more (str): file with all of them.
     """
     for by, found in groups.items():
         rows = [[value, *_cells(metrics, one), f"{one.texts:,}"] for value, one in found.items()]
@@ -44,7 +44,7 @@ def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
 
 
 def head_interval(metrics: Metrics) -> str:
-    """Return the head of a column of intervals."""
+    """Return the header of a column of intervals."""
     return "95%" if metrics.unit == "text" else f"95% by {metrics.unit}"
 
 

@@ -1,4 +1,4 @@
-"""Rank the labels by their errors, and decide which ones are ready to use."""
+"""Rank labels by their errors, and decide which are ready."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
@@ -14,12 +14,12 @@ UNDECIDED: tuple[Verdict, ...] = ("too few test spans", "not scored")
 
 
 class RankedLabel(NamedTuple):
-    """A label with its scores, its errors, and a verdict.
+    """A label with scores, errors and verdict.
 
     scores (Scores): on test.
-    mistakes (Mistakes): errors to learn from: those on dev, or on test; see `Metrics.to_learn`.
-    unscored (int): predictions on test that can't be scored, if they are most of its predictions there; else 0.
-    few (bool): test has too few of its gold spans for its scores to say much.
+    mistakes (Mistakes): on dev, or on test; see `Metrics.to_learn`.
+    unscored (int): predictions on test that can't be scored, if they are the majority; else 0.
+    few (bool): test has too few of its gold spans for reliable scores.
     verdict (Verdict): see `decide`.
     """
 
@@ -32,17 +32,17 @@ class RankedLabel(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The number of its errors; a confusion of two labels is an error of both."""
+        """Return its number of errors; a confusion counts for both labels."""
         return sum(self.mistakes.kinds.values())
 
 
 def decide(metrics: Metrics, label: str, target_f1: float = DEFAULT_TARGET_F1) -> Verdict:
-    """Decide whether a label is ready to use: the one rule of the page, the model card and the advice.
+    """Decide whether a label is ready: the one rule of the report, the model card and the advice.
 
-    RETURNS (Verdict): "ready" if the lower end of its interval of F1 reaches the target; "borderline" if it is nearer
-        than MAX_BORDERLINE, as another machine may decide otherwise; "not scored" if more of its predictions can't be
-        scored than can, or if the pipeline was trained on texts of test. A label with a goal of its own is decided by
-        that figure; MAX_BORDERLINE is then at most a tenth of the errors that the goal allows.
+    RETURNS (Verdict): "ready" if the lower end of its F1 interval reaches the target; "borderline" if it is nearer than
+        MAX_BORDERLINE, where another machine may decide otherwise; "not scored" if most of its predictions can't be
+        scored, or the pipeline was trained on test texts. A label with a goal is decided by that figure; MAX_BORDERLINE
+        is then at most a tenth of the errors that the goal allows.
     """
     scores, mistakes = metrics.judging(label).labels[label], metrics.mistakes.get(label, Mistakes())
     seen, low, close = bool(metrics.seen and metrics.seen.texts), scores.f_low, MAX_BORDERLINE
@@ -58,7 +58,7 @@ def decide(metrics: Metrics, label: str, target_f1: float = DEFAULT_TARGET_F1) -
 
 
 def rank_labels(metrics: Metrics, target_f1: float = DEFAULT_TARGET_F1) -> list[RankedLabel]:
-    """Rank the labels, the one with the most errors first; those with few spans in test come last."""
+    """Rank the labels, most errors first; labels with few spans in test last."""
     _, learned = metrics.to_learn
     ranked = []
     for label, scores in metrics.all_gold.labels.items():
@@ -70,7 +70,7 @@ def rank_labels(metrics: Metrics, target_f1: float = DEFAULT_TARGET_F1) -> list[
 
 
 def group_by_verdict(rows: Iterable[RankedLabel]) -> dict[Verdict, list[str]]:
-    """List the labels of each verdict, in order; a verdict without labels has an empty list."""
+    """List the labels of each verdict, in order; possibly none."""
     found: dict[Verdict, list[str]] = {verdict: [] for verdict in get_args(Verdict)}
     for row in rows:
         found[row.verdict].append(row.label)

@@ -1,8 +1,7 @@
-"""Intervals of scores, by statistics over docs, because the spans of one doc have much in common.
+"""Intervals of scores over docs, because spans of one doc are dependent.
 
-A doc is a unit of the corpus (`annotation.Annotation`): a document, if it is several texts, or else a text. The counts
-of a doc are an array of `labels` x 3: right, predicted and gold spans. Docs are streamed, twice, because leaving one
-out needs the totals.
+A doc is a unit of the corpus (`annotation.Annotation`): a text, or a document of several texts. Its counts have the
+shape (labels, 3): right, predicted and gold spans. Docs are streamed twice, because leaving one out needs the totals.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,18 +10,18 @@ from statistics import NormalDist
 
 import numpy as np
 
-BLOCK = 64  # docs that are added at a time
+BLOCK = 64  # docs per addition
 CONFIDENCE = 0.95
 MAX_TERM = 0.02  # of the series for Student's t, the last term as a share of the normal quantile
 MIN_UNITS = 5  # docs from which an interval is computed; docs/benchmarks.md says how often it holds
 
 
 def f_scores(counts: np.ndarray) -> np.ndarray:
-    """Compute F1 from counts: of each label, of all spans (micro average), and the mean of the labels (macro average).
+    """Compute F1 from counts: each label's, micro, and macro.
 
-    counts (np.ndarray): of any shape that ends with (labels, 3).
-    RETURNS (np.ndarray): of the same shape, except that it ends with (labels + 2); NaN where there are no spans. The
-        macro average is over the labels that have gold, because the F1 of others can only be 0.
+    counts (np.ndarray): shape (..., labels, 3).
+    RETURNS (np.ndarray): shape (..., labels + 2); NaN without spans. The macro average is over labels with gold: the F1
+        of others can only be 0.
     """
     right, predicted, gold = np.moveaxis(np.concatenate([counts, counts.sum(-2, keepdims=True)], axis=-2), -1, 0)
     spans = predicted + gold
@@ -37,16 +36,16 @@ def f_scores(counts: np.ndarray) -> np.ndarray:
 def sum_by_unit(counts: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Sum the counts of texts by unit; see `stream_units`.
 
-    counts (np.ndarray): of any shape that begins with (texts).
+    counts (np.ndarray): shape (texts, ...).
     """
     return np.concatenate([*stream_units([counts], units)])
 
 
 def stream_units(blocks: Iterable[np.ndarray], units: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the counts of units: of single texts as they come, then the sums of the others, which alone are held.
+    """Yield the counts of units: single texts as they come, then the sums of others, which are held.
 
-    blocks (Iterable[np.ndarray]): the counts of some texts each.
-    units (np.ndarray): the number of each text's unit, from 0.
+    blocks (Iterable[np.ndarray]): counts of some texts each.
+    units (np.ndarray): shape (texts,); numbers of their units, from 0.
     """
     shared = np.bincount(units) > 1
     place, sums = np.cumsum(shared) - 1, np.zeros(0, int)
@@ -60,19 +59,18 @@ def stream_units(blocks: Iterable[np.ndarray], units: np.ndarray) -> Iterator[np
 
 
 class Jackknife:
-    """Measure how scores vary with the docs by leaving each out once (Tukey 1958; Efron and Stein 1981).
+    """Jackknife over docs (Tukey 1958; Efron and Stein 1981).
 
-    value (np.ndarray): the scores of all docs.
-    docs (np.ndarray): the number of docs that have spans of each label, and, twice, of any.
+    value (np.ndarray): scores of all docs.
+    docs (np.ndarray): shape (labels + 2); docs with spans of each label, then of any label (twice).
     """
 
     def __init__(self, total: np.ndarray, of: Callable[[np.ndarray], np.ndarray] = f_scores) -> None:
-        """Take the counts of all docs together, and the function that computes scores from counts."""
         self.total, self.value, self._of = total, of(total), of
         self.docs, self._squares = np.zeros(self.value.shape[-1]), np.zeros(self.value.shape)
 
     def add(self, docs: np.ndarray) -> None:
-        """Leave out each of some docs, of the shape (docs, *total.shape)."""
+        """Leave out each of some docs, shape (docs, *total.shape)."""
         gaps = self._of(self.total - docs) - self.value
         self._squares += np.nansum(gaps**2, axis=0)
         found = docs.sum(-1) > 0
@@ -81,23 +79,23 @@ class Jackknife:
         self.docs += np.concatenate([found, anything, anything], axis=-1).sum(0)
 
     def errors(self) -> np.ndarray:
-        """Compute the standard errors; NaN where fewer docs than MIN_UNITS have any span."""
+        """Compute standard errors, shape (labels + 2); NaN with spans in fewer than MIN_UNITS docs."""
         docs = np.maximum(self.docs, 1)
         return np.where(self.docs >= MIN_UNITS, np.sqrt((docs - 1) / docs * self._squares), np.nan)
 
     def interval(self, *, within: bool = False, tests: int = 1, runs: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """Compute the lower and upper bounds, with CONFIDENCE, by Student's t with a degree less than docs.
+        """Compute the interval's bounds, with CONFIDENCE, by Student's t with docs - 1 degrees of freedom.
 
         With runs, each of the two variances has its own quantile of t (Banerjee 1960, "Approximate confidence interval
-        for linear functions of means of k populations when the population variances are not equal"): the interval
-        holds at least so often, whichever variance is larger. Degrees for the sum (Satterthwaite 1946) don't, with two
-        or three trainings. How a seed acts on single texts is in both variances: the sum is rather too large.
+        for linear functions of means of k populations when the population variances are not equal"): the coverage is at
+        least CONFIDENCE, whichever variance is larger. With two or three trainings, Satterthwaite's (1946) degrees for
+        the sum don't guarantee that. A seed's effect on single texts is in both variances, so the sum is rather too
+        large.
 
-        within (bool): keep to 0 to 1: the interval is symmetric in log-odds, because F1 near 1 can't be much higher; a
-            score of 0 or 1 has none.
-        runs (Sequence | None): variance of the value between trainings with other seeds, and its degrees, of shapes
-            that broadcast to the value's.
-        tests (int): the number of intervals that hold together with CONFIDENCE (Bonferroni).
+        within (bool): keep to 0 to 1: symmetric in log-odds; a score of 0 or 1 has no interval.
+        runs (Sequence | None): variance of the value between trainings with other seeds, and its degrees of freedom,
+            broadcast to the value's shape.
+        tests (int): number of simultaneous intervals (Bonferroni).
         """
         half = students_t(self.docs - 1, tests) * self.errors()
         if runs:
@@ -111,12 +109,12 @@ class Jackknife:
 
 
 def students_t(degrees: np.ndarray, tests: int = 1) -> np.ndarray:
-    """Compute the quantile of Student's t for CONFIDENCE in several tests together; off by less than 0.3%.
+    """Compute the quantile of Student's t for CONFIDENCE in several tests; error below 0.3%.
 
-    The series from the normal quantile is of Abramowitz and Stegun (1964), 26.7.5. Where its last term isn't small, as
-    for few degrees and many tests, the density is integrated.
+    The series from the normal quantile is Abramowitz and Stegun's (1964), 26.7.5. If its last term isn't small, as with
+    few degrees and many tests, the density is integrated.
 
-    degrees (np.ndarray): any shape; fractions are allowed, and less than 1 counts as 1.
+    degrees (np.ndarray): any shape; fractions are allowed, and values below 1 count as 1.
     """
     tail = (1 - CONFIDENCE) / 2 / tests
     z = NormalDist().inv_cdf(1 - tail)
@@ -134,7 +132,7 @@ def students_t(degrees: np.ndarray, tests: int = 1) -> np.ndarray:
 
 
 def _integrate_t(degrees: float, tail: float) -> float:
-    """Find the quantile of Student's t that leaves `tail` above it, by the sums of its density over t = sinh(x)."""
+    """Return the quantile of Student's t with upper tail `tail`, by integrating its density over t = sinh(x)."""
     x = np.linspace(40, 0, 8001)  # one degree's density falls as exp(-x)
     density = np.cosh(x) * (1 + np.sinh(x) ** 2 / degrees) ** (-(degrees + 1) / 2)
     above = density.cumsum() - density / 2
@@ -142,19 +140,19 @@ def _integrate_t(degrees: float, tail: float) -> float:
 
 
 def wilson_interval(right: int, predicted: int, gold: int) -> tuple[float, float]:
-    """Compute an interval of F1 where the jackknife has none, because all spans are right, or none is.
+    """Compute an interval of F1 if all spans are right, or none, where the jackknife has none.
 
     F1 = 2 * share / (1 + share), where the share is that of right spans among all distinct ones, predicted or gold; its
-    interval is Wilson's. It takes spans for independent of each other, so it is rather too narrow.
+    interval is Wilson's. It assumes independent spans, so it is rather too narrow.
     """
     low, high = (2 * share / (1 + share) for share in wilson_share(right, predicted + gold - right))
     return low, high
 
 
 def wilson_share(right: int, n: int) -> tuple[float, float]:
-    """Compute Wilson's interval of a share, with CONFIDENCE, from a sample in which `right` of `n` are right.
+    """Compute Wilson's interval of a share, with CONFIDENCE, for `right` of `n`.
 
-    The formula: Wilson (1927), "Probable inference, the law of succession, and statistical inference".
+    Wilson (1927), "Probable inference, the law of succession, and statistical inference".
     """
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     middle = (right + z**2 / 2) / (n + z**2)

@@ -1,4 +1,4 @@
-"""Read and check what merge, training and evaluation have written about a pipeline."""
+"""Read and check the results of merge, training and evaluation for a pipeline."""
 
 from csv import DictReader
 from pathlib import Path
@@ -20,7 +20,7 @@ Read = TypeVar("Read")
 
 
 class Curve(NamedTuple):
-    """F1 on dev at each evaluation of a training, or the config's own score; and the steps until then."""
+    """F1 on dev, or the config's score, at each evaluation of a training, with its step."""
 
     steps: list[int]
     f: list[float]
@@ -29,11 +29,11 @@ class Curve(NamedTuple):
 class Results(NamedTuple):
     """The results of a pipeline.
 
-    merge (Ledger): empty if there is no file of the merge's counts.
-    corpus (str): digest of the corpus; empty if it isn't known.
+    merge (Ledger): empty without metrics of the merge.
+    corpus (str): digest of the corpus, if known.
     tables (Tables | None): None if DVC hasn't pulled them.
-    curve (Curve | None): of the training, if there is one.
-    groups (Groups): the scores of groups of texts; empty if DVC hasn't pulled them.
+    curve (Curve | None): of the training, if any.
+    groups (Groups): scores of groups of texts; empty if DVC hasn't pulled them.
     """
 
     metrics: Metrics
@@ -47,7 +47,7 @@ class Results(NamedTuple):
 def load_results(root: Path, pipeline: str) -> Results:
     """Load the results of a pipeline, such as "cpu", from a project's folder.
 
-    RAISES (InputError): the pipeline wasn't evaluated, or a file has a git conflict or isn't what it should be.
+    RAISES (InputError): if it wasn't evaluated, or a file has a git conflict or is malformed.
     """
     evaluate, file = f"evaluate {pipeline} again", root / "metrics" / f"{pipeline}.json"
     if (root / "corpus" / "labels").exists():
@@ -73,7 +73,7 @@ def load_results(root: Path, pipeline: str) -> Results:
 
 
 def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:
-    """Check that the scores of a pipeline are those of its files on the corpus's test split, texts and gold.
+    """Check that a pipeline's scores belong to its files, and to the corpus's test split.
 
     RAISES (InputError): if another pipeline, or another test split, was evaluated.
     """
@@ -95,9 +95,9 @@ def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
 
 
 def read_curve(path: Path, remedy: str) -> Curve | None:
-    """Read the curve of a training; None if there is no such file.
+    """Read the curve of a training; None if the file is missing.
 
-    RAISES (InputError): it isn't what a training writes; the message ends with the remedy.
+    RAISES (InputError): if it is malformed; the message ends with the remedy.
     """
     if not path.is_file():
         return None

@@ -1,6 +1,6 @@
-"""Predict the partitions of a split, each in a job that writes the rows of its texts and pairs; see `tables`.
+"""Predict partitions of a split, each in a job that writes rows of texts and pairs; see `tables`.
 
-The rows have digests of their forms, as train is counted when the forms of all parts are known.
+The rows have digests of surface forms, because train is counted once all parts' forms are known.
 """
 
 from collections import Counter
@@ -23,15 +23,15 @@ from labelwise.evaluate.predict import PART_FILE, Done, hold_pipeline, predict_d
 from labelwise.evaluate.predictions import PredictedDoc, encode_prediction
 from labelwise.evaluate.tables import MISALIGNED, PAIR_ROWS, TEXT_ROWS, Rows
 
-CHUNK = 32  # texts whose rows are dicts at a time: those of a thousand take ten times the memory of their table
+CHUNK = 32  # texts whose rows are dicts: a thousand texts' take ten times the memory of their table
 Forms = Mapping[SpanKey, int]  # digests of the words of spans on token boundaries
 
 
 class EvaluateJob(NamedTuple):
-    """A partition to predict, and the pipeline's folder and its digest.
+    """A partition to predict, with the pipeline's folder and digest.
 
-    labels (Sequence[str]): labels that are scored; predictions of others are "unscored".
-    seen (Path | None): the file of the texts that the pipeline was trained on; None to say nothing of them.
+    labels (Sequence[str]): labels to score; predictions of others are "unscored".
+    seen (Path | None): file of the pipeline's training texts; None to skip it.
     predictions (bool): write the predictions as JSONL, too.
     """
 
@@ -43,23 +43,21 @@ class EvaluateJob(NamedTuple):
     predictions: bool
 
     def __str__(self) -> str:
-        """Name the partition."""
         return str(self.partition.file)
 
     def place(self, folder: Path) -> Path:
-        """Return the folder of the part's files in a folder of parts."""
+        """Return the folder of the part's files."""
         return folder / self.partition.file.parent.name / self.partition.file.stem
 
 
 def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
-    """Predict a partition, and write the rows of its texts and pairs to a folder of parts."""
+    """Predict a partition, and write the rows of its texts and pairs."""
     nlp, place = hold_pipeline(job.model, job.digest), job.place(folder)
     seen = np.load(job.seen) if job.seen else None
     stored, read = tee(read_stored_docs(job.partition))
     place.mkdir(parents=True)
 
     def docs() -> Iterator[tuple[PredictedDoc, Forms]]:
-        """Yield the predicted texts, and write them."""
         with (place / PART_FILE).open("wb") as file:
             for one, doc in zip(stored, predict_docs(nlp, map(gold_of, read)), strict=True):
                 file.write(encode_prediction(doc) + b"\n" if job.predictions else b"")
@@ -71,7 +69,7 @@ def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
 
 
 def gold_of(stored: StoredDoc) -> PredictedDoc:
-    """Return a text of a corpus with its gold, without predictions."""
+    """Return a corpus text with gold, without predictions."""
     merged = stored.annotation
     return PredictedDoc(
         key=text_key(stored.text).hex(),
@@ -98,8 +96,8 @@ def make_rows(
 ) -> Rows:
     """Make the rows of predicted texts.
 
-    labels (Sequence[str]): labels that are scored.
-    seen (np.ndarray | None): digests of the texts that the pipeline was trained on, if it has them.
+    labels (Sequence[str]): labels to score.
+    seen (np.ndarray | None): digests of the pipeline's training texts, if known.
     """
     docs = iter(docs)
     tables = [(TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table())]
@@ -138,7 +136,6 @@ def _pair_rows(
     labels: Sequence[str],
     forms: Forms,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the pairs of a text."""
     found = {(start, end, label): p for start, end, label, p in doc.found}
     predicted, nested = (
         {span for span in doc.scored(spans) if span[2] in labels}
@@ -187,9 +184,9 @@ def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
 
 
 def _cause(kind: str, on_tokens: bool, overlapped: bool) -> str:
-    """Return the cause of a gold span: the kind of its pair, or why it is missed; "missed" if train decides.
+    """Return the cause of a gold span: the kind of its pair, or the reason why it is missed; "missed" if train decides.
 
-    overlapped (bool): a prediction overlaps it, which is in another pair if the span is missed.
+    overlapped (bool): a prediction overlaps the span but is paired with another gold span.
     """
     if kind in ("right", "nested"):
         return "found"

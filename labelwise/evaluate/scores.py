@@ -1,4 +1,4 @@
-"""The scores of a pipeline: the schema of their file."""
+"""The schema of a pipeline's scores."""
 
 import msgspec
 
@@ -11,14 +11,14 @@ SEEN_REMEDY = "Evaluate it on test of the corpus that it was trained on, or trai
 
 
 class Seen(msgspec.Struct):
-    """The number of scored texts that were in train or dev of the pipeline, and F1 of all gold without them."""
+    """Number of scored texts in the pipeline's train or dev, and F1 of all gold without them."""
 
     texts: int
     f_without: Score
 
 
 class GroupScores(Scores, omit_defaults=True):
-    """Scores of all spans of a group of texts, and the number of texts."""
+    """Scores of all spans of a group of texts, and its number of texts."""
 
     texts: int = 0
 
@@ -27,14 +27,14 @@ Groups = dict[str, dict[str, GroupScores]]  # by key and value
 
 
 class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
-    """The pairs of gold and predicted spans that a label is in, each counted once, by kind; see `pairs`.
+    """The pairs with a label, each counted once, by kind; see `pairs`.
 
-    right (int): gold that was predicted with this label, also if it overlaps an entity, which entities can't.
-    missed, spurious (int): gold and predictions with this label, without a partner.
-    boundaries (int): pairs that overlap, both with this label.
-    label (int): gold with this label that was predicted with another one.
-    taken (int): predictions with this label where gold has another one, which counts them as `label`.
-    unscored (int): predictions in texts that nobody has annotated for it; no mistakes.
+    right (int): gold predicted with this label, also if it overlaps an entity.
+    missed, spurious (int): unpaired gold and predictions.
+    boundaries (int): overlapping pairs, both with this label.
+    label (int): gold predicted with another label.
+    taken (int): predictions paired with gold of another label, which counts them as `label`.
+    unscored (int): predictions in texts that aren't annotated for it; no errors.
     causes (dict): gold by cause; see `tables.MISSED`.
     confused (dict): `label`, by the predicted label.
     """
@@ -51,12 +51,12 @@ class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def gold(self) -> int:
-        """The number of gold spans."""
+        """Return the number of gold spans."""
         return self.right + self.missed + self.boundaries + self.label
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The mistakes of each kind; predictions of a label without gold are a kind of their own."""
+        """Count errors by kind; predictions of a label without gold are a separate kind."""
         found = {"missed": self.missed, "boundaries": self.boundaries, "label": self.label + self.taken}
         return found | {
             "spurious": self.spurious if self.gold else 0,
@@ -65,17 +65,17 @@ class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def mostly_unscored(self) -> bool:
-        """Whether most of its predictions can't be scored, so that its scores say little."""
+        """Return whether most predictions can't be scored, so the scores are unreliable."""
         return self.unscored > self.right + self.boundaries + self.taken + self.spurious
 
 
 class Aimed(msgspec.Struct):
-    """What a label's entities reach, where the config sets a goal; see docs/training.md.
+    """Results of a label with a goal in the config; see docs/training.md.
 
     figure (str): precision or recall.
-    goal (float): its least value.
-    bound (float): its lower bound on dev when the point was fitted; below the goal, dev doesn't reach it.
-    value, low, high (float | None): on the split, with the ends of the 95% interval.
+    goal (float): its minimum.
+    bound (float): its lower bound on dev at fitting; below the goal, dev doesn't reach it.
+    value, low, high (float | None): on the split, with the 95% interval.
     """
 
     figure: str
@@ -86,7 +86,6 @@ class Aimed(msgspec.Struct):
     high: Score = None
 
     def __str__(self) -> str:
-        """Write what is reached, with its interval."""
         value, low, high = ("–" if one is None else f"{one:.3f}" for one in (self.value, self.low, self.high))
         return value if self.low is None else f"{value} ({low} to {high})"
 
@@ -94,20 +93,19 @@ class Aimed(msgspec.Struct):
 class SplitMetrics(msgspec.Struct):
     """The scores of a pipeline on a split.
 
-    texts (int): the number of scored texts.
-    unit (str): what an interval leaves out in turn: "text"; or, if several texts belong together, "document" or the key
-        of `split_by`.
-    all_gold (AllScores): of entities, against every accepted span, even one that no tokens represent. Predictions of a
-        label without gold count, too.
-    all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None if no
-        gold overlaps.
+    texts (int): number of scored texts.
+    unit (str): what the jackknife leaves out: "text", "document", or the key of `split_by`.
+    all_gold (AllScores): entities against all accepted spans, also misaligned ones. Predictions of a label without gold
+        count, too.
+    all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None without
+        overlapping gold.
     calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
     unscored (int): predictions that can't be scored.
-    mistakes (dict): of each label.
-    seen (Seen | None): texts that the pipeline was trained on; None if it has no digests of its texts, and on dev.
+    mistakes (dict): by label.
+    seen (Seen | None): training texts of the pipeline; None if unknown, and on dev.
     texts_digest (str): equal for equal texts.
-    split_digest (str): of the labels of the corpus, and of the texts and the gold of the split.
-    aimed (dict): of each label with a goal; the file leaves it out if there is none.
+    split_digest (str): of the corpus's labels, and the split's texts and gold.
+    aimed (dict): by label with a goal; omitted from the file if empty.
     """
 
     texts: int
@@ -124,38 +122,38 @@ class SplitMetrics(msgspec.Struct):
 
     @property
     def goals(self) -> dict[str, Aimed]:
-        """What is reached, by label; empty without goals."""
+        """Return the results of goals, by label; empty without goals."""
         return self.aimed or {}
 
     def judging(self, label: str) -> AllScores:
-        """Return the scores that judge a label: those of all spans, if its gold was found in other entities."""
+        """Return the scores that decide about a label: of all spans, if gold inside other entities was predicted."""
         if self.all_spans and (self.all_spans.labels[label].r or 0) > (self.all_gold.labels[label].r or 0):
             return self.all_spans
         return self.all_gold
 
     def shown(self, label: str, scores: AllScores) -> Scores:
-        """Return the scores of a label; none where most of its predictions can't be scored, and no F1 without gold."""
+        """Return the scores to show of a label: none if most predictions can't be scored, no F1 without gold."""
         own = scores.labels[label]
         unscored = label in self.mistakes and self.mistakes[label].mostly_unscored
         return Scores(None, None, None, own.support) if unscored else own.shown()
 
     def few_units(self, scores: Scores) -> str:
-        """Count the units where they are too few for an interval, as in "3 documents"; else return an empty string."""
+        """Format the number of units if they are too few for an interval, as in "3 documents"; else ""."""
         few = scores.f is not None and scores.units is not None and scores.units < MIN_UNITS
         return counted(scores.units or 0, self.unit) if few else ""
 
 
 class Metrics(SplitMetrics, forbid_unknown_fields=True):
-    """The scores of a pipeline, as the evaluation writes them: those on test, or on another split.
+    """The scores of a pipeline, as evaluation writes them: on test, or on another split.
 
-    excluded_labels (list): labels that the pipeline leaves out, and that aren't scored, as no text in train is complete
-        for them.
-    groups (dict): scores of the texts of each dataset, if the merge has `by: [dataset]`; other keys may have secrets.
+    excluded_labels (list): labels that the pipeline leaves out, because no training text is complete for them; not
+        scored.
+    groups (dict): scores by dataset, if the merge has `by: [dataset]`; other keys may have secrets.
     predictions_digest (str): equal for equal tables of pairs.
     pipeline_digest, weights_digest (str): of the pipeline's files, and of its models alone.
-    labelwise (str): the version that evaluated it.
+    labelwise (str): evaluating version.
     split (str): name of the split; "" in files of 0.3.0, whose tables have a single split.
-    dev (SplitMetrics | None): scores on dev, where dev was evaluated beside the split.
+    dev (SplitMetrics | None): scores on dev, if evaluated.
     """
 
     excluded_labels: list[str] = []
@@ -169,12 +167,12 @@ class Metrics(SplitMetrics, forbid_unknown_fields=True):
 
     @property
     def shows_dev(self) -> bool:
-        """Whether errors to learn from are those on dev: it was evaluated, and has MIN_DEV_TEXTS texts."""
+        """Return whether dev shows the errors: it was evaluated, and has MIN_DEV_TEXTS texts."""
         return bool(self.dev and self.dev.texts >= MIN_DEV_TEXTS)
 
     @property
     def to_learn(self) -> tuple[str, SplitMetrics]:
-        """The name and the scores of the split whose errors one may read to learn from."""
+        """Return name and scores of the split for error analysis."""
         return ("dev", self.dev) if self.dev and self.shows_dev else (self.split or "test", self)
 
 

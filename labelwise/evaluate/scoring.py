@@ -1,10 +1,10 @@
 """The metrics of an evaluation, as queries of its tables.
 
-Spans are compared in characters: a prediction is right if start, end and label are those of a gold span. Gold is every
-accepted span: one that tokens can't represent counts as missed, so that losing gold can't improve a score.
+Spans are compared in characters: a prediction is right if start, end and label equal a gold span's. Gold is every
+accepted span: misaligned spans count as missed, so losing gold can't improve a score.
 
-A label is scored on texts that are complete for it, and elsewhere on the spans that were judged. spaCy's scorer ignores
-predictions on missing values, but counts gold there, which makes precision too high.
+A label is scored on texts that are complete for it, and elsewhere on spans that annotators accepted or rejected.
+spaCy's scorer ignores predictions on missing values, but counts gold there, which makes precision too high.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,11 +35,11 @@ GROUPS = 20  # values of a key whose texts are scored, those with the most
 def measure(
     tables: Tables, labels: Sequence[str], split: str = "", *, seen_known: bool = False, unit: str = "document"
 ) -> Metrics:
-    """Compute the metrics of some labels on a split; equal tables have equal metrics.
+    """Compute the metrics of labels on a split; equal tables have equal metrics.
 
-    split (str): its name; "" for the only one.
-    seen_known (bool): it is known which texts the pipeline was trained on.
-    unit (str): what texts with one unit belong to.
+    split (str): name; "" for the only one.
+    seen_known (bool): the pipeline's training texts are known.
+    unit (str): kind of unit.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
@@ -65,7 +65,7 @@ def measure(
 
 
 def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Aimed]:
-    """Compute what the entities of labels with goals reach on a split.
+    """Compute the results of labels with goals on a split.
 
     points (Points): see `pipeline.points_of`.
     """
@@ -73,7 +73,6 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
     column = np.array([2 if one["figure"] == "recall" else 1 for one in points.values()])
 
     def share(counts: np.ndarray) -> np.ndarray:
-        """Compute each label's figure, and no average, from counts of the shape (..., labels, 3)."""
         of = np.take_along_axis(counts, np.broadcast_to(column[:, None], (*counts.shape[:-1], 1)), -1)[..., 0]
         shares = np.divide(counts[..., 0], of, out=np.full(of.shape, np.nan), where=of > 0)
         return np.concatenate([shares, np.full((*of.shape[:-1], 2), np.nan)], -1)
@@ -95,9 +94,9 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
 
 
 def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Count the spans of each text, for BLOCK texts at a time.
+    """Count the spans of each text, for BLOCK texts at once.
 
-    YIELDS (tuple): right, predicted and gold spans, of the shape (texts, labels, 3); and which texts were trained on.
+    YIELDS (tuple): right, predicted and gold spans, shape (texts, labels, 3); and which texts were trained on.
     """
     for docs, (texts, _) in zip(tables.docs(split), tables.groups(("seen",), (), split), strict=True):
         spans = ((doc.scored(doc.gold), doc.scored(doc.predicted)) for doc in docs)
@@ -108,14 +107,14 @@ def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Itera
 
 
 def number_units(tables: Tables, split: str = "") -> np.ndarray:
-    """Number the unit of each text of a split, in the order of their first texts."""
+    """Number the units of a split's texts, by their first texts."""
     return tables.read_units(split)["unit"].combine_chunks().dictionary_encode().indices.to_numpy()
 
 
 def score_groups(tables: Tables, labels: Sequence[str], split: str = "") -> Groups:
-    """Score the texts of each group: F1 of all spans, by key and value, for the GROUPS values with the most texts.
+    """Compute F1 of all spans, by key and value, for the GROUPS values with the most texts.
 
-    A text may be in several groups of a key; a text without a value of a key is in none.
+    A text may be in several groups of a key, or in none.
     """
     members: dict[tuple[str, str], list[int]] = {}
     texts = 0
@@ -141,7 +140,7 @@ def score_groups(tables: Tables, labels: Sequence[str], split: str = "") -> Grou
 
 
 def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
-    """Return the place of each value of a column in a list; -1 for null, and for what isn't in the list."""
+    """Return the index of each value of a column in a list; -1 for null and missing values."""
     found = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
     return found.fill_null(-1).to_numpy()
 
@@ -151,9 +150,9 @@ def score_with_intervals(
 ) -> AllScores:
     """Compute scores, with intervals over units.
 
-    total (np.ndarray): right, predicted and gold spans, of the shape (labels, 3).
-    texts (Iterable[np.ndarray]): the counts of some texts each, of the shape (texts, labels, 3).
-    units (np.ndarray): the number of each text's unit.
+    total (np.ndarray): right, predicted and gold spans, shape (labels, 3).
+    texts (Iterable[np.ndarray]): counts of some texts each, shape (texts, labels, 3).
+    units (np.ndarray): shape (texts,); numbers of their units.
     """
     jackknife = Jackknife(total)
     for counts in stream_units(texts, units):
@@ -166,9 +165,9 @@ def score_with_intervals(
 
 
 def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
-    """Compute the interval of each label's F1, and of their averages; Wilson's where all spans are right, or none.
+    """Compute the interval of each F1; Wilson's if all spans are right, or none.
 
-    RETURNS (list): lower and upper ends; None where too few docs have spans.
+    RETURNS (list): lower and upper ends; None with spans in too few docs.
     """
     found: list[tuple[float | None, float | None]] = []
     counts = [*jackknife.total.tolist(), jackknife.total.sum(0).tolist(), [0, 0, 0]]
@@ -184,7 +183,7 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
 
 
 def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> dict[str, Mistakes]:
-    """Count the pairs that each label is in, by kind."""
+    """Count each label's pairs, by kind."""
     names = ["kind", "cause", "gold_label", "predicted_label"]
     found = {label: Mistakes() for label in labels}
     counts = (
@@ -207,7 +206,7 @@ def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> di
 
 
 def score_all_spans(tables: Tables, labels: Sequence[str], units: np.ndarray, split: str = "") -> AllScores | None:
-    """Score all spans of a per-label recognizer, which may overlap; None if no gold does, or if there is none."""
+    """Score all spans of a per-label recognizer, which may overlap; None without overlapping gold."""
     if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), (), split)):
         return None
     both = ["probability", "gold_probability"]
@@ -218,9 +217,9 @@ def score_all_spans(tables: Tables, labels: Sequence[str], units: np.ndarray, sp
 
 
 def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[np.ndarray]:
-    """Count the spans of each text, for BLOCK texts at a time, with those that overlap others.
+    """Count the spans of each text, also overlapping ones, for BLOCK texts at once.
 
-    YIELDS (np.ndarray): right, predicted and gold spans, of the shape (texts, labels, 3).
+    YIELDS (np.ndarray): right, predicted and gold spans, shape (texts, labels, 3).
     """
     names = ("key", "kind", "gold_label", "predicted_label", "gold_probability")
     for texts, pairs in tables.groups(("key",), names, split):
@@ -239,7 +238,7 @@ def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> I
 
 
 def measure_calibration(tables: Tables, split: str = "") -> float | None:
-    """Compute the calibration error of all spans that were found and can be judged; those that are gold are right."""
+    """Compute the calibration error of all predicted spans that can be scored."""
     sums = np.zeros((3, BINS))
     for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"], split):
         kinds = pairs["kind"].cast("string")

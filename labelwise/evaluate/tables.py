@@ -1,14 +1,12 @@
-"""The two tables of an evaluation, from which every score, interval and example is a query.
+"""The two tables of an evaluation; scores, intervals and examples are queries of them.
 
-`texts.parquet` has a row for each scored text, also where nothing was annotated or found. `pairs.parquet` has one for
-each pair of gold and predicted span, or for one of them alone; see `pairs`. Both are sorted by the key of the text, and
-written text by text, in row groups of the same GROUP texts. If they have dev and test, dev comes first, and no row
-group has texts of both. Readers name the split that they want, or "" for the only one.
+`texts.parquet` has a row for each scored text. `pairs.parquet` has a row for each pair of gold and predicted span, or
+an unpaired span; see `pairs`. Both are sorted by key, in row groups of the same GROUP texts. dev comes before test, and
+no row group has texts of both. Readers name the split, or "" for the only one.
 
-A predicted span that can't be scored, because nobody looked for its label in the text, is "unscored". A per-label
-recognizer also finds spans that overlap: those that are neither entities nor gold are "nested", and so is gold that was
-found though other gold overlaps it, which entities can't have. Gold that tokens can't represent is a row like any
-other, with its cause.
+A prediction in a text that isn't annotated for its label is "unscored". A per-label recognizer also predicts
+overlapping spans: unless they are entities or gold, they are "nested", and so is predicted gold that overlaps other
+gold. Misaligned gold is a row like any other, with its cause.
 """
 
 import hashlib
@@ -42,8 +40,8 @@ TEXTS = pa.schema(
         "doc": pa.string(),
         "split": NAME,
         "words": pa.int32(),
-        "partial": pa.list_(pa.string()),  # labels of which single spans were judged
-        "unknown": pa.list_(pa.string()),  # labels that nobody looked for; all others were judged
+        "partial": pa.list_(pa.string()),  # labels with accepted or rejected spans only
+        "unknown": pa.list_(pa.string()),  # unannotated labels; all others are complete or partial
         "rejected": pa.list_(SPAN),
         "overlaps": pa.bool_(),  # some gold spans overlap
         "unit": pa.string(),  # digest of what it shares with other texts; the key of a text that shares nothing
@@ -92,19 +90,19 @@ FORM = ("form_digest", "gold_label", "predicted_label")
 
 
 class Rows(NamedTuple):
-    """The rows of some texts and their pairs, before train is counted."""
+    """Rows of some texts and their pairs, before train is counted."""
 
     texts: pa.Table
     pairs: pa.Table
 
     @classmethod
     def read(cls, folder: Path, columns: Sequence[str] | None = None) -> "Rows":
-        """Read them from a folder; of pairs, some columns or all."""
+        """Read the rows from a folder; of pairs, some columns or all."""
         texts, pairs = (parquet.ParquetFile(file) for file in Tables.of(folder))
         return cls(texts.read(), pairs.read(columns and [*columns]))
 
     def write(self, folder: Path) -> None:
-        """Write them to a folder."""
+        """Write the rows to a folder."""
         for rows, file in zip(self, Tables.of(folder), strict=True):
             parquet.write_table(rows, file)
 
@@ -117,11 +115,11 @@ class Tables(NamedTuple):
 
     @classmethod
     def of(cls, folder: Path) -> "Tables":
-        """Name them in a folder."""
+        """Return the tables in a folder."""
         return cls(folder / "texts.parquet", folder / "pairs.parquet")
 
     def digest(self) -> str:
-        """Digest both files, so that metrics can name the tables they were computed from."""
+        """Digest both files, to name the tables in metrics."""
         digest = hashlib.blake2b(digest_size=8)
         for file in self:
             with file.open("rb") as opened:
@@ -131,10 +129,10 @@ class Tables(NamedTuple):
     def groups(
         self, texts: Sequence[str], pairs: Sequence[str], split: str = ""
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield some columns of both tables, for GROUP texts of a split at a time.
+        """Yield columns of both tables, for GROUP texts of a split at once.
 
-        split (str): its name; "" for all.
-        RAISES (InputError): a file isn't what `write_tables` writes.
+        split (str): name; "" for all.
+        RAISES (InputError): if a file is malformed.
         """
         first, second = (_open(file) for file in self)
         for number in range(first.num_row_groups):
@@ -142,7 +140,7 @@ class Tables(NamedTuple):
                 yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
 
     def docs(self, split: str = "") -> Iterator[list[PredictedDoc]]:
-        """Yield the spans of each text of a split, without the text, in lists of GROUP texts; see `groups`."""
+        """Yield the spans of a split's texts, without the text, in lists of GROUP texts; see `groups`."""
         columns = [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
         for texts, pairs in self.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns), split):
             docs: dict[str, PredictedDoc] = {}
@@ -158,13 +156,13 @@ class Tables(NamedTuple):
             yield [*docs.values()]
 
     def read_units(self, split: str = "") -> pa.Table:
-        """Read the key and the unit of each text of a split; of an earlier version's tables, the key for both."""
+        """Read key and unit of a split's texts; of an earlier version's tables, the key for both."""
         texts = _open(self.texts).read(["key", "unit", "split"])
         texts = texts.filter(pc.equal(texts["split"].cast(pa.string()), split)) if split else texts
         return texts if "unit" in texts.column_names else texts.append_column("unit", texts["key"])
 
     def read_pairs(self, columns: Sequence[str], split: str = "", rows: Any = None) -> pa.Table:
-        """Read some columns of the pairs of a split; of rows for which an expression of pyarrow is true, or of all."""
+        """Read columns of a split's pairs, filtered by a pyarrow expression if given."""
         _open(self.pairs)
         if split:
             rows = (pc.field("split") == split) & (pc.scalar(True) if rows is None else rows)
@@ -182,7 +180,7 @@ def _open(file: Path) -> parquet.ParquetFile:
 
 
 def write_tables(splits: Iterable[Iterable[Rows]], tables: Tables, forms: SurfaceForms) -> None:
-    """Write the rows of each split's parts to both tables, in their order, with what train has of their forms.
+    """Write the rows of each split's parts to both tables, in order, with train's counts of surface forms.
 
     forms (SurfaceForms): counted in train; see `want_forms`.
     """
@@ -198,7 +196,7 @@ def write_tables(splits: Iterable[Iterable[Rows]], tables: Tables, forms: Surfac
 
 
 def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the rows of GROUP texts at a time."""
+    """Yield the rows of GROUP texts each."""
     texts, pairs = TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table()
     for part in parts:
         texts, pairs = pa.concat_tables([texts, part.texts]), pa.concat_tables([pairs, part.pairs])
@@ -211,18 +209,18 @@ def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _encode(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Convert a column of a group; each distinct name is stored once, in the order of the rows."""
+    """Dictionary-encode a column of a group, names in order of the rows."""
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return whole.dictionary_encode() if kind == NAME else whole.cast(kind)
 
 
 def want_forms(forms: SurfaceForms, pairs: pa.Table) -> None:
-    """Add the forms of pairs to those that are counted in train."""
+    """Add the surface forms of pairs to those to count in train."""
     forms.want(*_forms(forms, pairs)[1:])
 
 
 def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the places of pairs that have the digest of a form, the digests, and the numbers of their labels."""
+    """Return the indices of pairs with a surface form's digest, the digests, and label numbers."""
     known = np.flatnonzero(pairs["form_digest"].is_valid())
     label = pc.coalesce(pairs["gold_label"], pairs["predicted_label"])
     number = pc.index_in(label, pa.array(forms.labels, pa.string())).fill_null(0)
@@ -230,7 +228,7 @@ def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray
 
 
 def count_in_train(pairs: pa.Table, forms: SurfaceForms) -> dict[str, pa.ChunkedArray]:
-    """Return the columns about train: how often it has the form of each pair, and why spans are missed."""
+    """Return the columns about train: counts of each pair's surface form, and causes of missed spans."""
     known, digests, labels = _forms(forms, pairs)
     keys, first, back = np.unique(forms.keys(digests, labels), return_index=True, return_inverse=True)
     others = np.zeros((len(keys), 1 + len(forms.labels)), int)  # (forms, none and each label)

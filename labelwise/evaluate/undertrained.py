@@ -1,4 +1,4 @@
-"""Was a training broken, or stopped too early? Look at F1 on dev by step, and at missed spans with known words."""
+"""Detect broken or undertrained pipelines, by F1 on dev per step, and missed spans with known words."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ MIN_F = 0.1  # of F1 on dev, the best one: a training that never reaches it is b
 
 
 def is_broken(curve: Curve | None, dev_gold: int) -> bool:
-    """Return whether a training learned next to nothing: F1 on dev never reached MIN_F, though dev has gold.
+    """Return whether F1 on dev never reached MIN_F, though dev has gold.
 
     dev_gold (int): gold spans in dev.
     """
@@ -19,9 +19,10 @@ def is_broken(curve: Curve | None, dev_gold: int) -> bool:
 
 
 def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
-    """Explain why a pipeline is undertrained, so that its scores say little of the annotations yet; empty if it isn't.
+    """Explain why a pipeline is undertrained; empty if it isn't.
 
-    It is if it misses more spans whose words train marks than it finds in all, or if twice the steps are worth it.
+    It is if it misses more spans with words annotated in train than it predicts correctly in total, or if twice the
+    steps are worthwhile.
     """
     if not curve or not curve.steps:
         return ""
@@ -34,10 +35,10 @@ def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
 
 
 def expect_gain(curve: Curve) -> float:
-    """Estimate what twice the steps add to F1 on dev: nothing, if the last evaluation isn't the best.
+    """Estimate the gain in F1 on dev by twice the steps; none, if the last evaluation isn't the best.
 
-    The gain of each doubling is a constant share of the gain before (Aitken's delta-squared process), and the next one
-    is never more than the last, nor than F1 lacks. Between evaluations, F1 is interpolated.
+    The gain of each doubling is a constant share of the gain before (Aitken's delta-squared process), at most the last
+    gain, and at most 1 - F1. Between evaluations, F1 is interpolated.
     """
     if curve.f[-1] < max(curve.f) or 2 * curve.steps[0] > curve.steps[-1]:  # or the first half has no evaluation
         return 0.0

@@ -1,4 +1,4 @@
-"""Hand spans back to where people annotate: brat, Prodigy, Label Studio, doccano.
+"""Export spans to annotation tools: brat, Prodigy, Label Studio, doccano.
 
 It imports corpus, datasets, evaluate, merge.rules and sources.
 """

@@ -30,10 +30,10 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
     """Write NAME.txt and NAME.ann for each text, annotation.conf, and documents.tsv.
 
     A text keeps its document's name and folders; without a name, it is named after its digest. documents.tsv lists the
-    documents in their order. A text from `originals` goes back to its documents there, with their other lines;
-    left_out.tsv has the lines that can't be kept.
+    documents in order. A text from `originals` goes back to its documents there, with their other lines; left_out.tsv
+    has the lines that can't be kept.
 
-    RAISES (InputError): two labels are the same without white space, which brat's labels don't have; or an original is
+    RAISES (InputError): if two labels are equal without white space, which brat's labels can't have, or an original is
         missing or has changed.
     """
     names: dict[str, str] = {}
@@ -77,7 +77,7 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
 
 
 def write_restored(restored: Restored, folder: Path) -> Path:
-    """Write a document from the originals; return its first annotation file."""
+    """Write a restored document; return its first annotation file."""
     file = folder / restored.stem
     file.parent.mkdir(parents=True, exist_ok=True)
     for suffix, content in restored.files.items():
@@ -86,9 +86,9 @@ def write_restored(restored: Restored, folder: Path) -> Path:
 
 
 def write_config(folder: Path, labels: Sequence[str], originals: Originals) -> None:
-    """Copy brat's configuration from the originals, and add labels that it lacks; without one, write one.
+    """Copy brat's configuration from the originals, with missing labels; or write one.
 
-    labels (Sequence[str]): as brat has them.
+    labels (Sequence[str]): brat's names.
     """
     for file in originals.configs():
         target = folder / file.relative_to(originals.folder)
@@ -122,7 +122,7 @@ def write_config(folder: Path, labels: Sequence[str], originals: Originals) -> N
 
 
 def _left_out(source: ExportSource) -> list[tuple[str, str]]:
-    """List what brat's files have no place for, with the formats that do."""
+    """List annotations that brat can't represent, with the formats that can."""
     warnings = []
     if source.rejected:
         left_out = f"{counted(source.rejected, 'rejected span')} left out"
@@ -135,9 +135,9 @@ def _left_out(source: ExportSource) -> list[tuple[str, str]]:
 
 
 def write_document(doc: ExportDoc, folder: Path, taken: set[str]) -> Path:
-    """Write a text and its spans; return the file of these.
+    """Write a text and its spans; return the annotation file.
 
-    taken (set[str]): the documents written so far, as `caseless` has them; this one is added.
+    taken (set[str]): documents so far, by `caseless`; this one is added.
     """
     path = document_path(doc)
     if caseless(path) in taken:  # two texts with one name
@@ -152,7 +152,7 @@ def write_document(doc: ExportDoc, folder: Path, taken: set[str]) -> Path:
 
 
 def document_path(doc: ExportDoc) -> PurePosixPath:
-    """Make the path of a text in its folder, whatever its name is: never outside, and safe on every file system."""
+    """Return the path of a text in its folder: never outside, and safe on every file system."""
     named = (UNSAFE.sub("_", part) for part in PurePosixPath(doc.name).parts if part not in ("/", "..", "."))
     # Cut to what file systems allow, in bytes, with some left for a suffix.
     parts = [part.encode("utf8", "replace")[:MAX_NAME_BYTES].decode("utf8", "ignore") for part in named]

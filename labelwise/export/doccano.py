@@ -11,9 +11,9 @@ from labelwise.export.source import Exported, ExportSource
 def write_doccano(source: ExportSource, folder: Path) -> Exported:
     """Write all.jsonl.
 
-    The rows have equal keys, as doccano can't import them otherwise, and are ASCII, whose encoding it can't mistake. It
-    keeps all but text and label as data about the text. What is imported is an annotation there, so a prediction has
-    its spans twice: the merge compares them. Its offsets count UTF-16 code units.
+    The rows have equal keys, because doccano can't import them otherwise, and are ASCII, whose encoding is unambiguous.
+    doccano keeps other keys than text and label as metadata, and takes imported spans for annotations, so a prediction
+    has its spans twice, for the merge to compare. Offsets count UTF-16 code units.
     """
     with (folder / "all.jsonl").open("w", encoding="ascii") as file:
         for doc in source.read():

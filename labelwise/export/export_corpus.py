@@ -1,4 +1,4 @@
-"""Export a corpus, predictions or tasks to a folder; the table FORMATS says in which forms."""
+"""Export a corpus, predictions or tasks to a folder, by the table FORMATS."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,15 +43,15 @@ def export(
     settings: Settings | None = None,
     originals: Originals | None = None,
 ) -> Exported:
-    """Export all spans of a corpus, what was predicted, or tasks, to a folder, which is replaced as a whole.
+    """Export all spans of a corpus, predictions, or tasks to a folder, replacing it.
 
-    source (Path): the folder of a merged corpus, or of tasks that `convert-brat` has written, or a file of predictions.
-    splits (Sequence[str]): those of the corpus.
-    settings (Settings | None): those whose tokenizer makes the `tokens` of tasks for Prodigy; None for the corpus's
-        own, or the defaults, if there is none.
-    originals (Originals | None): the brat documents of the source, whose other lines go back to brat, too.
-    RAISES (InputError): the source is none of these, an original is missing or has changed, or `out` has something
-        other than an export, or what somebody put or changed there since.
+    source (Path): folder of a merged corpus, of tasks by `convert-brat`, or predictions.
+    splits (Sequence[str]): splits of the corpus.
+    settings (Settings | None): settings of the tokenizer for Prodigy's `tokens`; None for the corpus's own, or the
+        defaults.
+    originals (Originals | None): brat documents of the source, whose other lines are exported, too.
+    RAISES (InputError): if the source is none of these, an original is missing or has changed, or `out` has other or
+        edited files.
     """
     _check(out, splits)
     opened = open_source(source, splits, settings, placed=format == "brat")
@@ -69,11 +69,11 @@ def export(
 def export_review(
     corpus: Path, out: Path, splits: Sequence[str] = SPLITS, *, dropped: bool = False, disagreements: bool = False
 ) -> Reviewed:
-    """Export what is to be looked at in Prodigy to a folder, which is replaced as a whole.
+    """Export tasks for review in Prodigy to a folder, replacing it.
 
-    dropped (bool): the dropped spans, each with the span that was kept.
-    disagreements (bool): what several people annotated differently.
-    RAISES (InputError): it isn't a merged corpus, or see `export`.
+    dropped (bool): dropped spans, each with the span that was kept.
+    disagreements (bool): different annotations of several people.
+    RAISES (InputError): if it isn't a merged corpus; or see `export`.
     """
     _check(out, splits)
     wanted = [name for name, asked in ((DROPPED, dropped), (DISAGREEMENTS, disagreements)) if asked]
@@ -82,7 +82,6 @@ def export_review(
 
 
 def _check(out: Path, splits: Sequence[str]) -> None:
-    """Check that a folder may be replaced, and that there are such splits."""
     check_replaceable(out, (MARK,), "export")
     check_unchanged(out, MARK)
     if unknown := [split for split in splits if split not in SPLITS]:
@@ -91,7 +90,7 @@ def _check(out: Path, splits: Sequence[str]) -> None:
 
 @contextmanager
 def _replaced(out: Path) -> Iterator[Path]:
-    """Make a folder that takes the place of an earlier export, with a mark by which the next one knows it."""
+    """Open a folder that replaces an earlier export, with a mark that identifies it."""
     with atomic(out, folders=[out]) as [folder]:
         folder.mkdir()
         yield folder

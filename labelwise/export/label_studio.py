@@ -1,4 +1,4 @@
-"""Write texts with spans as tasks for Label Studio, and its labelling configuration: https://labelstud.io/guide/tasks"""
+"""Write texts with spans as Label Studio tasks, with configuration: https://labelstud.io/guide/tasks"""
 
 import colorsys
 from pathlib import Path
@@ -10,11 +10,11 @@ import msgspec
 from labelwise.annotations import REJECTED, UNCOVERED
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 
-TURN = 0.618  # of the circle of colours, from one label to the next, so that neighbours differ
+TURN = 0.618  # of the color circle, from one label to the next: neighbors differ
 
 
 def write_label_studio(source: ExportSource, folder: Path) -> Exported:
-    """Write tasks.json, and config.xml, a project's labels and its text."""
+    """Write tasks.json, and config.xml with the labels."""
     with (folder / "tasks.json").open("wb") as file:
         for number, doc in enumerate(source.read()):
             file.write((b",\n" if number else b"[\n") + msgspec.json.encode(make_task(doc, source)))
@@ -32,7 +32,7 @@ def write_label_studio(source: ExportSource, folder: Path) -> Exported:
 
 
 def make_task(doc: ExportDoc, source: ExportSource) -> dict[str, Any]:
-    """Make a task: gold is an annotation of it, and what was predicted is a prediction."""
+    """Make a task: gold as an annotation, predictions as a prediction."""
     results: list[dict[str, Any]] = [
         {"id": str(number), "from_name": "label", "to_name": "text", "type": "labels"}
         | {"value": {"start": start, "end": end, "text": doc.text[start:end], "labels": [label]}}

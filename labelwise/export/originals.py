@@ -1,15 +1,15 @@
-"""Keep the lines of brat documents that aren't spans, such as relations and notes, when a corpus goes back to brat.
+"""Keep other lines of brat documents, such as relations and notes, in an export to brat.
 
-A line names others by their ids, and is kept if the corpus has every span that it needs:
+A line names others by id, and is kept if the corpus has all their spans:
 
     T1<TAB>Drug 0 7<TAB>aspirin        R1<TAB>Treats Arg1:T1 Arg2:T2     E1<TAB>Stop:T3 Who:T1
     A1<TAB>Negated E1                  N1<TAB>Reference T1 ATC:N02BA01   #1<TAB>AnnotatorNotes R1<TAB>sure?
 
-1. Provenance names the documents of a text, and the line of each span. Each document is read again. It has changed if
-   its text or its spans aren't those that the merge read.
+1. Provenance names the documents of a text, and the line of each span. Each document is read again, to detect changes
+   of text and spans since the merge.
 2. A T line keeps its id and its words if the corpus has its span, and also if the reader made no span of it.
 3. Other lines are left out if they name a span, or a line, that is gone.
-4. A document that doesn't count, as a later one has the same text, stays as it is.
+4. A document superseded by a later one with the same text is unchanged.
 """
 
 import re
@@ -28,16 +28,16 @@ from labelwise.sources.normalize import Move
 from labelwise.sources.offsets import Fragments, choose_reading, join, last_end, to_code_points
 
 MAX_NAMED = 3  # documents in a message
-APART = ("annotators", "labels")  # meanings of folders by which each has spans of its own
+APART = ("annotators", "labels")  # meanings of folders with separate spans
 NUMBERED = re.compile(r"T([0-9]+)")
 
 
 class Restored(NamedTuple):
-    """The content of a document that goes back to brat.
+    """A document to write back.
 
-    stem (Path): its path without suffix, relative to the folder of the corpus.
-    files (dict[str, bytes]): the content of its text file and annotation files, by suffix.
-    left_out (list[tuple[str, str]]): lines other than spans that aren't in these, each behind its place.
+    stem (Path): path without suffix, relative to the corpus folder.
+    files (dict[str, bytes]): content of text and annotation files, by suffix.
+    left_out (list[tuple[str, str]]): omitted lines, each after its place.
     """
 
     stem: Path
@@ -48,9 +48,9 @@ class Restored(NamedTuple):
 class _Original(NamedTuple):
     """A document as it is now.
 
-    stem (Path): its path without suffix.
-    same (bool): its text is the corpus's, but for white space and Unicode composition.
-    spans, merged (dict[Place, SpanKey]): its spans, by their lines: in its own text, and in the text of the corpus.
+    stem (Path): path without suffix.
+    same (bool): the text equals the corpus's, except for white space and Unicode composition.
+    spans, merged (dict[Place, SpanKey]): its spans by line, with offsets in its own text, and in the corpus's.
     """
 
     name: str
@@ -71,7 +71,6 @@ class _Line(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.row.partition("\t")[0]
 
     def named(self) -> list[str]:
@@ -85,7 +84,7 @@ class _Line(NamedTuple):
 
 
 class Originals:
-    """The brat documents that the spans of a corpus came from.
+    """The brat documents of a corpus's spans.
 
     types (dict): the types in the lines kept so far, by the first character of these: of relations and events, each
         with its roles, and of attributes, each with its values.
@@ -98,7 +97,7 @@ class Originals:
 
         folder (Path | None): the brat corpus; None, or a folder that doesn't exist, has no document.
         how (BratOptions): the section `brat` of project.yml by which the corpus was converted.
-        accept_changed (bool): go on where documents are missing or have changed.
+        accept_changed (bool): accept missing and changed documents.
         RAISES (InputError): the folder can't be read.
         """
         self.folder, self.how, self.accept_changed, self._given = folder or Path(), how, accept_changed, folder
@@ -110,9 +109,9 @@ class Originals:
         self._changed: list[str] = []
 
     def check(self) -> None:
-        """Refuse missing and changed documents among those restored so far, unless they are accepted.
+        """Refuse missing and changed documents among those restored so far, unless accepted.
 
-        RAISES (InputError): there is one.
+        RAISES (InputError): if there are some.
         """
         where = f"not in {self._given}" if self._given else "not found"
         for names, what, remedy in (
@@ -123,19 +122,19 @@ class Originals:
                 first = ", ".join([*sorted(names)[:MAX_NAMED], *["…"][: len(names) > MAX_NAMED]])
                 raise InputError(
                     f"{first}: {counted(len(names), 'brat document')} {what}, so relations, events, attributes and "
-                    f"notes would be lost; {remedy}, or go on without them by --accept-changed"
+                    f"notes would be lost; {remedy}, or drop them by --accept-changed"
                 )
 
     def reserved(self) -> set[str]:
-        """Return the names of all text files, as `caseless` has them: no other text may have one."""
+        """Return the names of all text files, by `caseless`, which no other text may have."""
         return {caseless(f"{name}.txt") for name in self._stems}
 
     def configs(self) -> list[Path]:
-        """List the files that configure brat."""
+        """List brat's configuration files."""
         return find_files(self.folder, (".conf",)) if self._stems else []
 
     def restore(self, doc: ExportDoc) -> list[Restored]:
-        """Return the documents of a text; none if there is none whose text is still the same."""
+        """Return the documents of a text with unchanged text."""
         recorded: dict[str, dict[Place, PlacedSpan]] = {}
         for place, span in doc.places.items():
             recorded.setdefault(place[0].rpartition(".")[0], {})[place] = span
@@ -188,9 +187,9 @@ class Originals:
     def _write(self, original: _Original, gone: Collection[SpanKey], added: Iterable[SpanKey], text: str) -> Restored:
         """Write a document again.
 
-        gone (Collection[SpanKey]): spans of its own that the corpus doesn't have.
-        added (Iterable[SpanKey]): spans of the corpus that it gets.
-        text (str): that of the corpus.
+        gone (Collection[SpanKey]): its spans that the corpus lacks.
+        added (Iterable[SpanKey]): spans that only the corpus has.
+        text (str): text in the corpus.
         """
         lines = {suffix: [*self._read_lines(original, suffix)] for suffix in original.suffixes or (".ann",)}
         every = [line for some in lines.values() for line in some]
@@ -218,7 +217,6 @@ class Originals:
         return Restored(original.stem.relative_to(self.folder), files, beside)
 
     def _read_lines(self, original: _Original, suffix: str) -> Iterator[_Line]:
-        """Yield the lines of an annotation file."""
         path = _find(original.stem, suffix)
         for number, content in enumerate(split_lines(read_file(path)) if path.exists() else (), 1):
             try:
@@ -259,7 +257,6 @@ class Originals:
         return written
 
     def _add_type(self, line: _Line) -> None:
-        """Add the type of a relation, an event or an attribute."""
         kind, words = line.row[0], line.row.split("\t")[1].split() if "\t" in line.row else []
         if kind not in self.types or not words:
             return
@@ -270,7 +267,7 @@ class Originals:
         self.types[kind].setdefault(name, set()).update(found[kind])
 
     def _said(self, text: str, fragments: Fragments) -> set[tuple[int, int]]:
-        """Return the offsets that the reader may make of fragments: those from first to last, or of the first piece."""
+        """Return the offsets that a reader may derive from fragments: first to last, or the first fragment."""
         if last_end(fragments) > len(text):
             return set()
         pieces = join(text, fragments)
@@ -279,7 +276,7 @@ class Originals:
         return {trim(text, pieces[0][0], pieces[-1][1]), trim(text, *pieces[0])}
 
     def _rename_event(self, line: _Line) -> bytes:
-        """Return a line; an event's type is the label of its trigger, and so renamed with it."""
+        """Rename the type of an event, which is the label of its trigger."""
         label = line.row.partition("\t")[2].partition(":")[0]
         if line.row[:1] != "E" or label not in self.how.rename:
             return line.content
@@ -294,7 +291,7 @@ def _find(stem: Path, suffix: str) -> Path:
 
 
 def _move(spans: Iterable[SpanKey], text: str, other: str) -> list[SpanKey]:
-    """Move spans to a text that differs only in white space or Unicode composition; none if it differs otherwise."""
+    """Move spans to a text that differs only in white space or Unicode composition; none if it differs more."""
     if text == other:
         return [*spans]
     move = Move(text, other)
@@ -302,9 +299,10 @@ def _move(spans: Iterable[SpanKey], text: str, other: str) -> list[SpanKey]:
 
 
 def _share(accepted: Collection[SpanKey], originals: list[_Original], *, apart: bool) -> list[set[SpanKey]]:
-    """Choose the spans that each document of a text gets from the corpus.
+    """Choose the corpus spans that each document of a text gets.
 
-    apart (bool): the documents are those of annotators or labels; the first with its label gets a span that none has.
+    apart (bool): documents belong to annotators or labels; a span that no document has goes to the first with its
+        label.
     """
     own = [{*original.merged.values()} for original in originals]
     if not apart:

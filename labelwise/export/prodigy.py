@@ -23,7 +23,7 @@ FOUND = np.dtype([("margin", "f4"), ("doc", "i8"), ("span", "i4")])  # a predict
 
 
 def write_together(source: ExportSource, folder: Path) -> Exported:
-    """Write all labels to one file, all.jsonl, and rejected spans to verdicts.jsonl."""
+    """Write all labels to all.jsonl, and rejected spans to verdicts.jsonl."""
     with (folder / "all.jsonl").open("wb") as file:
         for doc in source.read():
             # So that a merge doesn't take what nobody has looked for as missing; who saves a prediction has looked.
@@ -35,7 +35,7 @@ def write_together(source: ExportSource, folder: Path) -> Exported:
 
 
 def write_texts(source: ExportSource, folder: Path) -> Exported:
-    """Write all texts, without any span, to one file, texts.jsonl: what a new label is annotated on."""
+    """Write all texts, without spans, to texts.jsonl, to annotate a new label."""
     with (folder / "texts.jsonl").open("wb") as file:
         for doc in source.read():
             meta = {"meta": {DOCUMENT: doc.name}} if doc.name else {}
@@ -44,10 +44,10 @@ def write_texts(source: ExportSource, folder: Path) -> Exported:
 
 
 def write_by_label(source: ExportSource, folder: Path) -> Exported:
-    """Write LABEL.jsonl for each label: the texts that are complete for it; of predictions, those that aren't.
+    """Write LABEL.jsonl for each label: texts that are complete for it; of predictions, the others.
 
-    The spans of other texts, and all rejected ones, are in verdicts.jsonl. `datasets.yml` declares the files; texts
-    with a declared split are in a folder of that name.
+    Spans of other texts, and all rejected ones, are in verdicts.jsonl. `datasets.yml` declares the files; texts with a
+    declared split are in a folder of that name.
     """
     spans = 0
     rows = Counter(dict.fromkeys(source.labels, 0))
@@ -88,10 +88,10 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
 
 
 def write_binary(source: ExportSource, folder: Path) -> Exported:
-    """Write LABEL.jsonl for each label: a row for each predicted span, as `ner.teach` does, the least certain first.
+    """Write LABEL.jsonl for each label: a row per predicted span, as in `ner.teach`, least certain first.
 
     Leaves out texts that are complete for the label, repeated texts, and spans that annotators answered. The order is
-    that of uncertainty sampling: Lewis and Gale 1994, https://doi.org/10.1007/978-1-4471-2099-5_1
+    uncertainty sampling: Lewis and Gale 1994, https://doi.org/10.1007/978-1-4471-2099-5_1
 
     RAISES (InputError): if the source has no spans with probabilities.
     """
@@ -146,10 +146,10 @@ def _verdicts_by_label(doc: ExportDoc) -> Verdicts:
 
 
 def write_verdicts(source: ExportSource, folder: Path, judge: Callable[[ExportDoc], Verdicts]) -> Counter[str]:
-    """Write verdicts.jsonl, if there are any: a row for each span that was judged by itself, as `ner.teach` does.
+    """Write verdicts.jsonl, if any: a row per span accepted or rejected on its own, as in `ner.teach`.
 
     judge (Callable): lists the verdicts on a text.
-    RETURNS (Counter): the rows by label.
+    RETURNS (Counter): rows by label.
     """
     rows = Counter[str]()
     path = folder / f"{VERDICTS}.jsonl"
@@ -173,7 +173,7 @@ def encode_task(
 ) -> bytes:
     """Encode a text with its tokens and some of its spans as a line of JSON.
 
-    meta (Mapping): further values that Prodigy shows below the text.
+    meta (Mapping): values that Prodigy shows below the text.
     more (Any): further keys, or other values.
     """
     scores = dict(zip(doc.spans, doc.scores, strict=False))

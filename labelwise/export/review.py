@@ -1,5 +1,4 @@
-"""Tasks for Prodigy to look at: dropped spans, each with the one that was kept, and what several people
-annotated differently.
+"""Review tasks for Prodigy: dropped spans with the spans kept instead, and disagreements.
 
 A line of dropped_spans.jsonl:
 
@@ -12,9 +11,9 @@ A line of disagreements.jsonl:
     {"text": …, "spans": [{"start": 4, "end": 8, "label": "Amount", "annotators": ["ann"]}, …], …
      "meta": {"label": "Amount", "annotators": "ann, bob", "doc": "p1.txt", "from": "ann.jsonl:7, bob.jsonl:9"}}
 
-Both are for Prodigy's spans.manual, as their spans overlap. They have its tokens, and keys that a merge reads when
-answers come back. An answer to a disagreement is a review, of its label alone. A task with a dropped span doesn't
-have all spans of a label, so an answer to it covers no label.
+Both are for Prodigy's spans.manual, because their spans overlap. They have its tokens, and keys for the merge of the
+answers. An answer to a disagreement is a review of its label. A task with a dropped span lacks other spans, so its
+answer covers no label.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,18 +39,18 @@ DROPPED, DISAGREEMENTS = "dropped_spans.jsonl", "disagreements.jsonl"
 
 
 class Reviewed(NamedTuple):
-    """Count what was written: the tasks of each file, and the texts that aren't in the corpus, and so have no task."""
+    """Counts of an export: tasks by file, and texts outside the corpus, without a task."""
 
     tasks: Mapping[str, int]
     without_text: int
 
 
 def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Collection[str]) -> Reviewed:
-    """Write files of tasks, in the order of the keys of texts.
+    """Write files of tasks, sorted by text key.
 
     files (Collection[str]): DROPPED, DISAGREEMENTS, or both.
-    splits (Collection[str]): those whose texts are looked at.
-    RAISES (InputError): it isn't a merged corpus.
+    splits (Collection[str]): splits to review.
+    RAISES (InputError): if it isn't a merged corpus.
     """
     if not is_corpus(corpus):
         raise InputError(f"{corpus}: not a merged corpus, so it dropped no span; leave out --dropped, --disagreements")
@@ -78,14 +77,14 @@ Tasks = Callable[[StoredDoc, Sequence[str]], Iterator[bytes]]  # makes the tasks
 
 
 def _find_dropped(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts in which spans were dropped."""
+    """Yield the keys of texts with dropped spans."""
     for key, dropped in groupby(find_dropped(group), attrgetter("text")):
         spans = [*dropped]
         yield key, lambda doc, labels, spans=spans: dropped_span_tasks(doc, labels, spans)  # type: ignore[misc]
 
 
 def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts that people marked differently, and that no review has settled."""
+    """Yield the keys of texts that people annotated differently, without a review."""
     settled = find_settled(group)
     for key, labels in find_versions(group):
         differing = {
@@ -104,7 +103,7 @@ FINDERS: Mapping[str, Callable[[Group], Iterator[tuple[str, Tasks]]]] = {
 
 
 def dropped_span_tasks(doc: StoredDoc, labels: Sequence[str], dropped: Iterable[DroppedSpan]) -> Iterator[bytes]:
-    """Yield a line of JSON for each dropped span, with the span that was kept."""
+    """Yield a line of JSON for each dropped span, with the kept span."""
     for one in dropped:
         asserted = [span for span in (one.dropped, one.kept) if span]
         spans = [
@@ -126,7 +125,7 @@ def dropped_span_tasks(doc: StoredDoc, labels: Sequence[str], dropped: Iterable[
 def disagreement_tasks(
     doc: StoredDoc, labels: Sequence[str], versions: Mapping[str, Sequence[Version]]
 ) -> Iterator[bytes]:
-    """Yield a line of JSON for each label that several people marked differently."""
+    """Yield a line of JSON for each label with disagreements."""
     for label, group in versions.items():
         marked = sorted({offsets for version in group for offsets in version.marked})
         spans = [
@@ -146,10 +145,10 @@ def review_task(
     places: Iterable[str],
     keys: Mapping[str, Any],
 ) -> bytes:
-    """Make a line of JSON, a task that Prodigy can show, which no merge reads before somebody has saved it.
+    """Make a line of JSON, a Prodigy task that no merge reads before it is saved.
 
-    places (Iterable[str]): files and lines, which become `meta.from`; an empty value isn't written.
-    keys (Mapping): what the merge has to know of an answer.
+    places (Iterable[str]): files and lines, for `meta.from`.
+    keys (Mapping): keys for the merge of an answer.
     """
     text, name = doc.text, doc.annotation.doc
     tokens = task_tokens(doc.to_doc(Vocab()), [span[edge] for span in spans for edge in ("start", "end")])

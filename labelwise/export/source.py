@@ -1,6 +1,6 @@
-"""What is exported: a merged corpus, predictions, or tasks of `convert-brat`; streamed for each file that is made.
+"""The source of an export: a merged corpus, predictions, or tasks of `convert-brat`; streamed per file.
 
-Predictions come with the most expected mistakes per word first: their lines are sought in that order.
+Predictions come with the most expected errors per word first, by seeking their lines.
 """
 
 import hashlib
@@ -37,10 +37,10 @@ PLACED = ("file", "line", "start", "end", "label", "renamed", "reason")  # colum
 
 
 class PlacedSpan(NamedTuple):
-    """A span that was read from a line.
+    """A span read from a line.
 
-    key (SpanKey | None): with the label that the line has; None if the merge couldn't use the span.
-    counts (bool): its row counts, which a later answer's or another split's doesn't.
+    key (SpanKey | None): with the line's label; None if unusable.
+    counts (bool): its row counts, and isn't superseded, for example.
     """
 
     key: SpanKey | None
@@ -50,15 +50,15 @@ class PlacedSpan(NamedTuple):
 class ExportDoc(msgspec.Struct):
     """A text with spans.
 
-    name (str): of the document that it is; empty if it has none.
+    name (str): document name, if any.
     spans (list[SpanKey]): sorted.
-    scores (list[float]): the probability of each span; empty if there are none.
-    unknown (Mapping[str, str]): the labels that the text isn't complete for.
-    rejected (list[SpanKey]): the spans that annotators rejected, sorted.
-    answered (Sequence[SpanKey]): the predicted text's spans that annotators accepted or rejected.
-    predicted (bool): a pipeline found the spans, and nobody has looked at them.
-    split (str): the one that a declaration gives the text; empty if none does.
-    places (dict[Place, PlacedSpan]): the spans that were read from brat, even dropped ones, by their lines.
+    scores (list[float]): probability of each span, if known.
+    unknown (Mapping[str, str]): labels that the text isn't complete for.
+    rejected (list[SpanKey]): spans that annotators rejected, sorted.
+    answered (Sequence[SpanKey]): predicted spans that annotators accepted or rejected.
+    predicted (bool): predicted and not reviewed.
+    split (str): declared split, if any.
+    places (dict[Place, PlacedSpan]): spans read from brat, also dropped ones, by line.
     """
 
     text: str
@@ -74,13 +74,13 @@ class ExportDoc(msgspec.Struct):
 
     @property
     def key(self) -> str:
-        """The digest of the text, in hexadecimal."""
+        """Return the digest of the text, in hexadecimal."""
         return text_key(self.text).hex()
 
     def mistakes_per_word(self, label: str | None = None) -> float:
-        """Return the mistakes expected per word among the spans that a pipeline found, of a label or of all.
+        """Return the expected errors per word among predicted spans, of a label or of all.
 
-        Spans without probabilities count as one each.
+        A span without a probability counts as one error.
         """
         scores = self.scores or [0.0] * len(self.spans)
         spans = zip(self.spans, scores, strict=True)
@@ -88,14 +88,14 @@ class ExportDoc(msgspec.Struct):
 
 
 class Exported(NamedTuple):
-    """Count what an export wrote, and name what it changed or left out.
+    """Counts of an export, and what it changed or left out.
 
-    rows (int): texts; where each label has a file, the rows of all files.
-    spans (int): the spans in these rows.
-    verdicts, rejects (int): further rows, each for one span that was judged by itself; of these, the rejected ones.
+    rows (int): texts; or rows of all labels' files.
+    spans (int): spans in these rows.
+    verdicts, rejects (int): rows of accepted or rejected single spans; the rejected ones of these.
     warnings (Sequence): each with its remedy.
-    rename (Mapping[str, str]): `rename` of the section `brat`, by which labels come back under their names.
-    ordered_by (str): which predictions come first; empty for a corpus.
+    rename (Mapping[str, str]): `rename` of the section `brat` that restores the labels.
+    ordered_by (str): order of predictions; empty for a corpus.
     """
 
     rows: int
@@ -108,15 +108,15 @@ class Exported(NamedTuple):
 
 
 class ExportSource:
-    """The texts that are exported.
+    """The texts to export.
 
-    labels (list[str]): those of a corpus, or of a folder of tasks in the order of its `datasets.yml`; else sorted.
-    version (str): names the predictions, and changes with them; empty for what annotators have said.
-    texts, spans, rejected (int): how many there are.
-    incomplete (int): the texts that aren't complete for all labels.
-    splits (list[str]): those that declarations give the texts; "" where one has none.
+    labels (list[str]): of a corpus, or of a folder of tasks in the order of its `datasets.yml`; else sorted.
+    version (str): digest of the predictions; empty for annotations.
+    texts, spans, rejected (int): counts.
+    incomplete (int): texts that aren't complete for all labels.
+    splits (list[str]): declared splits of the texts; "" for none.
     certain (bool): the predictions have probabilities.
-    read_stored (Callable): yields the texts in their stored order.
+    read_stored (Callable): yields the texts in stored order.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class ExportSource:
 
     @property
     def predicted(self) -> bool:
-        """A pipeline found the spans."""
+        """Return whether these are predictions."""
         return bool(self.version)
 
     def tokenize(self, text: str) -> Doc:
@@ -158,7 +158,7 @@ class ExportSource:
         return load_tokenizer(self._settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:
-        """Yield the texts: the predictions with the most expected mistakes per word first, of a label or all.
+        """Yield the texts: predictions with the most expected errors per word (of a label, or of all) first.
 
         Other texts keep their order.
         """
@@ -189,14 +189,14 @@ class ExportSource:
 def open_source(
     path: Path, splits: Sequence[str], settings: Settings | None = None, *, placed: bool = False
 ) -> ExportSource:
-    """Find out what there is to export.
+    """Open a source to export.
 
-    path (Path): the folder of a merged corpus, one of tasks, as `convert-brat` writes it, or predictions: a file, or a
-        folder of `predict_files`.
-    splits (Sequence[str]): those of a corpus.
-    settings (Settings | None): those that the tokenizer is made of; None for the corpus's own, or the defaults.
-    placed (bool): the texts of a corpus have their `places`.
-    RAISES (InputError): it is none of these.
+    path (Path): folder of a merged corpus, of tasks by `convert-brat`, or predictions: a file, or a folder of
+        `predict_files`.
+    splits (Sequence[str]): splits of a corpus.
+    settings (Settings | None): settings of the tokenizer; None for the corpus's own, or the defaults.
+    placed (bool): with the `places` of a corpus's texts.
+    RAISES (InputError): if it is none of these.
     """
     if is_corpus(path):
         if settings is None:
@@ -216,12 +216,12 @@ def open_source(
 
 
 def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = False) -> Iterator[ExportDoc]:
-    """Yield the texts of a merged corpus with all accepted and all rejected spans.
+    """Yield the texts of a merged corpus with all accepted and rejected spans.
 
-    They come in the order of their keys, so that the first ones are a random sample of all splits.
+    They are sorted by key, so the first ones are a random sample of all splits.
 
     placed (bool): with their `places`.
-    RAISES (InputError): it isn't a merged corpus.
+    RAISES (InputError): if it isn't a merged corpus.
     """
     for group, docs in read_groups_with_docs(corpus, only=("text", "split", *(PLACED if placed else ()))):
         found = _find_places(group) if placed else {}
@@ -235,7 +235,7 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = 
 
 
 def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
-    """Find the lines of brat that the spans of texts came from, by the keys of texts."""
+    """Map text keys to the brat lines of their spans."""
     spans = group.spans.filter(
         pc.match_substring_regex(group.spans["file"], f"({'|'.join(map(re.escape, SUFFIXES))})$")
     )
@@ -248,7 +248,7 @@ def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
 
 
 def from_prediction(doc: PredictedDoc) -> ExportDoc:
-    """Take what was predicted: with heads for labels all spans that were found, which may overlap."""
+    """Convert a prediction; a per-label recognizer's with all spans, which may overlap."""
     found = {(start, end, label): score for start, end, label, score in doc.found}
     spans = sorted(found or doc.predicted)
     scores = [found[span] for span in spans] if found else []
@@ -257,9 +257,9 @@ def from_prediction(doc: PredictedDoc) -> ExportDoc:
 
 
 def read_tasks(folder: Path) -> Iterator[ExportDoc]:
-    """Yield the tasks of a folder that `convert-brat` has written, with the split that is declared.
+    """Yield the tasks of a folder by `convert-brat`, with declared splits.
 
-    RAISES (InputError): a line isn't such a task.
+    RAISES (InputError): if a line isn't such a task.
     """
     for dataset in load_datasets([folder / DATASETS]):
         declared: Split | Literal[""] = next((split for split in SPLITS if split == dataset.split), "")

@@ -8,12 +8,12 @@ LINE_ENDS = re.compile(r"[\r\n]+")
 
 
 def brat_label(label: str) -> str:
-    """Write a label without white space, at which brat would cut it."""
+    """Return a label without white space, which brat's labels can't have."""
     return "_".join(label.split())
 
 
 def standoff(text: str, span: SpanKey, number: int | str) -> str:
-    r"""Write a span as a line of standoff, in pieces where lines end, which brat's spans can't cross.
+    r"""Write a span as a line of standoff, in pieces at line ends, which brat's spans can't cross.
 
     >>> standoff("two\nlines", (0, 9, "A"), 1)
     'T1\tA 0 3;4 9\ttwo lines\n'

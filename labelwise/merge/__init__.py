@@ -1,4 +1,4 @@
-"""The merge: any number of datasets into one corpus of partitions, in bounded memory.
+"""The merge: datasets into one corpus of partitions, in bounded memory.
 
 It imports merge.rules, corpus, datasets and sources.
 """

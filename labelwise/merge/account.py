@@ -1,8 +1,8 @@
 """Record the outcome of each text, row and span.
 
 Jobs write columns of the three tables as MessagePack, because pyarrow would take 40 MB in each worker; the tables are
-made from these when all jobs are done. Most columns have few values: what a row or a span has in these is a tuple,
-written once in a batch (`corpus.tables.OWN` names the others).
+made at the end. Most columns have few values: their tuple is written once per batch (`corpus.tables.OWN` names the
+other columns).
 """
 
 import struct
@@ -39,8 +39,8 @@ class TextResult(NamedTuple):
     """The outcome of one text.
 
     chosen_by (str): what chose its split.
-    why_not (str | None): why it is left out of the corpus; None if it isn't.
-    made (Projection | None): its Doc; None if it is left out.
+    why_not (str | None): why it isn't in the corpus; None if it is.
+    made (Projection | None): its Doc, if it is in the corpus.
     """
 
     answers: Sequence[Answer]
@@ -52,52 +52,46 @@ class TextResult(NamedTuple):
 
 
 class TableWriter:
-    """Collects the rows of one of the tables for a batch.
+    """Collects rows of a table for a batch.
 
-    own (list[tuple]): the values of each row in the table's own columns (`corpus.tables.OWN`), and the number of those
-        in the others.
-    shared (dict[tuple, int]): the tuples of values in the others, by which each is numbered.
+    own (list[tuple]): values of each row in the columns of `corpus.tables.OWN`, and a number for the others.
+    shared (dict[tuple, int]): tuples of values in the other columns, by number.
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self.own: list[tuple[Any, ...]] = []
         self.shared: dict[tuple[Any, ...], int] = {}
 
     def add(self, own: tuple[Any, ...], *shared: Any) -> None:
-        """Add a row, by its values in the own columns and in the others, each in the order of the schema."""
+        """Add a row, by its values in own and other columns, each in order of the schema."""
         self.own.append((*own, self.shared.setdefault(shared, len(self.shared))))
 
 
 class AccountWriter:
-    """Writes a part of the account: batches of the three tables, cut at texts, column by column."""
+    """Writes a part of the tables in batches, cut at texts, column by column."""
 
     def __init__(self, file: Path) -> None:
-        """Open a new file."""
         self._begin()
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file = file.open("xb")
 
     def __enter__(self) -> "AccountWriter":
-        """Begin to write."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Write the last batch, and close the file."""
         self.flush()
         self._file.close()
 
     def _begin(self) -> None:
-        """Begin a batch."""
         self.texts, self.rows, self.spans = TableWriter(), TableWriter(), TableWriter()
 
     def end_text(self) -> None:
-        """Write a batch if there is enough for one."""
+        """Write a batch if it is large enough."""
         if len(self.rows.own) + len(self.spans.own) >= BATCH_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held as a batch."""
+        """Write the waiting rows as a batch."""
         tables = (self.texts, self.rows, self.spans)
         if any(table.own for table in tables):
             batch = encode([([*zip(*table.own, strict=True)], [*table.shared]) for table in tables])
@@ -106,16 +100,16 @@ class AccountWriter:
 
 
 def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
-    """Yield the batches of a part of the account: the columns of each table."""
+    """Yield the batches of a part: columns of each table."""
     with file.open("rb") as batches:
         while head := batches.read(SIZE.size):
             yield decode(batches.read(*SIZE.unpack(head)))
 
 
 def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
-    """Add a row, or a span outside any row, that can't be used.
+    """Add an unusable row, or a span outside any row.
 
-    file (str): the name of its source, as declared, unless it has a file of its own.
+    file (str): declared name of its source, unless the problem has its own file.
     kind (str | None): "decision" for a decision.
     """
     file = problem.file or file
@@ -132,8 +126,8 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
 def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
     """Add a decision.
 
-    text (str): the key of its text.
-    row (int | None): its number among the rows of the text; None without such a text.
+    text (str): key of its text.
+    row (int | None): its number among the text's rows; None without such a text.
     """
     decision = judged.decision
     what = (decision.dataset, judged.row.file, *NOBODY, "decision", decision.verdict)
@@ -144,7 +138,7 @@ def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row
 def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
     """Add a text, its rows and its spans.
 
-    RAISES (RuntimeError): a span has no outcome, which is a bug in this program.
+    RAISES (RuntimeError): if a span has no outcome, which is a bug.
     """
     key, answers, merged, made = text.key.hex(), found.answers, found.merged, found.made
     split, words = (found.split, len(made.doc)) if made else (None, None)
@@ -200,6 +194,5 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
 
 
 def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:
-    """Return the columns of a span's outcome."""
     kept = None if outcome.kept is None else numbers[outcome.kept]
     return outcome.reason, outcome.detail or None, kept, outcome.realigned, outcome.learned

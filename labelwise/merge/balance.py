@@ -1,4 +1,4 @@
-"""Check that the account has all rows and spans of each source, each once."""
+"""Check that the tables have all rows and spans of each source, each once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from labelwise.merge.read import ReadCounts, Source
 
 
 class SourceCounts(NamedTuple):
-    """The rows and spans of sources that have an outcome, by the names of the dataset and of the file.
+    """Rows and spans of sources with an outcome, by names of dataset and file.
 
-    The file is that of the source, except for problems that have one of their own.
+    The file is the source's, except for problems with their own file.
     """
 
     rows: Counter[Any]
     spans: Counter[Any]
 
     def add(self, group: Group) -> None:
-        """Add those of a row group."""
+        """Add the counts of a row group."""
         self.rows.update(queries.count(queries.of_sources(group.rows), "dataset", "file"))
         self.spans.update(count_spans(group))
 
@@ -31,10 +31,10 @@ class SourceCounts(NamedTuple):
 def check_balance(
     counted: SourceCounts, corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets
 ) -> None:
-    """Compare the rows and spans that the readers counted with those of the tables, by source.
+    """Compare the rows and spans counted by readers with the tables, by source.
 
-    counted (SourceCounts): those of the tables.
-    RAISES (RuntimeError): they differ, which is a bug in this program.
+    counted (SourceCounts): counts of the tables.
+    RAISES (RuntimeError): if they differ, which is a bug.
     """
     rows, spans = counted
     own: Counter[tuple[str, str, str]] = Counter()
@@ -53,7 +53,7 @@ def check_balance(
 
 
 def count_spans(group: Group) -> Counter[Any]:
-    """Count the spans of sources by the dataset and the file of their rows."""
+    """Count the spans of sources by dataset and file of their rows."""
     alone = group.spans.filter(pc.is_null(group.spans["row"]))
     inside = group.spans.filter(pc.is_valid(group.spans["row"]))
     places = pc.add(pc.index_in(inside["text"], group.rows["text"]), inside["row"])

@@ -1,12 +1,12 @@
-"""Store tasks on disk, in buckets by the keys of their texts, so that a merge holds the tasks of few texts at a time.
+"""Store tasks on disk, in buckets by text key, so a merge holds the tasks of few texts in memory.
 
-A writer, such as that of a source, has one file for all buckets, since to make a file takes as long as to read fifty
-tasks. It has blocks of records of one bucket. Each begins with the place of the block before it of the same bucket, and
-the file ends with the places of the last ones. A record is a HEAD, and a task as MessagePack, without its text, or a
-text; as bytes, records are in the order of keys, texts before tasks, sources and lines. A process writes a text once.
+A writer, such as a source's, has one file for all buckets, since creating a file takes as long as reading fifty tasks.
+It has blocks of records of one bucket. Each begins with the place of the bucket's previous block, and the file ends
+with the places of the last ones. A record is a HEAD, and a task as MessagePack, without its text, or a text; as bytes,
+records are sorted by key, texts before tasks, sources and lines. A process writes a text once.
 
-Buckets are in the order of keys, and large ones are cut again; partitions don't depend on them. `same_texts` gives one
-key to texts that differ only in white space or Unicode composition.
+Buckets are sorted by key, and large ones are split again; partitions don't depend on them. `same_texts` gives one key
+to texts that differ only in white space or Unicode composition.
 """
 
 import struct
@@ -47,9 +47,9 @@ decode_task = msgspec.msgpack.Decoder(Task).decode
 class Text(NamedTuple):
     """A text with its tasks.
 
-    text (str): that of the first task.
-    variants (dict[bytes, str]): texts that differ from it only in white space or Unicode composition, by their keys.
-    records (list): its tasks, in the order of sources and lines.
+    text (str): text of the first task.
+    variants (dict[bytes, str]): texts that differ only in white space or Unicode composition, by key.
+    records (list): its tasks, in order of sources and lines.
     """
 
     key: bytes
@@ -58,21 +58,21 @@ class Text(NamedTuple):
     records: list[bytes]
 
     def read(self) -> Iterator[tuple[int, str, Task]]:
-        """Yield the number of the source, the text, and the task, without its text, of each record."""
+        """Yield source number, text, and task without its text, of each record."""
         for record in self.records:
             _, source, _, own, _ = HEAD.unpack_from(record)
             text = self.text if own == self.key else self.variants[own]
             yield source - 1, text, decode_task(memoryview(record)[HEAD.size :])
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
-        """Yield the tasks, each with the number of its source, and with offsets in the text."""
+        """Yield the tasks, each with its source's number, and with offsets in the text."""
         moves = {text: Move(text, self.text) for text in self.variants.values()}
         for source, text, task in self.read():
             yield source, moves[text].task(task) if text in moves else task
 
 
 def count_bits(size: int, sources: int) -> int:
-    """Choose how many bits of a key number its bucket.
+    """Return the number of key bits that select a bucket.
 
     size (int): bytes of all sources.
     """
@@ -83,18 +83,17 @@ def count_bits(size: int, sources: int) -> int:
 
 
 def range_of(key: bytes, bits: int) -> int:
-    """Return the number of the range that a key is in, of the 2**bits equal ranges that all keys are cut into."""
+    """Return the number of a key's range, of 2**bits equal ranges."""
     return int.from_bytes(key[:8], "big") >> (64 - bits)
 
 
 class BucketWriter:
-    """Writes records to their buckets, many at a time; a context manager. Without records, there is no file.
+    """Writes records to their buckets in batches; a context manager. Without records, there is no file.
 
-    bits, skip (int): how many bits of a key number a bucket, and how many before them are equal in all keys.
+    bits, skip (int): number of key bits that select a bucket, and of equal bits before them.
     """
 
     def __init__(self, file: Path, bits: int, skip: int = 0) -> None:
-        """Take the path of a new file."""
         self.folder, self.path, self.bits, self.skip = file.parent, file, bits, skip
         self._last = array("q", [-1]) * (1 << bits)
         self._waiting: dict[int, list[bytes]] = {}
@@ -102,11 +101,9 @@ class BucketWriter:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Begin to write."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Write the waiting records, and finish the file."""
         self.flush()
         if self._file:
             self._file.write(self._last)
@@ -136,10 +133,10 @@ class BucketWriter:
 
 
 class TaskWriter(BucketWriter):
-    """Writes the tasks of a source, and their texts, but those that this process has written to the same folder."""
+    """Writes the tasks of a source, and texts that this process hasn't written to the folder."""
 
     def add_task(self, task: Task, source: int, number: int) -> tuple[bytes, bytes]:
-        """Add a task, with the number of its source, and its own there; return the keys of its text and of the form."""
+        """Add a task, with its source and its number there; return the keys of text and normalized text."""
         text = task.text.encode("utf8", "surrogatepass")
         key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
         known = written_texts(self.folder)
@@ -154,7 +151,7 @@ class TaskWriter(BucketWriter):
 
 @lru_cache(maxsize=1)
 def written_texts(folder: Path) -> dict[bytes, bytes]:
-    """Return the keys of the texts that this process has written to a folder, each with the key of its form.
+    """Return the keys of texts that this process has written to a folder, each with its normalized text's key.
 
     On a cluster, each job has a folder.
     """
@@ -164,9 +161,9 @@ def written_texts(folder: Path) -> dict[bytes, bytes]:
 class Buckets(msgspec.Struct, frozen=True):
     """The buckets of a merge.
 
-    folder (Path): that of the writers' files, of each kind: "tasks", and those that `same_texts` writes: "forms", the
-        pairs of keys "same", and tasks that are "moved" to other buckets.
-    bits (int): how many bits of a key number a bucket.
+    folder (Path): files of writers, by kind: "tasks", and those of `same_texts`: "forms", the pairs of keys "same", and
+        tasks "moved" to other buckets.
+    bits (int): number of key bits that select a bucket.
     """
 
     folder: Path
@@ -178,7 +175,7 @@ class Buckets(msgspec.Struct, frozen=True):
         return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
     def numbers(self, kind: str) -> list[int]:
-        """List the buckets that have records of a kind."""
+        """List the buckets with records of a kind."""
         found: set[int] = set()
         for file in self.files(kind):
             with file.open("rb") as blocks:
@@ -186,7 +183,7 @@ class Buckets(msgspec.Struct, frozen=True):
         return sorted(found)
 
     def read(self, kind: str, number: int, record: struct.Struct) -> Iterator[tuple[Any, ...]]:
-        """Yield the records of one size of a bucket."""
+        """Yield the records of a bucket, which have one size."""
         for file in self.files(kind):
             for block in read_blocks(file, number, self.bits):
                 yield from record.iter_unpack(block)
@@ -194,7 +191,7 @@ class Buckets(msgspec.Struct, frozen=True):
     def tasks(self, number: int, *, moved: bool = True) -> Iterator[bytes]:
         """Yield the tasks of a bucket, and their texts.
 
-        moved (bool): without those that are moved to others, and with those that others are moved from.
+        moved (bool): exclude tasks moved to other buckets, and include those moved here.
         """
         gone = {key for key, _ in self.read("same", number, SAME)} if moved else ()
         for file in self.files("tasks"):
@@ -207,10 +204,10 @@ class Buckets(msgspec.Struct, frozen=True):
     def count_texts(self, tasks: int) -> tuple[int, int]:
         """Count the distinct texts, and their bytes.
 
-        Above MAX_COUNTED_TASKS, they are estimated from a share of the keys: the estimate depends on the texts, and
-        on the number of tasks, alone.
+        Above MAX_COUNTED_TASKS, they are estimated from a share of the keys: the estimate depends on the texts and the
+        number of tasks alone.
 
-        tasks (int): the number of all tasks.
+        tasks (int): number of all tasks.
         """
         shift = 0
         while tasks >> shift > MAX_COUNTED_TASKS:
@@ -224,15 +221,15 @@ class Buckets(msgspec.Struct, frozen=True):
         return len(found) << shift, sum(found.values()) << shift
 
     def texts(self, number: int, scratch: Path) -> Iterator[Text]:
-        """Yield the texts of a bucket, in the order of their keys.
+        """Yield the texts of a bucket, sorted by key.
 
-        scratch (Path): a folder for the pieces of a large bucket.
+        scratch (Path): folder for the pieces of a large bucket.
         """
         yield from read_texts(self.tasks(number), self.bits, scratch / f"cut-{number}")
 
 
 def read_blocks(file: Path, number: int, bits: int) -> Iterator[bytes]:
-    """Yield the blocks of a bucket, the last first."""
+    """Yield the blocks of a bucket, last first."""
     with file.open("rb") as blocks:
         place = _last_places(blocks, bits)[number]
         while place >= 0:
@@ -261,7 +258,6 @@ def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _make_text(key: bytes, records: list[bytes]) -> Text:
-    """Make a text of its records, in order."""
     texts: dict[bytes, str] = {}
     heads = [HEAD.unpack_from(record) for record in records]
     for record, (_, source, _, own, _) in zip(records, heads, strict=True):
@@ -271,10 +267,10 @@ def _make_text(key: bytes, records: list[bytes]) -> Text:
 
 
 def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
-    """Yield the texts of tasks, in the order of their keys.
+    """Yield the texts of tasks, sorted by key.
 
-    skip (int): how many bits of the keys are equal.
-    cut (Path): a file for the pieces, if they are large.
+    skip (int): length of the key prefix, in bits, shared by the bucket.
+    cut (Path): file for pieces, if they are large.
     """
     some: list[bytes] = []
     size = 0

@@ -1,12 +1,12 @@
 """The form of an import check: a query of a merge, a sentence, a remedy, and lines to paste.
 
-The words are templates, as of str.format, over the values that the query yields. `{where}` names the place that
-declares the dataset, and `{add}` says to add a line there. Besides Python's own formats, there are:
+The words are str.format templates over the query's values. `{where}` names the place that declares the dataset, and
+`{add}` asks to add a line there. Besides Python's formats, there are:
 
 - `{n:row was|rows were}` for a number with a noun ("1 row was", "2,000 rows were"), `{n:span}` for "1 span", "2 spans";
 - `{n:~is|are}` for a word that depends on a number, or on the length of a list;
 - `{labels:label|labels}` for a list with a noun ("label A", "labels A, B and 4 more"), `{labels!r}` for quoted names;
-- `{offsets:?read as %s}` for words that are left out where the value is empty;
+- `{offsets:?read as %s}` for words omitted if the value is empty;
 - a dict for counts, in its order ("PER (60), LOC (3)"), and `{name!y}` for a value in YAML.
 """
 
@@ -44,11 +44,11 @@ CONTEXT_CHARS = 20  # of a text, shown on either side of a span
 class Found(NamedTuple):
     """A finding of a query.
 
-    n (int): number of rows, spans or texts concerned.
-    values (Mapping): the other values that the words have.
+    n (int): number of rows, spans or texts.
+    values (Mapping): other values of the words.
     rows (Sequence): examples, rows of the tables.
-    quotes (Sequence[str]): examples that aren't rows, printed by the merge alone.
-    dataset (DataSet | None): the dataset concerned; None if it is the corpus.
+    quotes (Sequence[str]): other examples, printed by the merge only.
+    dataset (DataSet | None): the dataset; None for the corpus.
     """
 
     n: int = 0
@@ -59,7 +59,7 @@ class Found(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """A text of the corpus, its number of tokens, and the datasets that have it.
+    """A text of the corpus, its number of tokens, and its datasets.
 
     labels (Mapping[str, int]): tokens in accepted spans, by label.
     """
@@ -74,11 +74,11 @@ class SampledText(NamedTuple):
 class Merged:
     """A merge, for queries.
 
-    corpus (Path): its tables and partitions; the manifest needn't be there.
-    figures (Mapping): counts of each dataset.
+    corpus (Path): tables and partitions; the manifest may be missing.
+    figures (Mapping): counts by dataset.
     trials (Trials): counts of spans by other readings of their offsets.
     parts (Parts): texts that are parts of others.
-    misread (set[str]): the datasets about which a check that stops has found something.
+    misread (set[str]): datasets that a stopping check has found.
     """
 
     corpus: Path
@@ -92,7 +92,7 @@ class Merged:
 
     @cached_property
     def sample(self) -> list[SampledText]:
-        """The first texts of the corpus by key: a random sample, as keys are digests."""
+        """Return the first texts of the corpus by key: a random sample, because keys are digests."""
         found: list[SampledText] = []
         chars = 0
         for group, docs in read_groups_with_docs(self.corpus, merged=False, only=("text", "split", "dataset")):
@@ -118,18 +118,18 @@ class Data(NamedTuple):
 
     @property
     def figures(self) -> Figures:
-        """The counts of the dataset."""
+        """Return the counts of the dataset."""
         return self.merged.figures[self.dataset.name]
 
     @property
     def files(self) -> range:
-        """The numbers of its files among those of all datasets."""
+        """Return the numbers of its files among all datasets' files."""
         before = takewhile(lambda one: one.name != self.dataset.name, self.merged.datasets)
         first = sum(len(one.files) for one in before)
         return range(first, first + len(self.dataset.files))
 
     def label_texts(self, *reasons: str) -> Iterator[Mapping[str, set[str]]]:
-        """Yield the keys of the texts that have spans of each label with some outcomes, a row group at a time."""
+        """Yield the keys of texts with spans of each label with some outcomes, per row group."""
         for group in read_groups(self.merged.corpus, merged=False, columns=("text", "dataset", "label", "reason")):
             spans = queries.where(queries.where(group.spans, "dataset", [self.dataset.name]), "reason", reasons)
             found: defaultdict[str, set[str]] = defaultdict(set)
@@ -141,10 +141,10 @@ class Data(NamedTuple):
 class Kind(NamedTuple):
     """An import check.
 
-    query (Callable): yields what it finds in a merge.
+    query (Callable): yields its findings in a merge.
     sentence, remedy (str): templates.
     lines (tuple[str, ...]): templates of lines to paste.
-    stops (bool): whether later stages refuse the corpus, unless the dataset's entry says `expect_losses: true`.
+    stops (bool): whether later stages refuse the corpus, unless the dataset's entry has `expect_losses: true`.
     people (bool): whether its words name annotators.
     """
 
@@ -157,7 +157,7 @@ class Kind(NamedTuple):
     people: bool
 
     def find(self, merged: Merged) -> Iterator[ImportCheck]:
-        """Yield what the query finds, as data."""
+        """Yield the query's findings, as data."""
         for n, values, rows, quotes, dataset in self.query(merged):
             if dataset and self.stops:
                 merged.misread.add(dataset.name)
@@ -194,7 +194,7 @@ def dataset_check(
     stops: bool = False,
     people: bool = False,
 ) -> Kind:
-    """Make an import check of each dataset, whose name begins its sentence; see `check`."""
+    """Make an import check of each dataset, whose name begins the sentence; see `check`."""
 
     def of_all(merged: Merged) -> Iterator[Found]:
         for dataset in merged.datasets:
@@ -204,18 +204,18 @@ def dataset_check(
 
 
 def some(n: int, rows: Sequence[Mapping[str, Any]] = (), quotes: Sequence[str] = (), **values: Any) -> list[Found]:
-    """Make a finding of a number, if it isn't 0; see `Found`."""
+    """Make a finding of a nonzero number; see `Found`."""
     return [Found(int(n), values, rows, quotes)] if n else []
 
 
 def each_of(name: str, table: Mapping[str, Mapping[str, int]], template: str) -> list[Found]:
-    """Make a finding of a table of counts, as one value, whose keys follow from both keys of the table."""
+    """Make a finding of a table of counts, as one value, with keys from both keys of the table."""
     counts = {template.format(outer, inner): n for outer, of in table.items() for inner, n in of.items()}
     return [Found(sum(counts.values()), {name: largest_first(counts)})] if counts else []
 
 
 def nothing(merged: Merged) -> Iterable[Found]:
-    """Find nothing: the check isn't about a merge."""
+    """Find nothing, for checks outside a merge."""
     return ()
 
 
@@ -240,19 +240,17 @@ def write_words(kind: Kind, found: ImportCheck) -> Words:
 
 
 def largest_first(counts: Mapping[Any, int]) -> dict[str, int]:
-    """Sort counts, the largest first, equal ones by name."""
+    """Sort counts, largest first, then by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def quote(text: str, start: int, end: int) -> str:
-    """Write words of a text in brackets, among those around them."""
+    """Quote a span in brackets, with the words around it."""
     before, after = text[max(0, start - CONTEXT_CHARS) : start], text[end : end + CONTEXT_CHARS]
     return " ".join(f"{before}[{text[start:end]}]{after}".split())
 
 
 class _Formatter(string.Formatter):
-    """Formats nouns, lists, counts and YAML; see the module's docstring."""
-
     def convert_field(self, value: Any, conversion: Any) -> Any:
         if conversion == "y":
             return encode_yaml([value]).strip()[1:-1]
@@ -279,14 +277,14 @@ _FORMATTER = _Formatter()
 
 
 def _declaration(dataset: DataSet) -> str:
-    """Name the place that declares a dataset, where a line is to be added."""
+    """Name the place to declare a dataset, for a line to add."""
     if read_conversion(Path(dataset.declared).parent):
         return "the section brat of project.yml"
     return f"the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"
 
 
 def _quote_row(row: Mapping[str, Any], corpus: Path) -> str:
-    """Write the place of a row or a span, and quote a span whose text is in the corpus."""
+    """Write the place of a row or a span; quote a span whose text is in the corpus."""
     place = f"{row['file']}:{row['line']}"
     quotable = row.get("start") is not None and row["split"]
     doc = find_doc(corpus, row["split"], row["text"]) if quotable else None

@@ -1,6 +1,6 @@
-"""The import checks of a merge: were all datasets read as intended, and is the corpus good for training?
+"""The import checks of a merge: were datasets read as intended, and is the corpus fit for training?
 
-Each check is an entry of a table below, or of `text_checks`; see `check_kinds`. After one that stops, nothing but `why`
+Each check is an entry of a table below, or of `text_checks`; see `check_kinds`. After a check that stops, only `why`
 reads the corpus, until the dataset's entry declares its form, or `expect_losses: true`.
 """
 
@@ -98,7 +98,7 @@ KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuo
 
 
 def unusable_rows(data: Data) -> list[Found]:
-    """Find datasets of which most rows can't be used, or that have no span and a row of another format."""
+    """Find datasets with mostly unusable rows, or with no span and a row of another format."""
     rows, spans = data.figures.rows, data.figures.labels(*USED, *UNUSED)
     bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
     most = bad.total() >= MIN_SPANS and 2 * bad.total() > rows.total()
@@ -108,7 +108,7 @@ def unusable_rows(data: Data) -> list[Found]:
 
 
 def losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
-    """Count the used and the unusable spans, by label; and list the reasons of the latter.
+    """Count usable and unusable spans, by label; list reasons.
 
     Undeclared labels count only if there are no others.
     """
@@ -119,9 +119,9 @@ def losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
 
 
 def other_offsets(data: Data, problem: str) -> list[Found]:
-    """Find datasets whose lost spans fit if their offsets are read otherwise.
+    """Find datasets whose lost spans fit by another reading of their offsets.
 
-    problem (str): "declare": by one reading; "files": by several, each in other files; or a name of OTHER_TEXTS.
+    problem (str): "declare": by one reading; "files": by several, in different files; or a name of OTHER_TEXTS.
     """
     dataset, files = data.dataset, data.files
     better = best_readings(data.merged.trials, files)
@@ -146,7 +146,7 @@ def other_offsets(data: Data, problem: str) -> list[Found]:
 
 
 def inside_words(data: Data) -> list[Found]:
-    """Find datasets with many spans that begin and end inside words, unless another reading explains them."""
+    """Find datasets with many spans inside words, unless another reading explains them."""
     n = sum(data.merged.trials[file, INSIDE_WORDS, BEFORE] for file in data.files)
     used, lost, reasons = losses(data)
     total = (used + lost).total()
@@ -156,21 +156,21 @@ def inside_words(data: Data) -> list[Found]:
 
 
 def other_script(data: Data) -> list[Found]:
-    """Find datasets with many spans off the tokens, in a script whose language has a tokenizer of its own."""
+    """Find datasets with many misaligned spans, in a script whose language has its own tokenizer."""
     off, lang = off_tokens(data), data.merged.settings.lang
     other = find_script(one.text for one in data.merged.sample if data.dataset.name in one.datasets) if off else ""
     return [one._replace(values={**one.values, "lang": lang, "other": other}) for one in off if other not in ("", lang)]
 
 
 def too_few(merged: Merged) -> bool:
-    """Return whether there are fewer distinct texts than splits, so that no ratio fills them."""
+    """Return whether there are fewer distinct texts than splits, so no ratio fills them."""
     return 0 < sum(merged.ledger.texts[split] for split in SPLITS) < len(SPLITS)
 
 
 def empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
-    """Find splits without a text that a hash could have chosen, with a salt that leaves no split empty.
+    """Find empty splits that a hash could have filled, with a salt that leaves none empty.
 
-    The salt is empty if something else chooses, too, or if there are too few texts.
+    Without such a salt if something else chooses splits, too, or there are too few texts.
     """
     settings, texts = merged.settings, merged.ledger.texts
     if too_few(merged):
@@ -195,10 +195,10 @@ def empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
 
 
 def other_name(data: Data, stops: bool) -> list[Found]:
-    """Find datasets with an undeclared label that seems to be another name of a declared one.
+    """Find undeclared labels that may be another name of a declared label.
 
-    Either that one has no span, or no text has spans of both, which isn't chance; of several, the name most alike.
-    stops (bool): find those with many such spans, or those with few.
+    The declared one has no span, or no text has spans of both, beyond chance; of several, the most similar name.
+    stops (bool): find labels with many such spans, or with few.
     """
     undeclared, used = data.figures.labels(Reason.UNDECLARED), data.figures.labels(*USED)
     olds = [old for old, n in undeclared.items() if n >= MIN_SPANS]
@@ -229,9 +229,9 @@ def other_name(data: Data, stops: bool) -> list[Found]:
 
 
 def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
-    """Find datasets of which most spans can't be used.
+    """Find datasets with mostly unusable spans.
 
-    helped (Reason | None): the most frequent reason, if an option of brat may help; None if none helps.
+    helped (Reason | None): most frequent reason, if an option of brat may help.
     """
     used, lost, reasons = losses(data)
     offsets = best_readings(data.merged.trials, data.files) or inside_words(data) or other_script(data)
@@ -251,7 +251,7 @@ def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
 
 
 def odd_labels(data: Data, problem: str) -> list[Found]:
-    """Find tables whose labels have a problem, and none of those before it."""
+    """Find tables whose labels have a problem, but no earlier problem."""
     used, lost, reasons = losses(data)
     spans = used + lost
     if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
@@ -269,7 +269,7 @@ def odd_labels(data: Data, problem: str) -> list[Found]:
 
 
 def replaced_labels(data: Data) -> Counter[str]:
-    """Count the superseded spans of labels without any span left, if rows of other labels superseded them."""
+    """Count superseded spans of labels without other spans, superseded by rows of other labels."""
     if data.figures.passes["disjoint"] < MIN_COPIES * data.figures.passes["rows"]:
         return Counter()
     left = data.figures.labels(*(reason for reason in Reason if reason not in SUPERSEDED))
@@ -278,16 +278,16 @@ def replaced_labels(data: Data) -> Counter[str]:
 
 
 def label_after_label(data: Data) -> list[Found]:
-    """Find datasets that have lost all spans of a label to rows of other labels."""
+    """Find datasets that lost all spans of a label to rows of other labels."""
     gone = replaced_labels(data)
     others = [label for label in data.dataset.labels if label not in gone]
     return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
 
 
 def replaced_spans(data: Data, stops: bool) -> list[Found]:
-    """Find datasets with spans that only superseded rows have, unless the entry says how to treat such rows.
+    """Find datasets with spans that only superseded rows have, unless the entry has `duplicates`.
 
-    stops (bool): find those of which most accepted spans are so, or the others.
+    stops (bool): find datasets where these are most accepted spans, or other datasets.
     """
     alone, total = data.figures.passes[ALONE], data.figures.labels(*USED).total() + data.figures.replaced.total()
     if alone < MIN_SPANS or data.dataset.duplicates or replaced_labels(data) or stops != (2 * alone > total):
@@ -296,7 +296,7 @@ def replaced_spans(data: Data, stops: bool) -> list[Found]:
 
 
 def off_tokens(data: Data) -> list[Found]:
-    """Find datasets with many spans off the tokens."""
+    """Find datasets with many misaligned spans."""
     lost = data.figures.labels(Reason.MISALIGNED).total()
     total = lost + data.figures.labels(*USED).total()
     many = lost >= max(MIN_SPANS, MIN_OFF_TOKENS * total)
@@ -304,7 +304,7 @@ def off_tokens(data: Data) -> list[Found]:
 
 
 def copied_answers(data: Data) -> Iterator[Found]:
-    """Find datasets of which another one has nearly all answers."""
+    """Find datasets with nearly all answers in another dataset."""
     name, answers = data.dataset.name, data.figures.rows.total()
     for other, figures in data.merged.figures.items():
         n, more = data.figures.copies[other] + figures.copies[name], figures.rows.total()
@@ -313,7 +313,7 @@ def copied_answers(data: Data) -> Iterator[Found]:
 
 
 def conversions(merged: Merged) -> Iterator[Conversion]:
-    """Yield the marks of the folders of tasks that `convert-brat` has written."""
+    """Yield the marks of folders by `convert-brat`."""
     folders = dict.fromkeys(Path(dataset.declared).parent for dataset in merged.datasets)
     yield from filter(None, map(read_conversion, folders))
 
@@ -338,7 +338,7 @@ def unused_renames(merged: Merged) -> list[Found]:
 
 
 def same_annotator(merged: Merged) -> Iterator[Found]:
-    """Find pairs of anonymous datasets with nearly the same spans, or with the same name but for a number behind it."""
+    """Find pairs of anonymous datasets with nearly the same spans, or names that differ by a final number."""
     for (one, other), counts in merged.ledger.pairs.items():
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
@@ -350,12 +350,12 @@ def same_annotator(merged: Merged) -> Iterator[Found]:
 
 
 def people(merged: Merged) -> set[str]:
-    """Collect the names of all who answered."""
+    """Collect the names of all annotators."""
     return {who for figures in merged.figures.values() for who in figures.people if who is not None}
 
 
 def unmatched_people(data: Data) -> list[Found]:
-    """Find names in `annotator` of a dataset whose answers have names, and none of them."""
+    """Find names in `annotator` of a dataset that none of its answers has."""
     known = {who for who in data.figures.people if who is not None}
     names = sorted({*data.dataset.annotators.values()} - known) if known else []
     return some(len(names), names=names, known=sorted(filter(None, known)))
@@ -368,14 +368,14 @@ def out_of_order(merged: Merged) -> list[Found]:
 
 
 def without_split_key(merged: Merged) -> list[Found]:
-    """Find texts that have no value for `split_by`."""
+    """Find texts without a value for `split_by`."""
     groups = read_groups(merged.corpus, merged=False, columns=("text", "chosen_by")) if merged.settings.split_by else ()
     texts = sum(count(group.texts, "chosen_by")["hash"] for group in groups)
     return some(texts, key=merged.settings.split_by)
 
 
 def outvoted_spans(merged: Merged) -> list[Found]:
-    """Find spans that too few annotators marked, in texts and for labels that no review has decided."""
+    """Find spans that too few annotators chose, in texts and for labels without a review."""
     spans = 0
     for group in read_groups(merged.corpus, merged=False) if merged.ledger.spans[Reason.OUTVOTED] else ():
         outvoted, settled = where(group.spans, "reason", [Reason.OUTVOTED]), find_settled(group)
@@ -385,14 +385,14 @@ def outvoted_spans(merged: Merged) -> list[Found]:
 
 
 def labels_without_gold(merged: Merged, split: str) -> list[Found]:
-    """Find labels without gold in a split that has texts."""
+    """Find labels without gold in a nonempty split."""
     gold = merged.ledger.gold.get(split) or Counter()
     labels = sorted(label for label in merged.ledger.labels if not gold[label])
     return some(len(labels), labels=labels) if merged.ledger.texts[split] and not too_few(merged) else []
 
 
 def unrelated_datasets(merged: Merged) -> list[Found]:
-    """Find datasets that share neither texts nor labels with others, directly or by way of a third; one of each group.
+    """Find datasets that share neither texts nor labels with others, even indirectly; one per group.
 
     A label in `absent` is shared.
     """
@@ -414,7 +414,7 @@ def unrelated_datasets(merged: Merged) -> list[Found]:
 
 
 def overlapped_labels(data: Data) -> Iterator[Found]:
-    """Find labels of a dataset whose spans mostly lost to longer ones of other datasets that overlap them."""
+    """Find labels of a dataset whose spans mostly lost to longer spans of other datasets."""
     used = data.figures.labels(*USED)
     same = {found.values["old"] for found in same_spans(data.merged.ledger)}
     lost: Counter[str] = Counter()
@@ -428,7 +428,7 @@ def overlapped_labels(data: Data) -> Iterator[Found]:
 
 
 def similar_labels(ledger: Ledger) -> Iterator[Found]:
-    """Find labels that differ in case, composition, plural or the separators of words."""
+    """Find labels that differ in case, composition, plural or word separators."""
     for pair in combinations(ledger.labels, 2):
         if len({*map(simplify, pair)}) == 1:
             old, new = sorted(pair, key=lambda label: ledger.labels[label]["gold"])
@@ -454,7 +454,7 @@ def same_spans(ledger: Ledger) -> Iterator[Found]:
 
 
 def renamed_elsewhere(data: Data) -> Iterator[Found]:
-    """Find labels that one entry renames and another one declares."""
+    """Find labels that one entry renames and another declares."""
     renames = data.merged.ledger.renamed.get(data.dataset.name, {})
     targets = {new for to in renames.values() for new in to}
     for old, to in renames.items():
@@ -463,14 +463,14 @@ def renamed_elsewhere(data: Data) -> Iterator[Found]:
 
 
 def tokenizer_without_rules(merged: Merged) -> list[Found]:
-    """Find a tokenizer that can't take rules that are set."""
+    """Find a tokenizer that can't apply the given rules."""
     rules, nlp = merged.settings.tokenizer, load_tokenizer(merged.settings).nlp
     extended = bool(rules.infixes or rules.no_exceptions) and not has_rules(nlp)
     return some(extended, tokenizer=type(nlp.tokenizer).__name__)
 
 
 def files_of_other_labels(data: Data) -> list[Found]:
-    """Find datasets of several files that have lost all spans of a label."""
+    """Find datasets of several files that lost all spans of a label."""
     ledger, dataset = data.merged.ledger, data.dataset
     lost = [label for label in dataset.labels if not ledger.labels[label]["gold"]]
     if len(dataset.files) == 1 or len(dataset.labels) == 1 or not ledger.spans[Reason.IN_SUPERSEDED]:
@@ -499,7 +499,7 @@ READING: tuple[Kind, ...] = (
         "unusable rows",
         unusable_rows,
         "{n:,} of {all:row} can't be used: {reasons}",
-        f"Correct them: `python -m scripts.why corpus --problems` says what is wrong in each. {IF_CORRECT}",
+        f"Correct them: `python -m scripts.why corpus --problems` explains each. {IF_CORRECT}",
         EXPECTED,
     ),
     stop(
@@ -585,7 +585,7 @@ READING: tuple[Kind, ...] = (
         lambda data: most_spans_lost(data, Reason.NOT_DECODABLE),
         UNUSABLE_OF_ALL,
         f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
-        "encoding: cp1252  # or the encoding in which they were saved",
+        "encoding: cp1252  # or their encoding",
     ),
     stop(
         "tags without labels",
@@ -642,7 +642,7 @@ READING: tuple[Kind, ...] = (
             if MIN_EMPTY <= made.empty >= MIN_EMPTY_SHARE * made.documents and not made.how.empty_ann
         ],
         "{n:,} of {all:annotated brat document} have an empty .ann file, and count as texts without entities.",
-        "If nobody has annotated them (brat needs an empty file for each document), add to the section brat of "
+        "If they aren't annotated yet (brat needs an empty file for each document), add to the section brat of "
         "project.yml",
         "empty_ann: skip  # or `empty`, if they have no entities",
     ),
@@ -895,7 +895,7 @@ ADVICE: tuple[Kind, ...] = (
         "files of other labels",
         files_of_other_labels,
         "{files:file} and no span of {labels!r}. If two files have an answer to a text, only the last one counts.",
-        "If each file was annotated for other labels, give each an entry of its own in datasets.yml.",
+        "If each file was annotated for other labels, give each a separate entry in datasets.yml.",
     ),
 )
 
@@ -918,7 +918,7 @@ KINDS = {kind.name: kind for kind in (*READING, *ADVICE, *FILES)}
 
 
 def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[ImportCheck]:
-    """Yield the files of a folder that can't be declared, each with the entry to add."""
+    """Yield undeclarable files of a folder, each with the entry to add."""
     for one in left:
         file = folder / one.entry.paths[0]
         patterns = patterns_in(file) if file.is_dir() else []
@@ -931,19 +931,19 @@ def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[Impor
 
 
 def find_checks(merged: Merged) -> list[ImportCheck]:
-    """List what all checks find, first what stops; there is no advice then."""
+    """List the findings of all checks, stopping ones first; if there are some, without advice."""
     found = sorted((one for kind in READING for one in kind.find(merged)), key=lambda one: not one.stops)
     stopped = any(one.stops for one in found)
     return found if stopped else [*found, *(one for kind in ADVICE for one in kind.find(merged))]
 
 
 def describe(found: ImportCheck) -> Words:
-    """Put a finding into words."""
+    """Return the words of a finding."""
     return write_words(KINDS[found.kind], found)
 
 
 def print_checks(found: Iterable[ImportCheck]) -> None:
-    """Print findings, each with its examples, its remedy and the lines to paste."""
+    """Print findings with examples, remedy and lines to paste."""
     for one in found:
         sentence, remedy, lines = describe(one)
         (msg.fail if one.stops else msg.warn)(sentence)

@@ -1,4 +1,4 @@
-"""Finish a merge: check the account, and write all files besides the partitions."""
+"""Finish a merge: check the tables, and write all files besides the partitions."""
 
 import hashlib
 import json
@@ -32,11 +32,11 @@ from labelwise.merge.table_counts import add_group, finish_ledger, new_ledger
 
 
 class Account(NamedTuple):
-    """The counts of an account.
+    """Counts of the tables.
 
-    keys (dict[Split, str]): a digest of the keys of each split.
-    sources (SourceCounts): what the balance compares.
-    figures (Mapping[str, Figures]): what import checks query, by dataset.
+    keys (dict[Split, str]): digest of each split's keys.
+    sources (SourceCounts): counts for the balance.
+    figures (Mapping[str, Figures]): counts for import checks, by dataset.
     """
 
     ledger: Ledger
@@ -46,7 +46,7 @@ class Account(NamedTuple):
 
 
 def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet]) -> Account:
-    """Write the tables of the account from its parts, in order, and count what is in them meanwhile."""
+    """Write the tables from their parts, in order, and count them meanwhile."""
     renames = {dataset.name: dataset.rename for dataset in datasets}
     ledger = new_ledger(all_labels(datasets), [dataset.name for dataset in datasets], renames)
     sources = SourceCounts(Counter(), Counter())
@@ -64,7 +64,7 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
 
 
 def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:
-    """Write the pairs of nearly equal texts in two splits, the most similar first; count them by both splits."""
+    """Write pairs of nearly equal texts in two splits, most similar first; count them by splits."""
     keys = {text.key.hex() for pair in pairs for text in (pair.one, pair.other)}
     locations: dict[str, dict[str, str]] = {}  # the split of a text, and the document that it is, by its key
     for group in read_groups(folder, merged=False) if pairs else ():
@@ -88,15 +88,14 @@ def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Sourc
 
 
 def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: bool) -> None:
-    """Refuse an account without texts, unless it may be empty, and, with `strict`, one with problems."""
+    """Refuse tables without texts, unless allowed, and, with `strict`, tables with problems."""
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
         first = f"; the first that can't be used: {first_problem(corpus)}" if ledger.problems else ""
         raise InputError(f"nothing to merge: no row has a usable text; outcomes of the rows: {rows}{first}")
     if strict and (predictions := ledger.rows["prediction"]):
         raise InputError(
-            f"{counted(predictions, 'prediction')} that nobody has saved; annotate or remove them, or "
-            "leave out --strict"
+            f"{counted(predictions, 'unsaved prediction')}; save or remove them in the tool, or leave out --strict"
         )
     if strict and ledger.problems:
         raise InputError(
@@ -106,7 +105,7 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 
 def first_problem(corpus: Path) -> str:
-    """Name the dataset, file, line and reason of the first row that can't be used, or else of the first span."""
+    """Name dataset, file, line and reason of the first unusable row, or else span."""
     for kind, reasons in (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS)):
         places = (
             (one["dataset"], one["file"], one["line"], queries.describe(one))
@@ -130,8 +129,8 @@ def write_rest(
 ) -> None:
     """Write all other files of a corpus.
 
-    keys (Mapping[Split, str]): the digest of the keys of each split.
-    partitions (Mapping[str, str]): the digest of each `.spacy` file.
+    keys (Mapping[Split, str]): digest of each split's keys.
+    partitions (Mapping[str, str]): digest of each `.spacy` file.
     """
     labels = list(ledger.labels)
     write_checks(folder, ledger.checks)
@@ -151,7 +150,7 @@ def write_rest(
 
 
 def write_metrics(metrics: Path, digest: Path, ledger: Ledger, partitions: Mapping[str, str]) -> None:
-    """Write the counts of a ledger as JSON, and the digest of the corpus beside it."""
+    """Write the counts as JSON, and the digest of the corpus beside it."""
     metrics.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     digest.write_text(f"{digest_partitions(partitions)}\n", encoding="utf8")
 

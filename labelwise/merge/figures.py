@@ -24,19 +24,19 @@ class Figures:
     """Counts of a dataset.
 
     rows (Counter): by outcome.
-    spans (Counter): by label and outcome, which for equal spans is that of the first.
-    people (Counter): rows, by the name of the annotator; None without one.
-    split_conflict (Counter): rows left out, by the dataset that declares another split for their texts.
-    out_of_order (int): questions on whose latest answer times and the order of files disagree.
-    replaced_by (Counter): answers that the same person's later answer replaces, by the other dataset that has it.
-    replaced (Counter): accepted spans that are superseded, by label.
-    passes (Counter): superseded "rows" with accepted spans; of these, the "disjoint" ones, which share no label with
-        the row that counts; and the spans that are ALONE.
-    copies (Counter): rows that repeat an answer, by the dataset of that.
-    unnamed (Counter): texts with an answer that names nobody and one of a named annotator, by that name.
-    shared (Counter): texts that another dataset has, too: that before it in the order of declaration.
-    overlapped (Counter): spans dropped for one of another dataset that overlaps them, by label and that dataset.
-    samples (dict): the first rows of the tables, by outcome.
+    spans (Counter): by label and outcome (of equal spans, that of the first).
+    people (Counter): rows, by annotator; None without a name.
+    split_conflict (Counter): rows left out, by the dataset with another declared split.
+    out_of_order (int): questions whose latest answer differs by times and by files.
+    replaced_by (Counter): answers replaced by the same annotator's answer in another dataset, by that dataset.
+    replaced (Counter): superseded accepted spans, by label.
+    passes (Counter): superseded "rows" with accepted spans; "disjoint" ones, which share no label with the row that
+        counts; and the spans that are ALONE.
+    copies (Counter): rows that copy an answer, by its dataset.
+    unnamed (Counter): texts with an anonymous and a named answer, by that name.
+    shared (Counter): texts in an earlier declared dataset, too, by that dataset.
+    overlapped (Counter): spans dropped for an overlapping span of another dataset, by label and dataset.
+    samples (dict): first rows of the tables, by outcome.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -62,12 +62,12 @@ class Figures:
         return found
 
     def sample(self, *reasons: str) -> list[dict[str, Any]]:
-        """List the first rows of the tables with some outcomes."""
+        """Return the first rows with some outcomes."""
         return [one for reason in reasons for one in self.samples[reason]][:SAMPLE]
 
 
 def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
-    """Count what is in a row group, by dataset."""
+    """Add the counts of a row group, by dataset."""
     rows = queries.of_sources(group.rows)
     for (dataset, reason), n in queries.count(rows, "dataset", "reason").items():
         found[dataset].rows[reason] += n
@@ -102,7 +102,7 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
 
 
 def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:
-    """Keep the first rows of a table for each dataset and some reasons."""
+    """Sample the first rows of a table for each dataset, by reasons."""
     for dataset, reason in queries.count(queries.where(table, "reason", reasons), "dataset", "reason"):
         kept = found[dataset].samples[reason]
         if len(kept) < SAMPLE:
@@ -111,7 +111,7 @@ def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons
 
 
 def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
-    """Count the texts for which a dataset has answers with and without a name, each as another annotator's."""
+    """Count texts with named and anonymous answers of one dataset that count as several annotators'."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     people: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
     for text, dataset, who in zip(*(rows[name].to_pylist() for name in ("text", "dataset", "who")), strict=True):
@@ -122,7 +122,7 @@ def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _count_replaced(found: Mapping[str, Figures], group: Group) -> None:
-    """Count the answers for a label that the same person's later answer in another dataset replaces."""
+    """Count answers replaced by the same annotator's later answer in another dataset, by label."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["superseded"]), 0))
     dataset, first = group.rows["dataset"].to_pylist(), pc.index_in(rows["text"], group.rows["text"]).to_pylist()
     for name, start, by in zip(rows["dataset"].to_pylist(), first, rows["superseded_by"].to_pylist(), strict=True):
@@ -131,7 +131,7 @@ def _count_replaced(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
-    """Compare the spans of superseded rows with those of the rows that count instead."""
+    """Compare the spans of superseded rows and of the rows that replaced them."""
     lost = queries.where(group.spans, "reason", SUPERSEDED)
     lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
     for (dataset, label), n in queries.count(lost, "dataset", "label").items():
@@ -163,7 +163,7 @@ def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _is_later(kept: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Return whether a row counts instead of another by its time, its file or its dataset, not by its line alone."""
+    """Return whether a row replaces another by its time, file or dataset, not by its line alone."""
     times = (kept["when"], row["when"])
     return (kept["dataset"], kept["file"]) != (row["dataset"], row["file"]) or (
         None not in times and times[0] > times[1]
@@ -171,11 +171,9 @@ def _is_later(kept: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 
 def _of(table: pa.Table, texts: pa.Array) -> list[dict[str, Any]]:
-    """List the rows of some texts."""
     return table.filter(pc.is_in(table["text"], texts)).to_pylist()
 
 
 def _with_split(group: Group, table: pa.Table) -> list[dict[str, Any]]:
-    """List the rows of a table with the splits of their texts."""
     splits = pc.take(group.texts["split"], queries.texts_of(group, table))
     return table.append_column("split", splits).to_pylist()

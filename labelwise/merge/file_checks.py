@@ -1,4 +1,4 @@
-"""An import check of files that may be one corpus, though each has an entry of its own."""
+"""Find files with separate entries that may be one corpus."""
 
 import re
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ NUMBER = re.compile(r"[0-9]+")
 
 
 def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
-    """Find files of one folder and format whose entries differ in the labels alone, those that occur in each file.
+    """Find files of one folder and format whose entries differ only in the labels used in each.
 
     They share most labels and no text. Their names differ by a number alone, or each file has one document.
     """
@@ -43,7 +43,6 @@ def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
 
 
 def _entry(one: DataSet, name: str, path: str | list[str], labels: tuple[str, ...]) -> Entry:
-    """Return the entry of a dataset with another name, path and labels."""
     keys = {key: getattr(one, key) for key in Entry.__struct_fields__}
     return Entry(**(keys | {"name": name, "path": path, "labels": labels}))
 
@@ -51,7 +50,6 @@ def _entry(one: DataSet, name: str, path: str | list[str], labels: tuple[str, ..
 def _describe(
     merged: Merged, datasets: Sequence[DataSet], folder: Path, pattern: str, texts: Counter[str]
 ) -> list[Found]:
-    """Make the finding of datasets that may be one, with the entry of all their files."""
     names, paths = [one.name for one in datasets], [one.paths[0] for one in datasets]
     labels = tuple(sorted({label for one in datasets for label in one.labels}))
     name = Path(pattern).stem.replace("*", "").strip("-_. ") or "all"
@@ -64,7 +62,7 @@ def _describe(
 
 
 def _may_be_one(merged: Merged, datasets: Sequence[DataSet]) -> bool:
-    """Return whether several datasets share most labels, though not all, and no text."""
+    """Return whether several datasets share most labels, but no text."""
     names, labels = {one.name for one in datasets}, {label for one in datasets for label in one.labels}
     most, there = len(names) * len(labels), sum(len(one.labels) for one in datasets)
     shared = any(merged.figures[name].shared.keys() & names for name in names)
@@ -72,7 +70,6 @@ def _may_be_one(merged: Merged, datasets: Sequence[DataSet]) -> bool:
 
 
 def _count(merged: Merged, datasets: Sequence[DataSet]) -> tuple[Counter[str], Counter[str]]:
-    """Count the documents of some datasets, and the texts that are complete for their labels."""
     documents, texts = set[tuple[str, str]](), set[tuple[str, str]]()
     for group in read_groups(merged.corpus, merged=False, columns=("text", "dataset", "kind", "doc")):
         rows = queries.where(group.rows, "dataset", [one.name for one in datasets])

@@ -1,4 +1,4 @@
-"""Merge datasets into a corpus of partitioned `.spacy` files, in a fixed amount of memory.
+"""Merge datasets into a corpus of partitioned `.spacy` files, in bounded memory.
 
 1. Read: each dataset is read once into buckets by the keys of texts (`read`, `buckets`). Texts that differ only in
    white space or Unicode composition get one key (`same_texts`).
@@ -67,15 +67,15 @@ def merge_data(
     """Merge declared datasets: write `train`, `dev`, `test`, `labels`, six more files, and `manifest.json`.
 
     declarations (Sequence[Path | str] | Path): `datasets.yml` files, or one.
-    out (Path | str): the folder for the corpus; other files in it stay.
-    workers (int): processes that read sources and merge partitions; 0 for one per core that this process may use.
-    decisions (Path | str | None): the folder of decisions.
-    metrics (Path | str | None): the JSON file for the ledger; the corpus's digest is written beside it.
-    strict (bool): refuse rows and spans that can't be used.
+    out (Path | str): folder for the corpus; other files in it stay.
+    workers (int): processes; 0 for one per usable core.
+    decisions (Path | str | None): folder of decisions.
+    metrics (Path | str | None): JSON file for the counts; the corpus's digest is written beside it.
+    strict (bool): refuse unusable rows and spans.
     may_be_empty (bool): accept a corpus without texts.
-    RAISES (InputError): a declaration, a setting or, with `strict`, a row is wrong; a file changed meanwhile, another
-        merge is writing to the folder, or the disk is full.
-    RAISES (RuntimeError): the account doesn't balance, which is a bug in this program.
+    RAISES (InputError): if a declaration, a setting or, with `strict`, a row is wrong, a file changed meanwhile,
+        another merge writes to the folder, or the disk is full.
+    RAISES (RuntimeError): if the counts don't balance, which is a bug.
     """
     declarations = [declarations] if isinstance(declarations, Path | str) else declarations
     datasets = load_datasets([Path(path).absolute() for path in declarations])
@@ -96,7 +96,6 @@ def merge_data(
         with open_workers(workers or count_cores(), corpus) as map_jobs:
 
             def do(function: Callable[[Any, Path], Any], jobs: Sequence[Any], name: str) -> list[Any]:
-                """Do the jobs of a step, which write to the temporary folder."""
                 return list(progress(map_in_place(map_jobs, function, jobs, work), name, len(jobs)))
 
             read, buckets = read_sources(sources, work, settings, do)
@@ -141,8 +140,8 @@ def read_sources(
 ) -> tuple[list[ReadCounts], Buckets]:
     """Read all sources into buckets.
 
-    work (Path): the temporary folder.
-    RETURNS (tuple): the counts of each source, and the buckets.
+    work (Path): temporary folder.
+    RETURNS (tuple): counts of each source, and the buckets.
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
@@ -152,9 +151,9 @@ def read_sources(
 
 
 def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -> list[Source]:
-    """Take rows without spans and answers for complete ones in datasets that have no other rows.
+    """Treat rows without spans and answers as complete in datasets that have no other rows.
 
-    Such a dataset doesn't write what it lacks; in others, nobody has annotated these rows.
+    Such a dataset omits empty keys; in others, these rows are unannotated.
     """
     answered = {source.dataset.name for source, counts in zip(sources, read, strict=True) if counts.answered}
     return [
@@ -166,9 +165,9 @@ def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -
 
 
 def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> dict[bytes, list[DecisionRow]]:
-    """Read the decisions, in order, by the key of their text: of texts that are the same, by that of the first one.
+    """Read the decisions, in order, by the key of their text, or of its first equal text.
 
-    part (Path): the part of the account for those that can't be used.
+    part (Path): part of the tables for unusable decisions.
     """
     rows: list[tuple[bytes, DecisionRow]] = []
     with AccountWriter(part) as account:
@@ -192,7 +191,7 @@ def plan_merging(
     settings: Settings,
     work: Path,
 ) -> list[MergeJob]:
-    """Plan the jobs. The number of partitions is a power of two, so that a few more texts don't change it."""
+    """Plan the jobs. The number of partitions is a power of two: a few more texts don't change it."""
     texts, text_bytes = buckets.count_texts(sum(one.tasks for one in read))
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     partition_bits = (least - 1).bit_length()
@@ -215,9 +214,9 @@ def plan_merging(
 def give_each(
     plan: Sequence[MergeJob], groups: Rows, decisions: Mapping[bytes, list[DecisionRow]]
 ) -> Iterator[MergeJob]:
-    """Yield each job with the groups and decisions of its texts.
+    """Yield each job with its texts' groups and decisions.
 
-    groups (np.ndarray): those of all texts (GROUPED), in the order of keys.
+    groups (np.ndarray): of all texts (GROUPED), sorted by key.
     """
     ranges = np.array([range_of(key.tobytes(), plan[0].bits) for key in groups["key"]], np.int64)
     decided: defaultdict[int, dict[bytes, list[DecisionRow]]] = defaultdict(dict)
@@ -230,7 +229,7 @@ def give_each(
 
 
 def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: DoJobs) -> list[NearPair]:
-    """Find the pairs of nearly equal texts, unless the policy is "off"."""
+    """Find pairs of nearly equal texts, unless the policy is "off"."""
     if settings.near_duplicates == "off":
         return []
     jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
@@ -240,9 +239,9 @@ def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: 
 
 
 def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, do: DoJobs) -> Parts:
-    """Find the texts that are parts of another dataset's.
+    """Find texts that are parts of another dataset's.
 
-    wholes (Mapping): the datasets that may have parts of each dataset.
+    wholes (Mapping): by dataset, datasets that may have parts of it.
     """
     if not wholes:
         return {}
@@ -257,7 +256,7 @@ def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], wo
 
 
 def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], folder: Path) -> dict[str, str]:
-    """Move the partitions to the folder of the corpus, and return their digests."""
+    """Move the partitions to the corpus folder, and return their digests."""
     for split in SPLITS:
         (folder / split).mkdir()
     partitions: dict[str, str] = {}

@@ -1,11 +1,11 @@
-"""Find nearly equal texts, so that no model is tested on its training texts.
+"""Find nearly equal texts, to prevent testing on training texts.
 
-The similarity of two texts is that of their sets of three successive words (Jaccard), with letters composed (Unicode
-NFKC) and case folded. MinHash estimates it for pairs that share a band of their signatures: Leskovec, Rajaraman,
-Ullman, Mining of Massive Datasets, chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity
-0.8 is found with a probability of 95%, one of 0.9 with more than 99.9%.
+The similarity of two texts is the Jaccard index of their word trigrams, NFKC-normalized and case-folded. MinHash
+estimates it for pairs that share a band of their signatures: Leskovec, Rajaraman, Ullman, Mining of Massive Datasets,
+chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity 0.8 is found with a probability of
+95%, one of 0.9 with more than 99.9%.
 
-Signatures are on disk; memory holds 16 bytes per text, and the pairs, which are arrays where texts are grouped.
+Signatures are on disk; memory holds 16 bytes per text, and the pairs.
 """
 
 import re
@@ -40,7 +40,7 @@ Rows = npt.NDArray[np.void]
 
 
 class Text(NamedTuple):
-    """A text: its key, the source and line of its first task, and the splits that its datasets declare and exclude."""
+    """A text: key, source and line of its first task, and splits that its datasets declare and exclude."""
 
     key: bytes
     source: int
@@ -50,12 +50,12 @@ class Text(NamedTuple):
 
     @classmethod
     def read(cls, row: Rows) -> "Text":
-        """Make it from a row of a file."""
+        """Make a text from a row of a file."""
         return cls(row["key"].tobytes(), int(row["source"]), int(row["line"]), *read_splits(row))
 
 
 class NearPair(NamedTuple):
-    """Two nearly equal texts; the similarity is estimated, in steps of 1/128."""
+    """Two nearly equal texts; the similarity is an estimate, in steps of 1/128."""
 
     similarity: float
     one: Text
@@ -65,7 +65,7 @@ class NearPair(NamedTuple):
 def sign_range(job: MergeJob, folder: Path) -> Path:
     """Write the signatures of a range of texts, and return the final path of the file.
 
-    folder (Path): that for the job's folder.
+    folder (Path): the job's temporary folder.
     """
     made = folder / job.folder.name
     made.mkdir()
@@ -84,7 +84,7 @@ def find_place(job: MergeJob, text: BucketText) -> Text:
 
 
 def write_place(text: Text) -> tuple[bytes, int, int, int, int]:
-    """Return the values of a text in a row of a file."""
+    """Return a text's values for a row of a file."""
     declared = SPLITS.index(text.declared) + 1 if text.declared else 0
     return text.key, text.source, text.line, declared, sum(1 << SPLITS.index(split) for split in text.without)
 
@@ -96,7 +96,7 @@ def read_splits(row: Rows) -> tuple[Split | None, frozenset[Split]]:
 
 
 def sign(text: str) -> list[int]:
-    """Compute a text's MinHash signature. Composing keeps words from ending at the accent of a decomposed letter."""
+    """Compute a text's MinHash signature. Composed letters keep words from ending at an accent."""
     words = WORDS.findall(unicodedata.normalize("NFKC", text).casefold()) or [text]
     minhash = RMinHash(BANDS * ROWS, 0)
     minhash.update([" ".join(words[i : i + SHINGLE]) for i in range(max(1, len(words) - SHINGLE + 1))])
@@ -104,7 +104,7 @@ def sign(text: str) -> list[int]:
 
 
 def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
-    """Find the pairs of texts with an estimated similarity of `threshold` or more, the most similar first."""
+    """Find pairs with an estimated similarity of `threshold` or more, most similar first."""
     starts = np.cumsum([0, *(file.stat().st_size // SIGNED.itemsize for file in files)])
     total = int(starts[-1])
     candidates = np.zeros(0, np.int64)
@@ -121,7 +121,7 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
 
 
 def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Rows:
-    """Read a text by its number among those of all files."""
+    """Read a text by its number in all files."""
     file = int(np.searchsorted(starts, number, side="right")) - 1
     offset = (number - int(starts[file])) * SIGNED.itemsize
     found: Rows = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
@@ -129,7 +129,7 @@ def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> 
 
 
 def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of texts with equal bands, by number, the lower one first."""
+    """Yield pairs of texts with equal bands, as numbers, the lower first."""
     hashes = hash_band(files, band, total)
     order = hashes.argsort()
     hashes.sort()
@@ -155,12 +155,12 @@ def hash_band(files: Sequence[Path], band: int, total: int) -> npt.NDArray[np.ui
 
 
 def group_texts(pairs: Iterable[NearPair], parts: Rows) -> Rows:
-    """Join pairs that share a text into groups, and return each text's group (GROUPED), in the order of keys.
+    """Join pairs that share a text into groups; return each text's group (GROUPED), sorted by key.
 
     If texts of a group declare several splits, test comes before dev, and dev before train.
 
     parts (np.ndarray): documents with their parts (PAIR). A group of parts joins the group of its first document, by
-        key, and so never joins two documents' groups.
+        key, and never joins two documents' groups.
     """
     near = np.array([(write_place(pair.one), write_place(pair.other)) for pair in pairs], PAIR)
     places = np.concatenate([near["one"], near["other"], parts["one"], parts["other"]])
@@ -168,7 +168,6 @@ def group_texts(pairs: Iterable[NearPair], parts: Rows) -> Rows:
     parents = [*range(len(keys))]
 
     def find(text: int) -> int:
-        """Find the representative of a text's group, its first text (union-find)."""
         while parents[text] != text:
             parents[text] = text = parents[parents[text]]
         return text

@@ -1,4 +1,4 @@
-"""The files that a merge writes to the folder for the corpus, and may replace there."""
+"""The files of a merge in the corpus folder, which it may replace."""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ OUTPUTS = (*TABLES, *FOLDERS, "tokenizer.json", NEAR_DUPLICATES, IMPORT_CHECKS, 
 
 
 def check_out(out: Path, sources: Sequence[Source]) -> None:
-    """Refuse a folder with files to be replaced that no merge has made, or that this one reads."""
+    """Refuse a folder with files to replace that no merge has made, or that this one reads."""
     folder = out.resolve()
     for source in sources:
         path = source.file.path.resolve()

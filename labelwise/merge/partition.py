@@ -1,4 +1,4 @@
-"""Merge the texts of a range of keys, a job for one process, which holds one bucket at a time."""
+"""Merge the texts of a range of keys, one bucket in memory."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ from labelwise.merge.same_texts import move_decisions
 
 
 class MergeJob(msgspec.Struct, frozen=True):
-    """A range of keys to be merged: some partitions in a bucket, or some buckets in a partition.
+    """A range of keys to merge: some partitions of a bucket, or some buckets of a partition.
 
-    number, bits (int): the number of the range, of 2**bits.
-    partition_bits (int): how many bits of a key number its partition.
-    folder (Path): that of the results, when the job is done.
-    groups (Mapping[bytes, SplitGroup]): those of texts that stay in one split with others, by key.
-    decisions (Mapping[bytes, list[DecisionRow]]): those about each text, by key, in order.
+    number, bits (int): number of the range, of 2**bits.
+    partition_bits (int): number of key bits that select a partition.
+    folder (Path): final folder of the results.
+    groups (Mapping[bytes, SplitGroup]): of texts that stay in one split with others, by key.
+    decisions (Mapping[bytes, list[DecisionRow]]): by text key, in order.
     """
 
     number: int
@@ -50,11 +50,10 @@ class MergeJob(msgspec.Struct, frozen=True):
     decisions: Mapping[bytes, list[DecisionRow]] = {}
 
     def __str__(self) -> str:
-        """Name the range."""
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
     def texts(self, scratch: Path) -> Iterator[Text]:
-        """Yield the texts, in the order of their keys; see `Buckets.texts`."""
+        """Yield the texts, sorted by key; see `Buckets.texts`."""
         each = self.buckets.bits - self.bits
         for number in range(self.number << each, (self.number + 1) << each):
             yield from self.buckets.texts(number, scratch)
@@ -68,10 +67,10 @@ class MergeJob(msgspec.Struct, frozen=True):
 
 
 class MergedRange(msgspec.Struct):
-    """The results of a job, besides its part of the account.
+    """A job's results, except the provenance tables.
 
-    partitions (dict[str, str]): the SHA-256 of each `.spacy` file in its folder, such as train/part-00000.spacy.
-    trials (Trials): counts of the losses by other readings of offsets.
+    partitions (dict[str, str]): SHA-256 of each `.spacy` file in its folder, such as train/part-00000.spacy.
+    trials (Trials): counts of losses by other readings of offsets.
     """
 
     partitions: dict[str, str]
@@ -79,10 +78,10 @@ class MergedRange(msgspec.Struct):
 
 
 def merge_range(job: MergeJob, folder: Path) -> MergedRange:
-    """Merge the texts of a range of keys, and write their Docs and their account.
+    """Merge the texts of a range of keys, and write their Docs and tables.
 
-    folder (Path): that for the job's folder.
-    RAISES (InputError): the tokenizer fails on a text.
+    folder (Path): the job's temporary folder.
+    RAISES (InputError): if the tokenizer fails on a text.
     """
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())
@@ -99,7 +98,7 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
                     writer.add(found.made.doc, [*found.made.first], [*found.made.last])
                 add_text(account, text, found)
                 account.end_text()
-            account.flush()  # so that batches follow from partitions
+            account.flush()  # batches follow from partitions
             for split, writer in docs.items():
                 name = f"{split}/part-{number:05d}.spacy"
                 (made / split).mkdir(exist_ok=True)
@@ -139,7 +138,6 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, values: Mapping[str, str]) -> tuple[Split, str]:
-    """Return the split of a text for which no dataset declares one, and what chose it."""
     group = job.groups.get(key, SplitGroup(key))
     if group.declared:
         return group.declared, "group"

@@ -1,8 +1,7 @@
 """Find texts that are parts of another dataset's texts, such as the sentences of its documents.
 
-Only datasets are searched whose texts are, by the median, a third as long as another dataset's. A part begins with a
-word of its document and has four words or more. Parts are on disk; a process that reads documents holds 52 bytes for
-each, and 56 for each pair that is found.
+Only datasets whose median text is at most a third as long are searched. A part begins with a word of its document and
+has four words or more. Parts are on disk; a process that reads documents holds 52 bytes for each, and 56 for each pair.
 """
 
 import hashlib
@@ -32,10 +31,10 @@ Parts = Mapping[tuple[str, str], Rows]
 class PartsJob(msgspec.Struct, frozen=True):
     """A range of keys whose texts are written as parts, or searched for parts.
 
-    folder (Path): that of the file of parts, when the job is done.
-    wholes (Mapping[str, Sequence[str]]): the datasets that may have parts of each dataset.
-    names (Sequence[str]): all datasets that may have parts; files number them.
-    files (Sequence[Path]): the parts to search for.
+    folder (Path): final folder of the file of parts.
+    wholes (Mapping[str, Sequence[str]]): by dataset, datasets that may have parts of it.
+    names (Sequence[str]): datasets that may have parts, numbered in files.
+    files (Sequence[Path]): parts to search for.
     """
 
     merge: MergeJob
@@ -45,7 +44,6 @@ class PartsJob(msgspec.Struct, frozen=True):
     files: Sequence[Path] = ()
 
     def __str__(self) -> str:
-        """Name the range."""
         return str(self.merge)
 
     def texts(self, folder: Path) -> Iterator[tuple[str, Text, set[str]]]:
@@ -56,7 +54,7 @@ class PartsJob(msgspec.Struct, frozen=True):
 
 
 def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> dict[str, list[str]]:
-    """List the datasets that may have parts of each dataset's texts, by the median lengths."""
+    """List, by dataset, datasets that may have parts of its texts, by median lengths."""
     lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for source, counts in zip(sources, read, strict=True):
         lengths[source.dataset.name] += counts.lengths
@@ -69,7 +67,6 @@ def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> di
 
 
 def _median(lengths: Counter[int]) -> int:
-    """Return the upper median of counted values."""
     seen = 0
     for value, n in sorted(lengths.items()):
         seen += n
@@ -81,7 +78,7 @@ def _median(lengths: Counter[int]) -> int:
 def write_parts(job: PartsJob, folder: Path) -> Path:
     """Write the possible parts of a range of texts, and return the final path of the file.
 
-    folder (Path): that for the job's folder.
+    folder (Path): the job's temporary folder.
     """
     made = folder / job.folder.name
     made.mkdir()
@@ -94,14 +91,14 @@ def write_parts(job: PartsJob, folder: Path) -> Path:
 
 
 def describe_part(text: str, place: Text) -> tuple[bytes | int, ...] | None:
-    """Return the values of a text in a row of PART, without its dataset; None if it is too short for a part."""
+    """Return a text's values for a row of PART, without its dataset; None if it is too short."""
     content = text.strip()
     words = WORD.findall(content)[:BEGIN]
     return (*write_place(place), _hash_words(words), len(content), _digest(content)) if len(words) == BEGIN else None
 
 
 def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tuple[int, Rows]]:
-    """Yield number and row of the parts that a text contains, even of the text itself.
+    """Yield number and row of the parts that a text contains, also of the text itself.
 
     parts (np.ndarray): rows of PART, sorted by `begin`.
     begins (np.ndarray): their column `begin`, contiguous.
@@ -124,7 +121,7 @@ def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tupl
 def search_parts(job: PartsJob, folder: Path) -> Parts:
     """Find the parts of the documents in a range of texts.
 
-    folder (Path): that of temporary files.
+    folder (Path): temporary folder.
     """
     parts = np.concatenate([np.fromfile(file, PART) for file in job.files])
     parts.sort(order="begin")

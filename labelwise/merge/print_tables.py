@@ -1,4 +1,4 @@
-"""Print the ledger of a merge: the outcomes of rows and spans, and the state of each label."""
+"""Print the counts of a merge: outcomes of rows and spans, and each label's."""
 
 from collections import Counter
 
@@ -10,9 +10,9 @@ COLUMNS = ("gold", "entity", "dropped", "misaligned", "rejected", "complete", "p
 
 
 def print_ledger(ledger: Ledger, more: str) -> None:
-    """Print the ledger of a merge.
+    """Print the counts of a merge.
 
-    more (str): the file with all of it; of many labels, those that lose the most spans are printed.
+    more (str): file with all of them; of many labels, those that lose the most spans are printed.
     """
     names = ("rows", "texts", *ANSWERS, "superseded", "unused", "spans", "entities", "dropped")
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
@@ -51,7 +51,6 @@ def print_annotators(ledger: Ledger) -> None:
 
 
 def _agreement(ledger: Ledger, label: str) -> str:
-    """Write the agreement of annotators, and the number of texts that were annotated twice."""
     counts = ledger.agreement.get(label, Counter())
     f = pairwise_f(counts["both"], counts["spans"])
     return f"{'-' if f is None else f'{f:.3f}'} ({counts['texts']:,})" if counts else ""

@@ -1,4 +1,4 @@
-"""Read sources into buckets, each once, as reading is the expensive step, and several at a time."""
+"""Read sources into buckets, each once, because reading is the expensive step; in parallel."""
 
 from collections import Counter
 from pathlib import Path
@@ -17,11 +17,11 @@ from labelwise.sources.files import FileStat, SourceFile, stat_of
 from labelwise.sources.formats import read_items
 from labelwise.sources.tags import NO_LABEL
 
-MAX_TEXT_CHARS = 10**7  # characters of a text, each of which takes some 60 bytes in the merge
+MAX_TEXT_CHARS = 10**7  # characters of a text; each takes some 60 bytes in the merge
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One of a dataset's files, and its number among those of all datasets."""
+    """A file of a dataset, and its number among all datasets' files."""
 
     number: int
     dataset: DataSet
@@ -29,11 +29,11 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class ReadJob(msgspec.Struct, frozen=True):
-    """A source to be read.
+    """A source to read.
 
-    stat (list[FileStat]): that of the source when the job was planned.
-    bits (int): how many bits of a key number a bucket.
-    meta (list[str]): the keys of `meta` that are kept.
+    stat (list[FileStat]): of the source at planning.
+    bits (int): number of key bits that select a bucket.
+    meta (list[str]): keys of `meta` to keep.
     """
 
     source: Source
@@ -42,16 +42,15 @@ class ReadJob(msgspec.Struct, frozen=True):
     meta: list[str]
 
     def __str__(self) -> str:
-        """Name the source."""
         return str(self.source.file.path)
 
 
 class ReadCounts(msgspec.Struct):
-    """Counts of a source: its rows and spans, and the rows that are tasks.
+    """Counts of a source: rows, spans, and tasks.
 
-    lengths (Counter): its texts, by their numbers of characters.
-    elsewhere (Counter): problems that have a file of their own, as brat's have, by table and file.
-    answered (int): tasks with spans, or with another sign that somebody has annotated them.
+    lengths (Counter): texts by number of characters.
+    elsewhere (Counter): problems with their own file, as in brat, by table and file.
+    answered (int): tasks with spans, or with another sign of annotation.
     """
 
     rows: int = 0
@@ -63,10 +62,10 @@ class ReadCounts(msgspec.Struct):
 
 
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
-    """Read a source: tasks go to buckets, and problems to the account.
+    """Read a source: tasks go to buckets, and problems to the tables.
 
-    folder (Path): that for "tasks", "forms", and the source's part of the account, "read-" and its number.
-    RAISES (InputError): the source has changed meanwhile, or can't be read.
+    folder (Path): for "tasks", "forms", and the source's part of the tables, "read-" and its number.
+    RAISES (InputError): if the source has changed meanwhile, or can't be read.
     """
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
@@ -108,7 +107,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
-    """Give spans of tags without a label the one that their dataset declares; refuse a dataset with several."""
+    """Give spans of tags without a label their dataset's only label; refuse several."""
     if not task.spans or task.spans[0].label != NO_LABEL:
         return task
     if len(dataset.labels) > 1:

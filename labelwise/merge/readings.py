@@ -1,6 +1,6 @@
-"""Try other readings of a dataset's offsets, while its spans are merged: do tokens begin and end there?
+"""Try other readings of a dataset's offsets during the merge, by token boundaries.
 
-They are compared on the spans where they differ: those that a reading puts elsewhere.
+They are compared on the spans that a reading moves.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ Trials = Counter[tuple[int, str, str]]
 
 
 class Better(NamedTuple):
-    """A reading that removes losses: its name, the spans that are lost, and those of them that it loses, too."""
+    """A reading that removes losses: its name, the lost spans, and the spans that it loses, too."""
 
     name: str
     before: int
@@ -34,11 +34,11 @@ class Better(NamedTuple):
 
 
 def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
-    """Count how the accepted spans of a text that count fare by each reading, unless their dataset declares one.
+    """Count the losses of a text's accepted spans by each reading, unless their dataset declares one.
 
-    Spans that don't quote the words at their offsets are lost, but by the readings that find these words. White space
-    beside a span may have been trimmed off it. Where an answer has lost no span, those that a reading puts elsewhere
-    count as lost by it, untried.
+    Spans that don't quote the words at their offsets are lost, except by the readings that find these words. White
+    space beside a span may have been trimmed. If an answer has lost no span, those that a reading moves count as lost
+    by it, untried.
     """
     text, first, last = found.merged.text, made.first, made.last
     moved = first_moved(text)
@@ -67,7 +67,7 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
 
 
 def first_moved(text: str) -> dict[str, int]:
-    """Find the first character of a text behind which a reading counts otherwise, by the readings that have one."""
+    """Find the first character of a text after which readings differ, by the readings that have one."""
     found: dict[str, int] = {}
     if not text.isascii() or "\r" in text:
         others = [char for char in {*text} if char > "\x7f" or char == "\r"]
@@ -90,7 +90,7 @@ MOVING_ALL = tuple(name for name in READINGS if name not in (*MOVING, *OTHER_TEX
 
 
 def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """List the offsets that may have been written, from which white space has been trimmed; first these themselves."""
+    """List the offsets before trimming of white space, these themselves first."""
     before, behind = text[max(0, start - MAX_TRIMMED) : start], text[end : end + MAX_TRIMMED]
     starts = range(start, start - 1 - (len(before) - len(before.rstrip())), -1)
     ends = range(end, end + 1 + len(behind) - len(behind.lstrip()))
@@ -98,14 +98,14 @@ def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _count(trials: Trials, files: Iterable[int], name: str) -> tuple[int, int]:
-    """Count the spans of files that are lost where a reading puts them elsewhere, and those that it loses."""
+    """Count the lost spans that a reading of offsets moves, and the spans that this reading loses."""
     lost = [(name, BEFORE)], [(name, AFTER), *([(MOVES_ALL, AFTER)] if name in MOVING_ALL else [])]
     before, after = (sum(trials[file, *one] for file in files for one in of) for of in lost)
     return before, after
 
 
 def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
-    """Find the reading that removes most losses of files, by their numbers; None if none removes enough of them."""
+    """Find the reading that removes most losses of files, by number; None if none removes enough."""
     able = []
     for name in READINGS:
         before, after = _count(trials, files, name)
@@ -116,7 +116,7 @@ def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
 
 
 def best_readings(trials: Trials, files: Sequence[int]) -> dict[int, Better]:
-    """Find the best reading of each file of a dataset; the same one for all of them, if it makes no file worse."""
+    """Find the best reading of each file of a dataset; one for all files, if it makes none worse."""
     best = best_reading(trials, files)
     if best:
         counts = [_count(trials, [file], best.name) for file in files]

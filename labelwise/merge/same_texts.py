@@ -1,4 +1,4 @@
-"""Join texts that differ only in white space or Unicode composition: they become that of the first source.
+"""Join texts that differ only in white space or Unicode composition, as that of the first source.
 
 1. A text's form is composed, with single spaces (`base.text.form_of`). While sources are read, the keys of the forms
    that differ from their texts are written to buckets. The key of any other text is that of its form.
@@ -30,21 +30,20 @@ class SameJob(msgspec.Struct, frozen=True):
     number: int
 
     def __str__(self) -> str:
-        """Name the bucket."""
         return f"texts, part {self.number + 1} of {1 << self.buckets.bits}"
 
 
 def join_texts(buckets: Buckets, do: DoJobs) -> None:
-    """Give the key of the first text to the tasks of texts that differ only in white space or Unicode composition."""
+    """Give the first text's key to tasks of texts that differ only in white space or Unicode composition."""
     for kind, work in (("forms", find_same), ("same", move_tasks)):
         if jobs := [SameJob(buckets, number) for number in buckets.numbers(kind)]:
             do(work, jobs, "join")
 
 
 def find_same(job: SameJob, folder: Path) -> None:
-    """Write the pairs of keys of texts whose forms are in a bucket.
+    """Write pairs of keys of texts whose normal forms are in a bucket.
 
-    folder (Path): that for "same".
+    folder (Path): for "same".
     """
     found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # the texts of each form, each with its first place
     for form, key, source, number in job.buckets.read("forms", job.number, FORM):
@@ -64,9 +63,9 @@ def find_same(job: SameJob, folder: Path) -> None:
 
 
 def move_tasks(job: SameJob, folder: Path) -> None:
-    """Write the tasks of a bucket that get another key to the bucket of that key.
+    """Write the tasks of a bucket that get another key to that key's bucket.
 
-    folder (Path): that for "moved".
+    folder (Path): for "moved".
     """
     same = dict(job.buckets.read("same", job.number, SAME))
     with BucketWriter(folder / "moved" / f"{job.number:03d}", job.buckets.bits) as moved:
@@ -76,9 +75,9 @@ def move_tasks(job: SameJob, folder: Path) -> None:
 
 
 def read_same(buckets: Buckets, keys: Collection[bytes]) -> dict[bytes, bytes]:
-    """Return the keys of the first texts with the same forms as some others.
+    """Return the keys of the first texts with the same normal forms.
 
-    keys (Collection[bytes]): those of the others.
+    keys (Collection[bytes]): keys of the other texts.
     """
     pairs = chain.from_iterable(buckets.read("same", number, SAME) for number in buckets.numbers("same"))
     return {key: first for key, first in pairs if key in keys}
@@ -100,7 +99,7 @@ def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[Decisio
 def _move_decision(decision: Decision, words: str, text: Text) -> Decision:
     """Move a decision to a text.
 
-    words (str): the text that it was made about.
+    words (str): the text that the decision quotes.
     """
     move = Move(words, text.text)
     answers = {}

@@ -1,4 +1,4 @@
-"""Make the ledger of a merge: each of its tables is a query, added up over the row groups of the merge's tables."""
+"""Count the outcomes of a merge by queries, added up over the row groups of its tables."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annot
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
-    """Make an empty ledger.
+    """Make empty counts.
 
-    labels, datasets, renames: those declared, which have an entry even if they don't occur.
+    labels, datasets, renames: declared ones, which have an entry even if they don't occur.
     """
     return Ledger(
         labels={label: Counter() for label in labels},
@@ -34,7 +34,7 @@ def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[
 
 
 def add_group(ledger: Ledger, group: Group) -> None:
-    """Add the counts of a row group to a ledger."""
+    """Add the counts of a row group."""
     for name, figures in count_group(group, len(ledger.labels)).items():
         _add(getattr(ledger, name), figures)
     ledger.same_texts += len(pc.list_flatten(group.texts["same"]))
@@ -48,7 +48,6 @@ def finish_ledger(ledger: Ledger) -> None:
 
 
 def _add(table: dict[Any, Any], figures: Counter[Any]) -> None:
-    """Add counts to a table that has a level for each part of their keys."""
     for key, n in figures.items():
         *outer, last = key if isinstance(key, tuple) else (key,)
         level = table
@@ -58,9 +57,9 @@ def _add(table: dict[Any, Any], figures: Counter[Any]) -> None:
 
 
 def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
-    """Count the content of a row group, by the names of the ledger's tables; see `Ledger`.
+    """Count the content of a row group, by the names of `Ledger`.
 
-    labels (int): how many labels there are.
+    labels (int): number of labels.
     """
     texts, rows, spans = group
     inside = texts.filter(pc.is_valid(texts["split"])).combine_chunks()
@@ -96,7 +95,7 @@ def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
 def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
     """Count texts by label and state, and some spans by label.
 
-    gold (pa.Table): the accepted spans.
+    gold (pa.Table): accepted spans.
     """
     return _count_each(
         "label",
@@ -134,5 +133,4 @@ def _count_datasets(group: Group) -> Counter[Any]:
 
 
 def _count_each(column: str, tables: Mapping[str, pa.Table]) -> Counter[Any]:
-    """Count the rows of several tables by the values of one column, and the tables' names."""
     return Counter({(value, name): n for name, table in tables.items() for value, n in count(table, column).items()})

@@ -1,4 +1,4 @@
-"""Import checks of tags that were read as something else, and of texts that aren't made of sentences of words."""
+"""Import checks of misread tags, and of texts that aren't sentences of words."""
 
 import re
 from collections import Counter
@@ -13,20 +13,20 @@ MIN_PIECES = 0.05  # share of the words of a dataset that continue another one
 MIN_TOKENS = 100  # of a dataset
 TAGGED = (*TABLES, ".parquet")
 MIN_SENTENCES = 10  # in the only text of a dataset
-MAX_FILES = 50  # of a dataset, in which layers are looked for
+MAX_FILES = 50  # of a dataset, searched for layers
 PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
 SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 
 
 def tags_as_labels(data: Data) -> list[Found]:
-    """Find datasets most of whose spans have tags as labels, of which one has several prefixes."""
+    """Find datasets whose labels are mostly tags, with several prefixes for a label."""
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
     tags = Counter({name: n for name, n in labels.items() if name and MIDDLE.fullmatch(name)})
     return some(2 * tags.total() > labels.total() and len(find_recurring(tags)), labels=largest_first(tags))
 
 
 def label_of_most_words(data: Data) -> list[Found]:
-    """Find tables in which a label covers most words, as that of words outside spans does."""
+    """Find tables with a label of most words, like a tag for words outside spans."""
     texts = [one for one in data.merged.sample if data.dataset.name in one.datasets]
     words = sum(one.tokens for one in texts)
     covered: Counter[str] = Counter()
@@ -38,7 +38,7 @@ def label_of_most_words(data: Data) -> list[Found]:
 
 
 def word_pieces(data: Data) -> list[Found]:
-    """Find datasets with the pieces of words that a tokenizer makes."""
+    """Find datasets with a tokenizer's word pieces."""
     texts = [one.text for one in data.merged.sample if data.dataset.name in one.datasets]
     pieces = [piece for text in texts for piece in PIECE.findall(text)]
     words = sum(len(text.split()) for text in texts if pieces)
@@ -55,7 +55,7 @@ def one_text(data: Data) -> list[Found]:
 
 
 def other_layers(merged: Merged) -> list[Found]:
-    """Find the layers of a project's own whose labels are read beside named entities, in exports of INCEpTION."""
+    """Find custom layers whose labels are read beside named entities, in INCEpTION's exports."""
     found: dict[str, set[str]] = {}
     for dataset in merged.datasets:
         files = (file.path for file in dataset.files if file.path.suffix == ".tsv")

@@ -1,4 +1,4 @@
-"""Import checks of texts, from a sample of them: language, tokens, parts of others, and corrected texts."""
+"""Import checks of a sample of texts: language, tokens, parts of others, corrected texts."""
 
 import pkgutil
 import re
@@ -22,7 +22,7 @@ MAX_TOKENS = 2  # in a word
 MAX_WORD_CHARS = 15  # between spaces, on average, of scripts that have spaces
 MIN_PARTS = 5
 MIN_TEXT_CHARS = 20  # of texts that seem to be one text, as they differ by one character
-MAX_ALIKE = 50  # texts with one half in common, of which pairs are compared
+MAX_ALIKE = 50  # texts with one half in common, compared in pairs
 MAX_PAIRS = 20  # that are shown
 MAX_TEXTS = 1000  # whose script is found
 MIN_KANA = 0.1  # for each Chinese character, in Japanese
@@ -48,7 +48,7 @@ def other_language(merged: Merged) -> list[Found]:
 
 
 def other_tokenizer(merged: Merged) -> list[Found]:
-    """Find texts with spaces whose words are split into many tokens, unless the language explains it."""
+    """Find texts with spaces whose words are split into many tokens, unless explained by the language."""
     words = sum(len(one.text.split()) for one in merged.sample)
     tokens, chars = (sum(one.tokens for one in merged.sample), sum(len(one.text) for one in merged.sample))
     many = words >= MIN_WORDS and chars <= MAX_WORD_CHARS * words and tokens >= MAX_TOKENS * words
@@ -56,14 +56,13 @@ def other_tokenizer(merged: Merged) -> list[Found]:
 
 
 def find_language(words: Counter[str], lang: str) -> str:
-    """Find a language of spaCy whose stop words fit much better than those of `lang`; empty if there is none.
+    """Find a spaCy language whose stop words fit much better than `lang`'s, or "".
 
-    words (Counter): of texts, in lower case.
+    words (Counter): words of texts, in lower case.
     """
     total = words.total()
 
     def share(name: str) -> float:
-        """Return the share of words that are stop words of a language."""
         stops = stop_words(name)
         return sum(n for word, n in words.items() if word in stops) / total
 
@@ -74,9 +73,9 @@ def find_language(words: Counter[str], lang: str) -> str:
 
 
 def stop_words(lang: str) -> frozenset[str]:
-    """Load spaCy's stop words of a language, without single letters; none if it has no list.
+    """Load spaCy's stop words of a language, without single letters; possibly none.
 
-    Its package isn't imported, as that of French alone takes seconds.
+    Its package isn't imported: that of French alone takes seconds.
     """
     file = Path(spacy.lang.__path__[0], lang, "stop_words.py")
     words = runpy.run_path(str(file))["STOP_WORDS"] if file.is_file() else ()
@@ -84,7 +83,7 @@ def stop_words(lang: str) -> frozenset[str]:
 
 
 def find_script(texts: Iterable[str]) -> str:
-    """Find the language of texts by their script, if its words have no spaces, or spaCy has a tokenizer for it; or "".
+    """Find the language of texts by a script without spaces, or with a spaCy tokenizer; or "".
 
     >>> find_script(["東京に行く"]), find_script(["去北京"]), find_script(["Ann 去"])
     ('ja', 'zh', '')
@@ -98,7 +97,7 @@ def find_script(texts: Iterable[str]) -> str:
 
 
 def parts_of_texts(merged: Merged) -> Iterator[Found]:
-    """Find datasets whose texts are parts of another one's, and the parts in another split than such a document."""
+    """Find datasets whose texts are parts of another's, and parts in another split than their document."""
     pairs = np.concatenate([np.empty(0, PAIR), *merged.parts.values()])
     keys = np.unique([pairs["one"]["key"], pairs["other"]["key"]])
     splits = np.full(len(keys), "", "<U5")
@@ -122,7 +121,7 @@ def parts_of_texts(merged: Merged) -> Iterator[Found]:
 
 
 def corrected_texts(merged: Merged) -> Iterator[Found]:
-    """Find pairs of datasets with texts that differ by one typing error, as if it was corrected in one of them.
+    """Find pairs of datasets with texts that differ by one typing error, perhaps corrected in one.
 
     A digit may differ, as in the steps of a protocol; and so may two texts of one dataset.
     """
@@ -140,7 +139,7 @@ def corrected_texts(merged: Merged) -> Iterator[Found]:
 
 
 def other_capitals(merged: Merged) -> Iterator[Found]:
-    """Find pairs of datasets with texts that differ in capitals alone, as if those of one had been lowercased."""
+    """Find pairs of datasets with texts that differ in capitals alone, perhaps lowercased."""
     folded: defaultdict[str, list[SampledText]] = defaultdict(list)
     for one in merged.sample:
         folded[one.text.casefold()].append(one)
@@ -153,7 +152,7 @@ def other_capitals(merged: Merged) -> Iterator[Found]:
 
 
 def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, SampledText]]:
-    """Yield the pairs of texts that differ by one character, or by two neighbours: one half of both is equal."""
+    """Yield pairs of texts that differ by one character or a swap: one half of both is equal."""
     halves: dict[tuple[bool, int, int], list[int]] = {}
     for number, (text, *_) in enumerate(texts):
         for length in (len(text), len(text) - 1):  # of the shorter one
@@ -169,14 +168,14 @@ def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, Sa
 
 
 def _difference(one: str, other: str) -> tuple[int, int, int]:
-    """Find where two texts begin to differ, and where the difference ends in each."""
+    """Return where two texts begin to differ, and where the difference ends in each."""
     start = _same(one, other)
     same = _same(one[start:][::-1], other[start:][::-1])
     return start, len(one) - same, len(other) - same
 
 
 def _same(one: str, other: str) -> int:
-    """Count the characters that two texts begin with, both."""
+    """Return the length of the common prefix."""
     differing = (place for place, chars in enumerate(zip(one, other, strict=False)) if chars[0] != chars[1])
     return next(differing, min(len(one), len(other)))
 

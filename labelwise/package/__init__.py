@@ -1,4 +1,4 @@
-"""A pipeline to hand out: an installable wheel, with a model card whose numbers are those of the evaluation.
+"""Package a pipeline: an installable wheel, with a model card of the evaluation's numbers.
 
 It imports corpus and evaluate.
 """

@@ -1,6 +1,6 @@
-"""The model card: what a pipeline is for, what it was trained on, and how good it is.
+"""The model card: a pipeline's purpose, training data and scores.
 
-Every number is one of `metrics/`, or of the corpus's manifest.
+Every number is from `metrics/`, or from the corpus's manifest.
 """
 
 import re
@@ -33,10 +33,10 @@ def write_card(
 ) -> str:
     """Write the card of a pipeline, in Markdown.
 
-    meta (Mapping): of the package: lang, name, version, description.
+    meta (Mapping): package's lang, name, version, description.
     corpus (str): digest of the corpus.
-    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    raw (RawTexts | None): what a student learned from besides gold.
+    target_f1 (float): minimum lower bound of a ready label's F1 interval.
+    raw (RawTexts | None): a student's raw texts.
     """
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `code`.
     environment = Environment(
@@ -68,7 +68,7 @@ def write_card(
 
 
 def figure(score: Score) -> str:
-    """Write a score with three digits.
+    """Format a score with three digits.
 
     >>> figure(0.76923), figure(None)
     ('0.769', '–')
@@ -77,12 +77,12 @@ def figure(score: Score) -> str:
 
 
 def interval(scores: Scores) -> str:
-    """Write the 95% interval of F1; empty if there is none."""
+    """Format the 95% interval of F1, if any."""
     return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else ""
 
 
 def code(text: str) -> str:
-    """Write text as code in Markdown, or in a cell of a table, in which a vertical bar would end the cell.
+    """Format text as code in Markdown; a vertical bar would end a table's cell.
 
     >>> code("PER"), code("a`b")
     ('`PER`', '`` a`b ``')

@@ -1,9 +1,8 @@
-"""Put a pipeline into an installable wheel, with scores and a model card.
+"""Make an installable wheel of a pipeline, with scores and a model card.
 
-It needs spaCy (and spacy-transformers, if it has a transformer), and the recognizer, `spacy_per_label`, a distribution
-of its own that pipelines and labelwise share, whose wheel is put beside it. On the CPU its matrices are multiplied by
-numpy, as in training and evaluation here, whatever thinc's ops are otherwise: the same predictions, to the bit, and
-faster than with thinc's own (docs/scale.md).
+It needs spaCy (with a transformer, spacy-transformers), and the recognizer's separate distribution, `spacy_per_label`,
+whose wheel is put beside it. On the CPU it multiplies by numpy, as in training and evaluation, independent of thinc's
+ops: the same predictions, to the bit, and faster than thinc's (docs/scale.md).
 """
 
 import json
@@ -61,12 +60,12 @@ def load(**overrides):
 def make_package(
     root: Path, pipeline: str, out: Path, identity: PackageName, target_f1: float = DEFAULT_TARGET_F1
 ) -> Path:
-    """Put the best pipeline into a wheel, in a folder that is replaced as a whole, beside its card, README.md.
+    """Package the best pipeline in a folder, replacing it, with its card, README.md.
 
-    root (Path): the project's folder: it has training/PIPELINE/model-best, metrics/ and corpus/.
-    pipeline (str): its name, such as cpu.
-    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    RAISES (InputError): something of that isn't there, or belongs to another pipeline or corpus.
+    root (Path): project folder, with training/PIPELINE/model-best, metrics/ and corpus/.
+    pipeline (str): name, such as cpu.
+    target_f1 (float): minimum lower bound of a ready label's F1 interval.
+    RAISES (InputError): if an input is missing, or belongs to another pipeline or corpus.
     RETURNS (Path): the pipeline's wheel.
     """
     check_replaceable(out, (CARD,), "package")
@@ -97,10 +96,10 @@ def make_package(
 
 
 def load_recognizer(model: Path, corpus: Path) -> Language:
-    """Load a pipeline that was trained on a corpus.
+    """Load a pipeline trained on a corpus.
 
-    RAISES (InputError): there is no pipeline, or it has no recognizer named "ner", or it makes other tokens than the
-        corpus has.
+    RAISES (InputError): if there is no pipeline, it has no recognizer named "ner", or its tokens differ from the
+        corpus.
     """
     nlp = load_pipeline(model)
     if "ner" not in nlp.pipe_names:
@@ -110,13 +109,13 @@ def load_recognizer(model: Path, corpus: Path) -> Language:
 
 
 def identify(identity: PackageName, pipeline: str, digest: str) -> PackageName:
-    """Return the name and the version of a pipeline's package, which no other pipeline of the project has.
+    """Return name and version of a pipeline's package, unique in the project.
 
     pip keeps an installed package of the same version, so the version has the model's digest as its local label. A
-    letter precedes the digest, because a label of digits alone would lose its leading zeros.
+    letter precedes the digest: a label of digits would lose its leading zeros.
 
     digest (str): the model's, in hexadecimal.
-    RAISES (InputError): no letter or digit of the pipeline's name can be in a package's.
+    RAISES (InputError): if the pipeline's name has no letter or digit for a package name.
     """
     name = identity.name if pipeline == "cpu" else re.sub("[^a-z0-9]+", "_", f"{identity.name}_{pipeline}".lower())
     local = f"{'.' if '+' in identity.version else '+'}m{digest[:LABEL]}"
@@ -124,7 +123,7 @@ def identify(identity: PackageName, pipeline: str, digest: str) -> PackageName:
 
 
 def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str, Any]:
-    """Write the meta.json of a package: spaCy's, with the package's name, its scores, and what it requires."""
+    """Return the meta.json of a package: spaCy's, with package name, scores and requirements."""
     scores = metrics.all_gold
     by_label = {name: {"p": own.p, "r": own.shown().r, "f": own.shown().f} for name, own in scores.labels.items()}
     # What the tokenizer needs is the version whose words the pipeline has learned.
@@ -142,7 +141,7 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
 
 
 def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], nlp: Language) -> dict[str, str | Path]:
-    """List the files of a pipeline's package, as `spacy package` has them: no words, no paths of this machine.
+    """List the files of a pipeline's package, as in `spacy package`, without words or local paths.
 
     Of the model's folder, these are the files that spaCy saves and loads: folders, and sentencizer.json.
     """
@@ -164,14 +163,14 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
 
 
 def shorten_paths(value: Any) -> Any:
-    """Return a value of a config with the last part of each absolute path, such as that of a transformer's folder."""
+    """Shorten absolute paths in a config's value, such as a transformer's folder, to their last part."""
     if isinstance(value, dict):
         return {key: shorten_paths(one) for key, one in value.items()}
     return Path(value).name if isinstance(value, str) and value.startswith("/") else value
 
 
 def build_recognizer(folder: Path) -> None:
-    """Write the wheel of `spacy_per_label`, by its pyproject.toml, which it has wherever it is installed.
+    """Write the wheel of `spacy_per_label` by its installed pyproject.toml.
 
     Its version has a digest of the code as its local label; see `identify`.
     """
@@ -197,11 +196,11 @@ def write_wheel(
 ) -> str:
     """Write a wheel; equal files give equal bytes (packaging.python.org, Binary distribution format).
 
-    about (Mapping): name, version, license, description, requires-python, and the text of the readme.
-    required (Iterable[str]): lines of METADATA about what it requires.
-    files (Mapping): their content by path.
+    about (Mapping): name, version, license, description, requires-python, and readme text.
+    required (Iterable[str]): requirements, lines of METADATA.
+    files (Mapping): content by path.
     entry_points (Mapping): objects by name, by group.
-    RETURNS (str): its name.
+    RETURNS (str): name of the wheel.
     """
     stem = f"{about['name'].replace('-', '_')}-{about['version']}"
     lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {about['version']}"]

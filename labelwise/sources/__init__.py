@@ -1,4 +1,4 @@
-"""Readers of annotations, a module for each format; none of them knows another.
+"""Readers of annotations, an independent module for each format.
 
 It imports corpus.
 """

@@ -4,8 +4,8 @@ A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A tex
 
     T1<TAB>Reagent 150 157;160 170<TAB>sodium chloride
 
-that is, an id, a label, one or more `start end` fragments, and the mention as the annotator saw it, white space folded.
-The format: https://brat.nlplab.org/standoff.html
+that is, id, label, one or more `start end` fragments, and the mention, white space folded. The format:
+https://brat.nlplab.org/standoff.html
 
 1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions say
    otherwise, the reading counts that most mentions of the document agree with (`offsets.BRAT_READINGS`).
@@ -15,7 +15,7 @@ The format: https://brat.nlplab.org/standoff.html
 4. The policy `shifted` decides about mentions that aren't at their offsets.
 5. White space at the edges of a span is trimmed by moving the offsets.
 6. An export lists its documents in PREDICTED.json, with the digests of their annotation files. A document is a
-   prediction until somebody changes that file. To accept predictions as they are, delete their lines, or the list:
+   prediction until that file changes. To accept predictions as they are, delete their lines, or the list:
 
     {"batch/one.ann": "b5bb9d80…", "batch/two.ann": "7d865e95…"}     (relative to the folder of the list)
 """
@@ -66,22 +66,21 @@ BLANK_IN_LABEL = re.compile(r"T\S*\t([^\W\d]\S*(?: [^\W\d]\S*)+) \d+ \d+\b")
 
 
 class BratOptions(msgspec.Struct, frozen=True):
-    """How a brat corpus is read: the section `brat` of project.yml.
+    """Options for reading a brat corpus: the section `brat` of project.yml.
 
-    split (str): that of all texts; "auto" by hash; "folder": folders train, dev and test are those splits, and other
-        texts go by hash.
+    split (str): split of all texts; "auto" by hash; "folder" by folders train, dev and test, other texts by hash.
     rename (Mapping[str, str]): new names of labels.
     labels (list[str]): the labels to keep, by their new names; none keeps all.
     missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
-    empty_ann (str): a text whose annotation files are empty has no entities ("empty"), or is not annotated ("skip"); by
+    empty_ann (str): a text with empty annotation files has no entities ("empty"), or is not annotated ("skip"); by
         default, it has none, and the merge warns of many.
     discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
     shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
         other is equally near.
-    folders (str): the meaning of folders with the same texts: "annotators", each of whom saw all labels; "labels", each
-        annotated for its own; "versions", of which the last counts; "ask" refuses them.
-    duplicates (str): that of the datasets; empty for that of the section `merge`.
-    expect_losses (bool): go on, though most annotations can't be used.
+    folders (str): the meaning of folders with the same texts: "annotators", for all labels; "labels", each for its own;
+        "versions", the last counts; "ask" refuses them.
+    duplicates (str): policy of the datasets; empty for that of the section `merge`.
+    expect_losses (bool): continue even if most annotations can't be used.
     """
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
@@ -104,14 +103,14 @@ class Document(msgspec.Struct):
     """One text with its spans, and the outcome of each line of its annotation files.
 
     path (str): path of the text relative to the root, with `/` on every machine.
-    task (Task | None): None without a text, or without an annotation file. Equal spans are all there.
+    task (Task | None): None without a text, or without an annotation file. Equal spans are kept.
     problems (list[Problem]): files and lines that aren't in the task, each with its place.
     lines (Counter[str]): lines by kind: the characters of KINDS, "blank" and "stray".
     notes (Counter[str]): spans not converted as written: "trimmed", "joined", "moved", "made one", "unverified"; and
         "reading: NAME" once for a document whose offsets aren't plain code points.
     labels (Counter[str]): labels of all well-formed T lines, as written; none without a text, nor of predictions.
     suffixes (tuple[str, ...]): suffixes of its annotation files.
-    used (set[str]): the suffixes of annotation files with labels that are asked for.
+    used (set[str]): suffixes of annotation files with wanted labels.
     """
 
     path: str
@@ -125,19 +124,19 @@ class Document(msgspec.Struct):
 
     @property
     def annotated(self) -> bool:
-        """Whether its task is gold, rather than a prediction."""
+        """Return whether its task is gold, not a prediction."""
         return self.task is not None and not self.task.predicted
 
     @property
     def empty(self) -> bool:
-        """Whether it is annotated by empty files."""
+        """Return whether it is annotated by empty files."""
         return self.annotated and bool(self.suffixes) and self.lines.keys() <= {"blank"}
 
 
 def find_documents(root: Path) -> list[Path]:
     """List the documents under a folder, sorted, as paths without suffix; an .ann without a text counts, too.
 
-    RAISES (InputError): there is no such folder, or one in it can't be read, or DVC hasn't fetched it.
+    RAISES (InputError): if a folder is missing or unreadable, or DVC hasn't fetched it.
     """
     check_fetched(root, root.parent)
     if not root.is_dir():
@@ -147,14 +146,14 @@ def find_documents(root: Path) -> list[Path]:
 
 
 def digest_of(content: bytes) -> str:
-    """Return the digest of an annotation file, as a list of predictions has it."""
+    """Return the digest of an annotation file, as in a list of predictions."""
     return hashlib.sha256(content).hexdigest()
 
 
 def find_predicted(root: Path) -> dict[Path, str]:
-    """Read the lists of predictions in a folder and below it: the digests of annotation files.
+    """Read the lists of predictions in a folder, recursively: digests of annotation files.
 
-    RAISES (InputError): a list can't be read.
+    RAISES (InputError): if a list can't be read.
     """
     found: dict[Path, str] = {}
     for file in find_files(root, (PREDICTIONS,)):
@@ -173,8 +172,8 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
     """Read one document.
 
     stem (Path): path without suffix, from `find_documents`.
-    root (Path): the folder that the document's path is relative to.
-    predicted (Mapping[Path, str]): the digests of annotation files with predictions that nobody has changed.
+    root (Path): folder that the document's path is relative to.
+    predicted (Mapping[Path, str]): digests of annotation files with unchanged predictions.
     RETURNS (Document): each T line is in the task or in `problems`.
     """
     name = printable(stem.relative_to(root))
@@ -225,8 +224,7 @@ class _Failure(NamedTuple):
 def _read_files(stem: Path, how: BratOptions) -> tuple[str, dict[str, bytes], _Failure | None]:
     """Read the files of a document.
 
-    RETURNS (tuple): the text, the annotation files by suffix, and what keeps the document from being converted; None if
-        it can be converted.
+    RETURNS (tuple): text, annotation files by suffix, and a problem, or None.
     """
     files: dict[str, bytes] = {}
     text, failed = "", None
@@ -255,7 +253,7 @@ def _not(how: BratOptions) -> str:
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
-    """Return the content of a file of a document, whose suffix may be in capitals, or the reason why it has none."""
+    """Return the content of a document's file, whose suffix may be in capitals, or the reason why it can't be read."""
     lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
     try:
         content = read_file(upper if upper.exists() and not lower.exists() else lower)
@@ -284,14 +282,12 @@ class _Line:
         self.row = row.rstrip("\r\n").removeprefix("\ufeff")
 
     def problem(self, reason: Reason, why: str = "") -> Problem:
-        """Make the problem of the line, which quotes its beginning."""
+        """Return the problem of the line, quoting its beginning."""
         quoted = repr(self.row[:MAX_QUOTED])
         return Problem(self.number, reason, f"{why}: {quoted}" if why else quoted, self.file)
 
 
 class _Mention(NamedTuple):
-    """A well-formed T line, offsets as written."""
-
     line: _Line
     label: str
     fragments: Fragments
@@ -314,16 +310,16 @@ def _locate_all(document: Document, text: str, mentions: list[_Mention], how: Br
 
 
 def split_lines(content: bytes) -> list[bytes]:
-    """Split bytes into lines: str.splitlines would also split at U+2028 and the like, which mentions contain.
+    """Split bytes into lines; str.splitlines would also split at U+2028, which mentions can contain.
 
-    Without any LF, lines end in CR; beside LF, CR ends a line only where an annotation follows.
+    Without any LF, lines end in CR; with LF, CR ends a line only before an annotation.
     """
     lines = (LINE_END if b"\n" in content else CR).split(content)
     return lines if lines[-1] else lines[:-1]
 
 
 def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str, _Mention | Problem | None]:
-    """Return a line's kind, and its mention, or the problem that it is; None for lines of other kinds.
+    """Return a line's kind, and its mention or problem; None for lines of other kinds.
 
     found (Counter[str]): counts the labels of well-formed T lines.
     """
@@ -359,7 +355,7 @@ def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str
 def _to_span(
     text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
 ) -> Span | Problem:
-    """Turn a mention into a span, or return the problem that it is."""
+    """Convert a mention to a span, or to a problem."""
     line = mention.line
     written = fragments = to_code_points(mention.fragments, table)
     if not says(text, written, mention.quoted):

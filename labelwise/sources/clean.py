@@ -1,6 +1,6 @@
-"""Validate raw values once, where they enter: from then on, a Task holds only what its types say.
+"""Validate raw values once, on input, so a Task's types hold afterwards.
 
-A span that can't be used costs itself alone; any other value that can't be used counts as missing.
+An unusable span is a separate problem; any other unusable value counts as missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ UNUSABLE = "unusable"  # replaces an answer that isn't a string
 
 
 class RawSpan(msgspec.Struct, gc=False):
-    """A span as it is read. It is undecoded (Any), so that a bad span doesn't cost its task. A missing key is None.
+    """A raw span, undecoded (Any), so a bad span doesn't cost its task. A missing key is None.
 
-    answer (Any): the verdict on this span alone, in old binary data.
-    text (Any): the words of the span, which some tools write beside the offsets.
-    pattern (Any): the number of the pattern that it matches, in Prodigy.
-    place (tuple | None): its file and line in a brat corpus, as `convert-brat` writes them.
+    answer (Any): verdict on this span, in old binary data.
+    text (Any): quoted words, which some tools write beside the offsets.
+    pattern (Any): Prodigy's number of the matched pattern.
+    place (tuple | None): file and line in a brat corpus, from `convert-brat`.
     """
 
     start: Any = None
@@ -48,11 +48,11 @@ def clean(
     uncovered: Mapping[str, State] | None = None,
     offsets: str = "",
 ) -> Task:
-    """Convert raw values to a task. White space is trimmed off the edges of its spans.
+    """Convert raw values to a task, with stripped spans.
 
-    A span that quotes other words than those at its offsets can't be used.
+    A span whose quoted words aren't at its offsets can't be used.
 
-    offsets (str): the name of the reading by which they count (READINGS); empty for code points.
+    offsets (str): name of the offsets' reading (READINGS); empty for code points.
     who (Iterable[Any]): candidates for the annotator's name: the first usable one counts.
     """
     usable, unusable = [], []
@@ -63,7 +63,7 @@ def clean(
         why, fits = "", tuple[str, ...]()
         if verdict is not None and verdict not in ANSWERS:
             verdict = "ignore"
-        # The types are those of JSON itself: True is no 1. Tables of numbers make 5.0 of 5, and sheets "5".
+        # The types are JSON's: True is no 1. Tables of numbers make 5.0 of 5, and sheets "5".
         whole = type(start) is int and type(end) is int
         if not whole:
             start, end = map(_to_integer, (start, end))
@@ -116,7 +116,7 @@ def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> b
 
 
 def _to_integer(offset: Any) -> Any:
-    """Convert a number or a string of digits that is a whole number; return any other value as it is."""
+    """Convert a whole number, or a string of digits, to int; return other values unchanged."""
     whole = (type(offset) is float and offset.is_integer()) or (
         type(offset) is str and offset.isascii() and offset.isdecimal() and len(offset) < 10
     )

@@ -1,4 +1,4 @@
-"""Read CoNLL files: a token and its tag on each line, a blank line after each sentence. A sentence becomes a text.
+"""Read CoNLL files: a token and its tag per line, a blank line after each sentence, which becomes a text.
 
     -DOCSTART- -X- -X- O
 
@@ -11,8 +11,8 @@ line may also be a `token|tag`, a whole sentence of these, or a sentence and its
 `conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
 comment, unless its columns are those of a token.
 
-Files don't have the text: it is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is
-the number of the document, or else the name that a comment gives it; `split_by: doc` keeps its sentences in one split.
+The text is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is the document's
+number, or else its name in a comment; `split_by: doc` keeps its sentences in one split.
 """
 
 import re
@@ -48,9 +48,9 @@ NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
 def read_conll(path: Path) -> Iterator[Found]:
-    """Yield the sentences of a file as tasks; a sentence with a line that can't be read is a problem of that line.
+    """Yield the sentences of a file as tasks; a sentence with an unreadable line is a problem.
 
-    RAISES (InputError): the column of tags can't be found.
+    RAISES (InputError): if the column of tags can't be found.
     """
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         numbered = _lines(file)
@@ -80,7 +80,7 @@ def read_conll(path: Path) -> Iterator[Found]:
 
 
 def _count_tags(numbered: Iterable[tuple[int, str]], layout: Layout) -> tuple[Counter[str], int]:
-    """Count the tokens of each tag, and -DOCSTART-, in a file; with too many different tags, in the lines before."""
+    """Count the tokens of each tag, and -DOCSTART-; with too many tags, in the lines so far."""
     tags: Counter[str] = Counter()
     starts = 0
     for _, line in numbered:
@@ -112,7 +112,7 @@ def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[lis
 
 
 def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, without their ends: LF, CR, or CRLF.
+    """Yield the lines of a file with their numbers, without line ends (LF, CR, CRLF).
 
     Of `token|tag token|tag`, or a sentence and its tags, each token with its tag is a line, and a blank line follows; a
     single `token|tag` is a line.
@@ -138,7 +138,7 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
 
 
 def _are_sentences(rows: Sequence[str]) -> bool:
-    """Return whether each line has a sentence, a tab, and as many tags."""
+    """Return whether each line is a sentence, a tab, and the same number of tags."""
     cells = [[cell.split() for cell in line.split("\t")[:2]] for line in rows]
     whole = [row for row in cells if len(row) == 2 and len(row[0]) == len(row[1])]
     longer = [row for row in whole if len(row[1]) > 1]
@@ -146,10 +146,10 @@ def _are_sentences(rows: Sequence[str]) -> bool:
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
-    """Return whether a line is a comment: it isn't if it has the columns of a token, with a tag.
+    """Return whether a line is a comment: it isn't if it has a token's columns, with a tag.
 
-    shape (Shape | None): that of the tokens; None if it isn't known.
-    tag (int): the column of tags.
+    shape (Shape | None): columns of the tokens, if known.
+    tag (int): column of tags.
     """
     if not COMMENT.fullmatch(line):
         return False
@@ -161,9 +161,9 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 
 
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Found:
-    """Convert a sentence to a task, whose line is that of its first token.
+    """Convert a sentence to a task, with the line of its first token.
 
-    untagged (str): the tag of a token that nobody has tagged; empty if there is none.
+    untagged (str): tag of untagged tokens; empty if there is none.
     """
     columns = layout.token, layout.tag
     for number, cells in rows:

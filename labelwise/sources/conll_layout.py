@@ -36,11 +36,11 @@ Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and ho
 
 
 class Layout(NamedTuple):
-    """The layout of a file, as its first lines show it.
+    """The layout of a file, by its first lines.
 
-    shape (Shape | None): that of its first token; None if no line is certain to be one.
-    names (list[str]): the cells of a line of names; empty without.
-    sentence (int): the column in which a value begins a sentence; -1 for none.
+    shape (Shape | None): of its first certain token, if any.
+    names (list[str]): cells of a line of names, if any.
+    sentence (int): column whose values begin sentences; -1 for none.
     """
 
     shape: Shape | None
@@ -51,13 +51,13 @@ class Layout(NamedTuple):
 
 
 def cells_of(line: str) -> list[str]:
-    """Cut a line into its columns; a tab at its end is none."""
+    """Split a line into columns, without one after a final tab."""
     cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
     return cells[:-1] if len(cells) > 2 and not cells[-1] else cells
 
 
 def shape_of(line: str) -> Shape:
-    """Return whether tabs separate the columns of a line, and how many it has, as all lines of its sentence do."""
+    """Return whether tabs separate the columns of a line, and their number."""
     return "\t" in line, len(cells_of(line))
 
 
@@ -70,7 +70,7 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     """Find the layout of a file.
 
     head (Sequence[str]): its first lines.
-    RAISES (InputError): the column of tags can't be found.
+    RAISES (InputError): if the column of tags can't be found.
     """
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     shape = shape_of(tokens[0]) if tokens else None
@@ -104,12 +104,11 @@ def _find_tokens(
 ) -> int:
     """Find the column of tokens.
 
-    RAISES (InputError): it has no letters, and another column has words.
+    RAISES (InputError): if it has no letters, and another column has words.
     """
     others = [place for place in range(len(columns)) if place not in tags]
 
     def share(place: int, fits: Callable[[str, str], bool]) -> float:
-        """Return the share of neighbors whose cells in a column fit."""
         return sum(fits(one[place], other[place]) for one, other in neighbors) / max(len(neighbors), 1)
 
     tokens = [one for one in others if max(share(one, str.__eq__), share(one, _counts_on)) < MIN_SHARE]
@@ -124,7 +123,7 @@ def _find_tokens(
 
 
 def _counts_on(one: str, other: str) -> bool:
-    """Return whether the numbers of two neighboring tokens follow each other; 1-2 may stand before its parts."""
+    """Return whether the numbers of two neighboring tokens are consecutive; 1-2 may stand before its parts."""
     numbers = [
         [int(part) for part in found.groups() if part] for cell in (one, other) if (found := NUMBER.fullmatch(cell))
     ]
@@ -132,36 +131,35 @@ def _counts_on(one: str, other: str) -> bool:
 
 
 def _has_words(column: Sequence[str]) -> bool:
-    """Return whether most cells of a column have letters, and many are different."""
+    """Return whether most cells of a column have letters, and many differ."""
     letters = [cell for cell in column if any(map(str.isalpha, cell))]
     return 2 * len(letters) > len(column) and len({*letters}) >= MIN_WORDS
 
 
 def _columns_line(width: int, token: int = 0) -> str:
-    """Write the names of columns, of which one has tokens, and the last one tags."""
+    """Write the names of columns: tokens, other columns, and tags last."""
     names = ["FORM" if place == token else "_" for place in range(width - 1)]
     return " ".join([*names, "NER"])
 
 
 def _sample(columns: Sequence[Sequence[str]]) -> str:
-    """Write some cells of each column."""
     return "; ".join(f"{n}: {', '.join([*dict.fromkeys(column)][:4])}" for n, column in enumerate(columns, 1))
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Return whether a line names its columns: one name is that of tags, and no cell is a tag. "Tag" is German, too."""
+    """Return whether a line names its columns: one is a name of tags, and no cell is a tag. "Tag" is German, too."""
     named = any(_rank(name) < len(TAGS) for name in cells[cells[-1].upper() not in TOKENS :])
     return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
 
 
 def _rank(name: str) -> int:
-    """Return the rank of a column's name among those of tags, from 0; NE-COARSE-LIT and ner_tags count, too."""
+    """Return the rank of a column's name among names of tags, from 0; NE-COARSE-LIT and ner_tags count, too."""
     first = WORD_ENDS.split(name.upper().rpartition(":")[2].strip())[0]
     return TAGS.index(first) if first in TAGS else len(TAGS)
 
 
 def _scheme_of(column: Sequence[str]) -> Scheme | None:
-    """Return the scheme of a column's tags; None if it has other content, chunks, or no tag."""
+    """Return the scheme of a column's tags; None for chunks, other content, or no tag."""
     scheme = find_scheme(Counter(column))
     marked = [cell for cell in column if cell not in scheme.outside]
     labels = {label for cell in marked for _, label in split_tag(cell, scheme)}
@@ -173,9 +171,9 @@ def _scheme_of(column: Sequence[str]) -> Scheme | None:
 
 
 def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme]) -> int:
-    """Choose the column of tags among those that have some; else the last column, if it may have labels alone.
+    """Choose the column of tags among those with tags; else the last column, if it may have labels alone.
 
-    RAISES (InputError): several have tags, and share no label; or none has, and the last one has other content.
+    RAISES (InputError): if several have tags without a common label, or none has, and the last has other content.
     """
     labels = [{label for cell in columns[place] for _, label in split_tag(cell, tags[place])} for place in tags]
     shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])

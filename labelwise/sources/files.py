@@ -1,4 +1,4 @@
-"""Find and open the files of a source. Links are followed; a folder that can't be read is an error."""
+"""Find and open the files of a source. Links are followed; an unreadable folder is an error."""
 
 import os
 import shlex
@@ -15,9 +15,9 @@ NOT_DATA = (".md", ".example", DVC, DATASETS, CONVERSION, PROJECT)  # suffixes o
 
 
 class SourceFile(NamedTuple):
-    """A file to be read, and its name in all that is written: never an absolute path.
+    """A file to read, and its relative name for outputs.
 
-    path (Path): absolute; links aren't resolved, as a name's suffix tells the format, and DVC's cache has none.
+    path (Path): absolute, with links unresolved: suffixes tell formats, and DVC's cache has none.
     """
 
     path: Path
@@ -25,10 +25,10 @@ class SourceFile(NamedTuple):
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
-    """List the files in a folder, and below it, whose names end in a suffix, sorted by their paths.
+    """List the files in a folder, recursively, with a suffix, sorted by path.
 
     hidden (bool): include names that begin with a dot.
-    RAISES (InputError): a folder can't be read, or DVC tracks data in it that aren't here.
+    RAISES (InputError): if a folder can't be read, or lacks data that DVC tracks.
     """
     found = []
     seen: set[tuple[int, int]] = set()
@@ -46,13 +46,13 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
 
 def data_in(folder: Path) -> list[Path]:
-    """List what is in a folder and may be a dataset; see `find_files`."""
+    """List possible datasets in a folder; see `find_files`."""
     find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
     return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
 
 
 def has_data(folder: Path) -> bool:
-    """Return whether a folder has, or declares, datasets: then nobody needs the demo corpus."""
+    """Return whether a folder has or declares datasets, which replace the demo corpus."""
     check_fetched(folder, folder.parent)
     return folder.is_dir() and (bool(data_in(folder)) or (folder / DATASETS).exists())
 
@@ -60,9 +60,9 @@ def has_data(folder: Path) -> bool:
 def open_file(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a file.
 
-    buffering (int): bytes that are read at once; -1 for the system's default.
-    RAISES (FileNotFoundError): nothing is there, not even a link.
-    RAISES (InputError): it can't be read: a broken link, a folder, a file without permission.
+    buffering (int): bytes to read at once; -1 for the system's default.
+    RAISES (FileNotFoundError): if nothing is there, not even a link.
+    RAISES (InputError): if it is a broken link, a folder, or unreadable.
     """
     try:
         return path.open("rb", buffering)
@@ -75,27 +75,27 @@ def open_file(path: Path, buffering: int = -1) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file whole; it raises what `open_file` raises."""
+    """Read a file whole; see `open_file` for errors."""
     with open_file(path) as file:
         return file.read()
 
 
 def printable(path: Path) -> str:
-    r"""Write a path as text, with `/` on every machine; bytes that aren't UTF-8 become escapes, such as \\xe9."""
+    r"""Format a path with `/` on every machine; bytes that aren't UTF-8 become escapes, such as \\xe9."""
     return os.fsencode(path.as_posix()).decode("utf8", "backslashreplace")
 
 
 def _refuse(error: OSError) -> NoReturn:
     raise InputError(
-        f"{printable(Path(error.filename))}: this folder can't be read, so what is in it would be left out: "
+        f"{printable(Path(error.filename))}: this folder can't be read, so its files would be left out: "
         f"{error.strerror}; make it readable, or move it elsewhere"
     ) from error
 
 
 def check_fetched(data: Path, root: Path) -> None:
-    """Refuse a file or a folder that DVC tracks, and that isn't here, or of which git has two versions.
+    """Refuse a missing file or folder that DVC tracks, or one with two versions in git.
 
-    root (Path): the folder to fetch.
+    root (Path): folder to fetch.
     """
     tracking = data.with_name(data.name + DVC)
     if tracking.is_file() and (line := find_marker(tracking.read_bytes())):
@@ -115,11 +115,11 @@ FileStat = tuple[str, int, int, int, int]
 
 
 def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
-    """List name, inode, size, and times of modification and change of a source's files, which show a change.
+    """List name, inode, size, modification and change time of a source's files, to detect changes.
 
-    Programs such as `cp -p` and `touch` can set the time of modification, but not that of change.
+    Programs such as `cp -p` and `touch` can set the modification time, but not the change time.
 
-    suffixes (tuple[str, ...]): those of the files of a folder that count.
+    suffixes (tuple[str, ...]): suffixes to list in a folder.
     """
     if path.is_dir():
         found = find_files(path, suffixes)

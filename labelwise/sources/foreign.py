@@ -1,4 +1,4 @@
-"""Name the formats that labelwise doesn't read, each with the way to one that it reads."""
+"""Name unsupported formats, each with its conversion."""
 
 import re
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ BCONV = "convert it to brat with the Python library bconv"
 
 
 class Foreign(NamedTuple):
-    """A format that isn't read: a sentence with its name and the remedy, and one or more signs of it.
+    """An unsupported format: a sentence with its name and remedy, and signs of it.
 
-    keys (tuple[str, ...]): keys of its objects in JSON, or of what these hold; it has all of them.
-    begins (bytes): pattern of the first bytes of its files.
-    ends (tuple[str, ...]): ends of its files' names, in small letters.
+    keys (tuple[str, ...]): keys of its JSON objects, or of nested ones; it has all of them.
+    begins (bytes): pattern of its files' first bytes.
+    ends (tuple[str, ...]): lower-case ends of its files' names.
     """
 
     sentence: str
@@ -59,7 +59,7 @@ FOREIGN = (
     Foreign(f"this is a pipeline's output, without its text; {ROWS}", ("entity_group", "word")),
     Foreign(f"this is a pipeline's output, without its text; {ROWS}", ("entity", "score", "word")),
     # Other content, or other offsets
-    Foreign("it has `pages`, each of which is a text; write each as a row of its own", ("pages",)),
+    Foreign("it has `pages`; write the text of each as a separate row", ("pages",)),
     Foreign("it marks audio, in seconds; annotate the transcript", ("audio_spans",)),
     Foreign("it marks an image, by points; annotate the text of the image", ("image", "spans", "points")),
     Foreign("its spans count the tokens of `sentences`; write texts with offsets in characters", ("sentences", "ner")),
@@ -85,16 +85,16 @@ FOREIGN = (
 
 
 def name_keys(keys: Iterable[str]) -> str:
-    """Name the format that has objects with some keys, and the remedy; empty if none is known."""
+    """Name the format that has objects with some keys, with the remedy; empty if unknown."""
     there = {*keys}
     return next((one.sentence for one in FOREIGN if one.keys and there.issuperset(one.keys)), "")
 
 
 def name_file(begin: bytes, name: str = "") -> str:
-    """Name the format of a file, and the remedy; empty if none is known.
+    """Name the format of a file, with the remedy; empty if unknown.
 
     begin (bytes): its first bytes.
-    name (str): its name, if no format that is read has such names.
+    name (str): its name, unless a supported format has such names.
     """
     for one in FOREIGN:
         begins = one.begins and re.match(BOM + b"(?:" + one.begins + b")", begin, re.DOTALL)

@@ -1,6 +1,6 @@
 """Read the tasks of a dataset in any format of the table FORMATS.
 
-Tasks are read one by one, but `.spacy` and WebAnno files are in memory as a whole.
+Tasks are read one by one; `.spacy` and WebAnno files are read whole.
 """
 
 import gzip
@@ -28,10 +28,10 @@ DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile, sqlite3.DatabaseError, Unicod
 class Format(NamedTuple):
     """A file format of annotations.
 
-    suffixes (tuple[str, ...]): those of its files.
-    read (Callable): yields the tasks and problems of a file, given a key, and the reading of offsets (see `clean`). The
-        key names a dataset in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
-    begins (bytes): the first bytes of its files, if other formats have its suffixes, too.
+    suffixes (tuple[str, ...]): suffixes of its files.
+    read (Callable): yields the tasks and problems of a file, by a key and a reading of offsets (see `clean`). The key
+        names a dataset in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
+    begins (bytes): first bytes of its files, if other formats share its suffixes.
     """
 
     name: str
@@ -65,9 +65,9 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 
 
 def format_of(path: Path) -> Format:
-    """Find the format of a file; by default, it is JSON.
+    """Find the format of a file; by default, JSON.
 
-    RAISES (InputError): if a table begins as a format that isn't read.
+    RAISES (InputError): if a table begins like an unsupported format.
     """
     named = [one for one in FORMATS[1:] if path.name.endswith(one.suffixes)]
     if len(named) < 2:
@@ -82,16 +82,16 @@ def format_of(path: Path) -> Format:
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:
     """Yield the tasks and problems of a file.
 
-    dataset (str): the dataset's name, if the file is a Prodigy database.
+    dataset (str): the dataset's name, in a Prodigy database.
     key, offsets (str): see `Format`.
-    RAISES (InputError): it can't be read: not a database, a schema that isn't Prodigy's, a damaged file.
+    RAISES (InputError): if it isn't a database of Prodigy's, or is damaged.
     """
     try:
         format = DATABASE if dataset else format_of(path)
         yield from format.read(path, dataset or key, offsets)
     except sqlite3.OperationalError as error:
         raise InputError(
-            f"{path}: the database can't be read now: {error}; stop what is writing to it, or try again"
+            f"{path}: the database can't be read now: {error}; stop the program that writes to it, or try again"
         ) from error
     except DAMAGES as error:
         why = str(error) or "it needs more memory than there is"

@@ -1,6 +1,6 @@
-"""Read rows of JSON, each by its own keys (see `shapes`): JSONL, plain or compressed by gzip, and arrays.
+"""Read rows of JSON, each by its keys (see `shapes`): JSONL, also gzipped, and arrays.
 
-A file is open once; where its first rows have spans whose offsets tools count in several ways, it is read twice.
+A file is read twice if its first spans are of tools that count offsets in several ways.
 """
 
 import re
@@ -42,11 +42,11 @@ LINES = How()
 
 
 def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
-    """Yield the rows of JSONL, or the elements of an array, whose numbers count as lines.
+    """Yield the rows of JSONL, or the elements of an array, numbered like lines.
 
     key (str): see `label_studio.read_element`.
-    offsets (str): see `clean`; empty for code points, or for what the rows show.
-    RAISES (InputError): see `open_json`; or the file is one object, or no whole array.
+    offsets (str): see `clean`; empty for code points, or as the rows show.
+    RAISES (InputError): if it is one object, or an incomplete array; or see `open_json`.
     """
     with open_json(path) as file:
         array = is_array(path, file.read(HEAD))
@@ -64,9 +64,9 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
 
 
 def is_array(path: Path, head: bytes) -> bool:
-    """Return whether a file that begins so is an array, rather than JSONL whose rows are arrays.
+    """Return whether a file is an array, and not JSONL with arrays as rows.
 
-    RAISES (InputError): it is one object.
+    RAISES (InputError): if it is one object.
     """
     begin = head.removeprefix(BOM).lstrip()
     if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
@@ -79,9 +79,9 @@ def is_array(path: Path, head: bytes) -> bool:
 
 
 def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yield the texts that have other characters than ASCII, with the offsets of their spans.
+    """Yield non-ASCII texts, with the offsets of their spans.
 
-    Yields none if the first row with spans isn't of a tool that counts in several ways.
+    Yields none if the first row with spans is of a tool that counts in one way.
     """
     known = False
     for raw in rows:
@@ -113,7 +113,6 @@ def _find_scheme(rows: Iterable[bytes]) -> Scheme | None:
 
 
 def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
-    """Yield the rows of JSONL."""
     position = number = 0
     for line in file:
         # As in Prodigy, CR alone ends a line, too; JSON's strings have none.
@@ -128,7 +127,7 @@ def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
 
 
 class _Row(ProdigyRow, gc=False):
-    """A row with the keys of other tools' annotation; an absent one is False, which no row has."""
+    """A row with the keys of other tools; absent keys are False, which no row has."""
 
     labels: Any = False
     entities: Any = False
@@ -181,10 +180,9 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
 
 
 def without_tokens(row: bytes) -> bytes:
-    """Cut the tokens, nine tenths of a row, out of one that Prodigy has written.
+    """Remove the tokens, nine tenths of a row, from a row by Prodigy.
 
-    They have no list inside, and end with `]`: if that were part of a string, no letter could follow the quote behind
-    it.
+    They have no list inside, and end with `]`. Inside a string, no letter could follow the quote after it.
     """
     start = row.find(b',"tokens":[{')
     end = row.find(b"]", start)
@@ -194,7 +192,6 @@ def without_tokens(row: bytes) -> bytes:
 
 
 def _may_repeat(row: bytes) -> bool:
-    """Return whether a row without its tokens may have a key twice."""
     return b'"tokens"' not in row and (
         row.count(b'"text"') > 1 or row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1
     )

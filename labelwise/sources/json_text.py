@@ -1,4 +1,4 @@
-"""JSON as it is written: files, the byte order mark, repeated keys, and the elements of an array one by one."""
+"""JSON files: byte order mark, repeated keys, and elements of an array one by one."""
 
 import gzip
 import json
@@ -26,9 +26,9 @@ PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
 def open_json(path: Path) -> IO[bytes]:
-    """Open a file, which is decompressed as it is read.
+    """Open a file, and decompress it on the fly.
 
-    RAISES (InputError): it is a database, its name hides that it is compressed, or it can't be read.
+    RAISES (InputError): if it is a database, its name hides its compression, or it can't be read.
     """
     if path.suffix == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
@@ -41,12 +41,12 @@ def open_json(path: Path) -> IO[bytes]:
 
 
 def without_nan(content: bytes) -> bytes:
-    """Replace NaN and Infinity, which Python and pandas write and JSON doesn't have, by null."""
+    """Replace NaN and Infinity, which Python and pandas write, by null."""
     return NOT_FINITE.sub(lambda found: found[0] if found[0].startswith(b'"') else b"null", content)
 
 
 def why_not_json(content: bytes | str) -> str:
-    """Explain why something isn't JSON, with the characters where it goes wrong."""
+    """Explain why something isn't JSON, quoting the place."""
     try:
         msgspec.json.decode(content)
     except UnicodeDecodeError as error:
@@ -63,7 +63,7 @@ def why_not_json(content: bytes | str) -> str:
 
 
 def find_repeated(content: bytes) -> str:
-    """Find a key that an object in JSON repeats: decoders would take the last; empty if there is none."""
+    """Find a repeated key of a JSON object, or ""; decoders take the last."""
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Build an object from its keys and values."""
@@ -82,9 +82,9 @@ def find_repeated(content: bytes) -> str:
 
 
 def read_elements(path: Path, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the elements of an open file that is one array, undecoded, holding one element and a chunk of the file.
+    """Yield the elements of an open file that is one array, undecoded, in bounded memory.
 
-    RAISES (InputError): the file isn't one array.
+    RAISES (InputError): if the file isn't one array.
     """
     content, more = b"", file.read(CHUNK).removeprefix(BOM).lstrip()
     if more[:1] != b"[":

@@ -13,7 +13,7 @@
 - Offsets were once UTF-16 code units, and are now code points (label-studio issues 1347 and 1559). If spans have their
   `text`, the reading by which most of them fit counts for the whole annotation.
 - A span whose text isn't at its offsets, by any reading, is invalid.
-- A result with several labels is a span for each. Choices, relations and the like are counted as `not a span`.
+- A result with several labels is a span for each. Choices and relations are `not a span`.
 - The text is the string in a task's data that its dataset declares, such as `text: body`; else `text`, or the only
   string.
 
@@ -39,7 +39,7 @@ ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
 
 
 class _Mark(NamedTuple):
-    """The value of a result that marks a part of the text: offsets as written, its labels, and the text it quotes."""
+    """The value of a result that annotates a part of the text: offsets as written, labels, and quoted text."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class _Mark(NamedTuple):
 
 
 def is_label_studios(element: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of an exported task; doccano's "annotations" have a text beside them."""
+    """Return whether an object is an exported task; doccano's "annotations" have a text beside them."""
     marked = any(key in element for key in ("annotation_id", "annotator", "completions"))
     return isinstance(element.get("data"), dict) or marked
 
@@ -58,8 +58,8 @@ def read_element(
 ) -> Iterator[Converted | Problem]:
     """Yield the annotations of an exported task as Prodigy's rows and problems.
 
-    key (str): that of the text in its data; empty for `text`, or the only string.
-    offsets (str): see `clean`; empty for the reading that the texts of spans show.
+    key (str): key of the text in its data; empty for `text`, or the only string.
+    offsets (str): see `clean`; empty for the reading that fits the spans' texts.
     """
     annotations = _annotations_of(element)
     data = _data_of(element)
@@ -115,7 +115,7 @@ def _has_offsets(value: Any) -> bool:
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
 ) -> Iterator[Converted | Problem]:
-    """Convert an annotation to Prodigy's row, and to a problem for each result that isn't a usable span."""
+    """Convert an annotation to Prodigy's row, and its unusable results to problems."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield incomplete_read(number, there, "results", read)
@@ -149,7 +149,7 @@ def _is_path(result: Any) -> bool:
 
 
 def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
-    """List the results that mark a part of the text with labels, and the problems of the others."""
+    """List the results that annotate a part of the text, and the problems of the others."""
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
     labelled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
@@ -175,7 +175,7 @@ def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], lis
 
 
 def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan], list[Problem]]:
-    """Convert marks to spans, one for each label, and a problem for each whose text isn't at its offsets."""
+    """Convert marks to spans, one per label; marks whose text isn't at their offsets to problems."""
     sane = [([(mark.start, mark.end)], mark.quote) for mark in marks if 0 <= mark.start < mark.end]
     table, _ = choose_reading(text, sane)
     spans, problems = [], []
@@ -208,7 +208,7 @@ def _who(completed_by: Any) -> str | None:
 
 
 def _time(written: Any) -> float | None:
-    """Turn a time such as 2021-03-09T22:16:08.728378Z into seconds; one without a zone is in UTC."""
+    """Convert a time such as 2021-03-09T22:16:08.728378Z to seconds; UTC without a zone."""
     try:
         time = datetime.fromisoformat(str(written))
     except ValueError:

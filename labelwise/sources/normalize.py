@@ -15,21 +15,20 @@ import msgspec
 from labelwise.annotations import Task
 
 RUNS = re.compile(r"\s+|\S+")
-LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # those of str.splitlines
+LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # as in str.splitlines
 
 
 class Move:
-    """Moves spans from a text to another that differs only in white space or Unicode composition."""
+    """Moves spans between texts that differ only in white space or Unicode composition."""
 
     def __init__(self, text: str, other: str) -> None:
-        """Take the text of the spans, and the other text."""
         _, self._starts, self._ends = normalize(text)
         _, self._new_starts, self._new_ends = normalize(other)
 
     def offsets(self, start: int, end: int) -> tuple[tuple[int, int], bool]:
-        """Return the other offsets of a span without white space at its edges, and whether it has whole letters.
+        """Return the other offsets of a stripped span, and whether it has whole letters.
 
-        If it parts a letter from its accent, the other span has both.
+        If it separates a letter from its accent, the other span has both.
         """
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
         whole = (self._starts[first], self._ends[last]) == (start, end)
@@ -38,7 +37,7 @@ class Move:
         return (self._new_starts[first], self._new_ends[last]), whole
 
     def task(self, task: Task) -> Task:
-        """Return a task with its spans in the other text; one that parts a letter from its accent can't be used."""
+        """Return a task with spans in the other text; unusable ones separate a letter from its accent."""
         spans, unusable = [], [*task.unusable]
         for span in task.spans:
             (start, end), whole = self.offsets(span.start, span.end)
@@ -53,7 +52,7 @@ class Move:
 def normalize(text: str) -> tuple[str, list[int], list[int]]:
     """Normalize a text.
 
-    RETURNS (tuple): the normal form; and the starts and the ends, in `text`, of what each of its characters replaces.
+    RETURNS (tuple): normal form; and, for each of its characters, start and end in `text`.
     """
     pieces: list[str] = []
     starts: list[int] = []

@@ -1,4 +1,4 @@
-"""Read offsets, which annotation tools count in several ways, choose a reading, and find quoted mentions in texts."""
+"""Offsets in different counts: choose a reading, and find quoted mentions in texts."""
 
 import html
 import re
@@ -113,7 +113,6 @@ def _table(text: str, unit: str) -> Mapping[int, int]:
 
 def _by(unit: str) -> Reading:
     def read(text: str, offsets: tuple[int, int]) -> tuple[int, int] | None:
-        """Read offsets in units; None if one is inside a character."""
         if unit not in OTHER_TEXTS and text.isascii() and "\r" not in text:
             return offsets
         start, end = (_table(text, unit).get(offset) for offset in offsets)
@@ -134,7 +133,7 @@ READINGS: Mapping[str, Reading] = {
 
 
 def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
-    """Return whether offsets are inside a text, cut no word, and leave out white space at both ends."""
+    """Return whether offsets are inside a text, cut no word, and include no outer white space."""
     if offsets is None or not 0 <= offsets[0] < offsets[1] <= len(text):
         return False
     inside = text[slice(*offsets)]
@@ -142,7 +141,7 @@ def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
 
 
 def is_inside(text: str, offsets: tuple[int, int]) -> bool:
-    """Return whether offsets in a text are inside words, both of them."""
+    """Return whether both offsets in a text are inside words."""
     return all(at and INSIDE.match(text, at - 1) for at in offsets)
 
 
@@ -153,9 +152,9 @@ def choose(
 ) -> Name | None:
     """Choose the reading by which most spans fit, the first of equal ones.
 
-    rows (Iterable): texts with their spans: those of a file, a document, or an answer.
+    rows (Iterable): texts with spans, of a file, a document, or an answer.
     readings (Callable): lists the readings to try on a text.
-    fits (Callable): whether a span of a text fits the evidence by a reading: the quoted words, or the ends of words.
+    fits (Callable): whether a span fits the quoted words, or the ends of words, by a reading.
     RETURNS (Name | None): None without a row.
     """
     fitting: dict[Name, int] = {}
@@ -166,9 +165,9 @@ def choose(
 
 
 def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str:
-    """Choose the reading, by UTF-16 units, code points or graphemes, by which most offsets end at words.
+    """Choose UTF-16 units, code points or graphemes, by which most offsets end at words.
 
-    RETURNS (str): its name; the first of these three if they tie, and empty if they never differ.
+    RETURNS (str): name; the first of these three in a tie, and empty if they never differ.
     """
     differing = (
         (text, [one for one in spans if len({READINGS[name](text, one) for name in DOCCANO_READINGS}) > 1])
@@ -184,7 +183,7 @@ def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str
 
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
-    """Map fragments through an offset table, if there is one and they don't reach past its end."""
+    """Map fragments through an offset table, if any, unless they exceed it."""
     if table is None or last_end(fragments) > len(table):
         return fragments
     # The end is that of the last character inside: uncounted characters after it aren't part of the span.
@@ -194,8 +193,8 @@ def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
     """Choose the reading by which most mentions quote the text at their offsets.
 
-    mentions (Sequence): sorted fragments, with the quoted mention, or None without a quote.
-    RETURNS (tuple): its offset table and its name; None and an empty name for code points.
+    mentions (Sequence): sorted fragments, with the quoted mention, if any.
+    RETURNS (tuple): offset table and name; None and an empty name for code points.
     """
     if all(_quotes(text, (), mention) for mention in mentions):
         return None, ""
@@ -220,14 +219,14 @@ def last_end(fragments: Fragments) -> int:
 
 
 def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
-    """Return whether fragments are inside a text and match the quoted mention, with white space folded."""
+    """Return whether fragments are inside a text and match the quoted mention, white space folded."""
     if last_end(fragments) > len(text):
         return False
     return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)
 
 
 def fold(text: str) -> str:
-    """Replace each run of white space by a space, and strip it from the edges."""
+    """Normalize white space to single spaces, and strip it."""
     return " ".join(text.split())
 
 
@@ -244,7 +243,7 @@ def join(text: str, fragments: Fragments) -> Fragments:
 
 
 def nearest_occurrence(text: str, quoted: str, start: int) -> tuple[int, int] | None:
-    """Find the occurrence of a mention nearest to an offset, with white space folded; None without one, or in a tie."""
+    """Find the nearest occurrence of a mention, white space folded; None without one, or in a tie."""
     pattern = r"\s+".join(re.escape(word) for word in quoted.split())
     found = sorted((abs(match.start() - start), match.span()) for match in re.finditer(pattern, text))
     if not found or (len(found) > 1 and found[0][0] == found[1][0]):

@@ -28,11 +28,11 @@ OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by na
 
 
 def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found]:
-    """Yield a dataset's tasks from an SQLite file, in the order of their ids, which count as lines.
+    """Yield a dataset's tasks from an SQLite file, sorted by id, which counts as line.
 
-    They are read in one transaction, as of one moment.
+    They are read in one transaction.
 
-    RAISES (InputError): the tables aren't Prodigy's, or have no such dataset.
+    RAISES (InputError): if the tables aren't Prodigy's, or lack the dataset.
     """
     with closing(_connect(path)) as connection:
         connection.execute("begin")
@@ -55,9 +55,9 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
 
 
 def find_names(path: Path) -> list[str]:
-    """List the datasets of an SQLite file, without those of sessions.
+    """List the datasets of an SQLite file, without sessions.
 
-    RAISES (sqlite3.DatabaseError): it isn't Prodigy's, or can't be read.
+    RAISES (sqlite3.DatabaseError): if it isn't Prodigy's, or can't be read.
     """
     with closing(_connect(path)) as connection:
         return _names(connection, OWN_NAMES)
@@ -74,5 +74,4 @@ def _names(connection: sqlite3.Connection, query: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Convert a value, as it was read, to text."""
     return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""Convert Prodigy's row, the form that rows of all tools are brought into, to a task.
+"""Convert Prodigy's row, the common form of all tools' rows, to a task.
 
     {"text": "Add 5 mL", "tokens": [...], "spans": [{"start": 4, "end": 8, "label": "Amount"}], "answer": "accept",
      "_view_id": "ner_manual", "_input_hash": 1903341263, "_task_hash": -1016463132, "_timestamp": 1700000000}
@@ -35,15 +35,15 @@ TAGGED = re.compile(r"<([A-Z][A-Z_-]+)>[^<>]+</\1>")  # words between the tags o
 
 
 class ProdigyRow(msgspec.Struct, gc=False):
-    """The keys of a row that count.
+    """The used keys of a row.
 
-    spans (list[RawSpan] | None): None, as an empty list, means that nothing was marked, if somebody answered.
-    answer (Any): False without one, which is "accept".
-    label (Any): that of the text; False without one.
-    no_missing (Any): old versions' switch for "unmarked tokens are outside any entity".
-    uncovered (dict | None): the labels that it isn't complete for, a key of our own exports.
-    review (Any): whether it decides between several annotators, another key of ours; so does the interface `review`.
-    problem (Problem | None): what `convert-brat` couldn't convert, with its own place: the row has no other key.
+    spans (list[RawSpan] | None): None, like an empty list, means no annotation, in an answer.
+    answer (Any): False if missing, which means "accept".
+    label (Any): label of the text; False if missing.
+    no_missing (Any): old versions' switch for "unannotated tokens are outside".
+    uncovered (dict | None): labels that it isn't complete for, in our exports.
+    review (Any): whether it decides between several annotators, in our exports; like the interface `review`.
+    problem (Problem | None): a problem of `convert-brat`, with its place: the row has no other key.
     """
 
     text: str | None = None
@@ -66,9 +66,9 @@ class ProdigyRow(msgspec.Struct, gc=False):
 class Converted(NamedTuple):
     """A row of another tool as Prodigy's.
 
-    offsets (str): the reading of its offsets; see `clean`.
-    there (int): an independent count of its spans, straight from the other row; 0 if nothing is counted.
-    what (str): the unit that is counted.
+    offsets (str): reading of its offsets; see `clean`.
+    there (int): an independent count of its spans; 0 if nothing is counted.
+    what (str): the counted unit.
     """
 
     row: ProdigyRow
@@ -78,7 +78,7 @@ class Converted(NamedTuple):
 
 
 def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Found]:
-    """Yield the tasks and problems of a row, and a problem where a task has fewer spans than were counted."""
+    """Yield the tasks and problems of a row, and a problem if a task has fewer spans than counted."""
     for one in found:
         if isinstance(one, Problem):
             yield one
@@ -90,7 +90,7 @@ def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Found]
 
 
 def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
-    """Convert a row to a task, or to the problem that it has no text."""
+    """Convert a row to a task, or to a problem without a text."""
     text = row.text
     if not text or text.isspace():
         return Problem(line, Reason.NO_TEXT)
@@ -110,11 +110,11 @@ def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
 
 
 def kind_of(row: ProdigyRow) -> Kind:
-    """Return whether a row asked for everything at once ("complete") or for yes or no on its spans ("binary").
+    """Return whether a row asked for all spans ("complete") or for yes or no on its spans ("binary").
 
-    A review has the kind of the reviewed tasks. A row that names no interface is binary if its spans have answers. Rows
-    of other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text alone is raw
-    input, which nobody has seen ("unanswered"), unless annotations are written into it ("tags in text").
+    A review has the kind of the reviewed tasks. A row without an interface is binary if its spans have answers. Rows of
+    other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text alone is raw
+    input ("unanswered"), unless annotations are written into it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     # Old versions name no interface: text classification shows matches of patterns as spans.
@@ -141,9 +141,9 @@ def complete_row(
     meta: Mapping[str, str] = {},
     **keys: Any,
 ) -> ProdigyRow:
-    """Make the row of a text that another tool asked for all spans of, with what our own exports keep in its data.
+    """Make the row of a text annotated in full by another tool, with the data of our exports.
 
-    row, data (Mapping): the other tool's row, and that with the text, which may be the same.
+    row, data (Mapping): the other tool's row, and the part with the text, possibly the same.
     keys (Any): further fields of the row.
     """
     name, uncovered, rejected = (data.get(key) for key in (DOCUMENT, UNCOVERED, REJECTED))

@@ -1,4 +1,4 @@
-"""Read texts that nobody has annotated: `.txt` files and JSONL, plain or compressed, by themselves or in folders."""
+"""Read unannotated texts: `.txt` files and JSONL, plain or compressed, single or in folders."""
 
 import gzip
 import zlib
@@ -18,7 +18,7 @@ SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz")
 class RawText(NamedTuple):
     """A text, and its name: the path of its file in a folder, the document's name in a task, or a file and a line.
 
-    text (str | None): None if it can't be used, for the reason in `problem`.
+    text (str | None): None if unusable, for the reason in `problem`.
     """
 
     text: str | None
@@ -27,13 +27,13 @@ class RawText(NamedTuple):
 
 
 def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
-    """Yield the texts of files and folders, in the order of their names; see `find_raw_files`."""
+    """Yield the texts of files and folders, sorted by name; see `find_raw_files`."""
     for file in find_raw_files(inputs):
         yield from read_raw_file(file)
 
 
 def count_raw_texts(inputs: Sequence[Path]) -> int:
-    """Count the texts of files and folders, or the lines of JSONL that may have one; see `find_raw_files`."""
+    """Count the texts of files and folders, or lines of JSONL that may have one; see `find_raw_files`."""
     return sum(1 if file.name.endswith(TEXTS) else _count_lines(file.path) for file in find_raw_files(inputs))
 
 
@@ -41,14 +41,14 @@ def _count_lines(path: Path) -> int:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
             return sum(1 for _ in lines)
-    except (OSError, EOFError, zlib.error):  # whoever reads it says so
+    except (OSError, EOFError, zlib.error):  # its reader reports it
         return 0
 
 
 def find_raw_files(inputs: Sequence[Path]) -> Iterator[SourceFile]:
-    """Yield the files with texts among files and in folders, in the order of their names.
+    """Yield the files with texts among files and in folders, sorted by name.
 
-    RAISES (InputError): an input isn't there, or can't be read.
+    RAISES (InputError): if an input is missing or can't be read.
     """
     for path in inputs:
         if not path.exists():

@@ -13,9 +13,8 @@
 - tokens and tags: `{"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}`, also in strings, as "Add 5", "O B-Amount"
 - Label Studio's: see `label_studio`
 
-Everything else that doccano was given with a text is a key of the row: our own exports add the document's name and the
-predicted spans. Until somebody changes these spans, they are a prediction. An export of doccano's with "annotations"
-has numbers in place of labels, which only doccano can name.
+doccano keeps other keys of a row: our exports add document name and predicted spans, which are a prediction until they
+are changed. A doccano export with "annotations" has numbers for labels, which only doccano can name.
 
 A row is counted as `unsupported format` if its keys contradict one another, or if its spans are under an unknown key.
 """
@@ -38,7 +37,7 @@ from labelwise.sources.tags import BEGINS, OUTSIDE, PREFIXED, TAGS, TOKENS, Sche
 Shape = Literal["prodigy", "doccano", "tags"]
 
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
-# doccano's, and those of similar tools: `Doc.to_json` of spaCy writes "ents".
+# doccano's, and similar tools': `Doc.to_json` of spaCy writes "ents".
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
 STARTS, ENDS = ("start", "start_offset", "start_char", "begin", "offset"), ("end", "end_offset", "end_char", "stop")
 NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
@@ -51,13 +50,13 @@ NO_OFFSETS = "its labels are those of the text, and have no offsets"
 
 
 class How(NamedTuple):
-    """The options of a reader of rows.
+    """Options of a row reader.
 
-    offsets (str): the declared reading of offsets; empty if none is.
-    shown (str): that of rows whose tool counts in several ways, as the rows of the file show.
-    key (str): the key of Label Studio's texts.
+    offsets (str): declared reading of offsets, if any.
+    shown (str): reading inferred from the rows, for tools that count in several ways.
+    key (str): key of Label Studio's texts.
     array (bool): the rows are elements of an array; Label Studio's may lack its keys.
-    scheme (Scheme | None): how the tags of rows with tokens are written; None for what each row shows.
+    scheme (Scheme | None): notation of tags in rows with tokens; None for each row's own.
     """
 
     offsets: str = ""
@@ -94,7 +93,7 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
 
 
 def rewrite(row: Any) -> Any:
-    """Return a row as doccano or Prodigy would write it, if it is one of few simple forms; else the row itself."""
+    """Return a simple row in doccano's or Prodigy's form; others unchanged."""
     match row:
         case [str(text), {"entities": entities}]:
             return {"text": text, "entities": entities}
@@ -138,7 +137,7 @@ def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each mark, whose offsets count tokens, and one that can't be used for anything else."""
+    """Yield a span for each mark, with offsets in tokens; one that can't be used for anything else."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     for mark in marks:
         match mark:
@@ -149,7 +148,7 @@ def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def shape_of(row: Mapping[str, Any]) -> Shape | None:
-    """Name the tool whose keys a row has; None if no key is a tool's."""
+    """Name the tool with a row's keys; None if no key is a tool's."""
     if PRODIGYS & row.keys() or row.get("answer") in ANSWERS:
         return "prodigy"
     if tags_of(row) is not None:
@@ -158,7 +157,7 @@ def shape_of(row: Mapping[str, Any]) -> Shape | None:
 
 
 def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
-    """Return the tags of a row that has tokens; None if it hasn't both."""
+    """Return the tags of a row with tokens; None without both."""
     tokens, tags = first_of(row, TOKENS), first_of(row, TAGS)
     if not isinstance(tokens, list) or not isinstance(tags, list):
         return None
@@ -169,7 +168,7 @@ def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
 
 
 def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
-    """Return the lists under doccano's keys; none if all of these are null, and None if the row isn't doccano's."""
+    """Return the lists under doccano's keys; none if all are null, None if the row isn't doccano's."""
     if not any(isinstance(row.get(key), str) for key in TEXTS):
         return None
     found = [row[key] for key in LISTS if isinstance(row.get(key), list)]
@@ -178,12 +177,12 @@ def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
 
 
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value of the first of some keys that a row has; None without any."""
+    """Return the value of a row's first key of some; None without any."""
     return next((row[key] for key in keys if key in row), None)
 
 
 def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
-    """Explain why the keys of a row can't belong to one format; empty if they can."""
+    """Explain why a row's keys contradict one format; empty if they don't."""
     tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
     # Prodigy's tasks may have a list of the labels that were shown.
     spans = any(isinstance(one, list | dict) for one in marked)
@@ -194,7 +193,7 @@ def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
 
 
 def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
-    """Name the tool that wrote an unreadable row, or the unknown key of its spans; empty if neither is known."""
+    """Name the tool of an unreadable row, or the unknown key of its spans; empty if unknown."""
     no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
     if shape in (None, "prodigy") and no_text and (why := name_keys(_keys_of(row))):
         return why
@@ -257,7 +256,7 @@ def _has_text(value: Any) -> bool:
 
 
 def no_text(line: int, row: Mapping[str, Any]) -> Problem:
-    """Make the problem of a row without a text, which names the row's keys, or the list that may hold the rows."""
+    """Return the problem of a row without a text, naming its keys, or a list that may hold rows."""
     there = ", ".join(sorted(row)[:8])
     held = next((key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value))), "")
     rows = f"; write its list `{held}` alone to a file: jq .{held}" if held else ""
@@ -267,8 +266,8 @@ def no_text(line: int, row: Mapping[str, Any]) -> Problem:
 def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Problem:
     """Convert a row of doccano's.
 
-    doccano's offsets count UTF-16 code units, as its pages do, or, by an option of a project, graphemes (doccano issue
-    2290); other writers of such rows count code points.
+    doccano's offsets count UTF-16 code units or, by an option of a project, graphemes (doccano issue 2290); other
+    writers of such rows count code points.
     """
     text = first_of(row, TEXTS)
     if not isinstance(text, str) or not text.strip():
@@ -293,14 +292,14 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
 
 
 def counts_in_several_ways(row: Mapping[str, Any]) -> bool:
-    """Return whether a row with doccano's lists is doccano's own, rather than one that looks like it."""
+    """Return whether a row with doccano's lists is doccano's own."""
     entities = row.get("entities")
     objects = [one for one in entities if isinstance(one, dict)] if isinstance(entities, list) else []
     return "label" in row or "labels" in row or any("start_offset" in one for one in objects)
 
 
 def _places(spans: Iterable[RawSpan]) -> list[str]:
-    """List start, end and label of spans as strings, to compare values of any types."""
+    """List start, end and label of spans as strings, to compare values of any type."""
     return sorted(str([span.start, span.end, span.label]) for span in spans)
 
 

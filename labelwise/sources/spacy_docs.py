@@ -1,4 +1,4 @@
-"""Read the Docs of a `.spacy` file as tasks: spaCy's own, or those of an earlier merge with their whole annotation."""
+"""Read the Docs of a `.spacy` file as tasks: spaCy's own, or an earlier merge's, with all annotation."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +19,8 @@ ENTS = "ents"  # what a declaration calls `doc.ents`
 def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
     """Yield the Docs of a `.spacy` file as tasks, binary ones if tokens have the missing value.
 
-    key (str): the declared spans, `doc.spans[key]`, or ENTS; empty for those that a Doc has, if they are unambiguous.
-    RAISES (InputError): it isn't such a file, or a partition that has changed since it was merged.
+    key (str): declared spans, `doc.spans[key]`, or ENTS; empty for a Doc's own, if they are unambiguous.
+    RAISES (InputError): if it isn't such a file, or has changed since its merge.
     """
     content = read_partition(find_partition(path))
     try:

@@ -1,7 +1,7 @@
 """Read tokens and tags from Parquet, the layout of named-entity datasets on the Hugging Face hub.
 
-Tags may be numbers, which the feature names that the `datasets` library keeps with the schema
-(https://huggingface.co/docs/datasets/about_dataset_features). JSONL has no such names. The text is the tokens with one
+Numbered tags are named by the feature that the `datasets` library stores with the schema
+(https://huggingface.co/docs/datasets/about_dataset_features); JSONL has no such names. The text is the tokens with one
 space between them; `tags` reads the tags.
 """
 
@@ -17,13 +17,13 @@ from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.prodigy_row import tasks_of
 from labelwise.sources.tags import TAGS, TOKENS, find_scheme, name_tags, read_tagged
 
-ROWS = 1000  # that are read from a Parquet file at a time
+ROWS = 1000  # per batch from a Parquet file
 
 
 def read_parquet(path: Path) -> Iterator[Found]:
     """Yield the rows of a Parquet file as tasks, in bounded memory.
 
-    RAISES (InputError): the file isn't Parquet, or has no such columns.
+    RAISES (InputError): if the file isn't Parquet, or lacks the columns.
     """
     import pyarrow  # only where there is such a file
     import pyarrow.parquet
@@ -52,7 +52,7 @@ def read_parquet(path: Path) -> Iterator[Found]:
 
 
 def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
-    """Return the names of numbered tags, from the feature that `datasets` keeps with a schema; none without it."""
+    """Return the names of numbered tags, from the `datasets` feature in a schema; or None."""
     try:
         feature = msgspec.json.decode(metadata.get(b"huggingface", b"{}"))["info"]["features"][column]
         names = feature.get("feature", feature).get("names", ())

@@ -1,12 +1,12 @@
 """Turn tokens and tags into tasks.
 
-`find_scheme` finds how the tags of a file are written, from all of them, before the first task is made: a prefix and a
-label, in BIO (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), BMES or BMEWO, or labels alone. They may be spelled
-B-PER, B_PER, PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
+`find_scheme` finds the notation of a file's tags, from all of them, before the first task: prefix and label, in BIO
+(also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), BMES or BMEWO, or labels alone. They may be spelled B-PER, B_PER,
+PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
 
 Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt): B, U, S and W begin a
 span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags. If no tag
-has a label, theirs is NO_LABEL, which stands for the one that their dataset declares.
+has a label, it is NO_LABEL, which stands for their dataset's only one.
 """
 
 import re
@@ -45,10 +45,10 @@ BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
 
 class Scheme(NamedTuple):
-    """How the tags of a file are written.
+    """The notation of a file's tags.
 
-    spelled (re.Pattern | None): the spelling of prefix and label; None for labels alone.
-    outside (frozenset[str]): the tags of tokens outside spans.
+    spelled (re.Pattern | None): spelling of prefix and label; None for labels alone.
+    outside (frozenset[str]): tags of tokens outside spans.
     """
 
     spelled: re.Pattern[str] | None = PLAIN
@@ -59,9 +59,9 @@ BIO = Scheme()
 
 
 def find_scheme(tags: Mapping[str, int]) -> Scheme:
-    """Find how tags are written.
+    """Find the notation of tags.
 
-    tags (Mapping): the number of tokens of each tag in a file.
+    tags (Mapping): number of tokens by tag in a file.
     """
     outside = frozenset(OUTSIDE)
     most = max(tags, key=tags.__getitem__, default="")
@@ -71,7 +71,6 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
     words = sum(marked.values())
 
     def share(fits: Callable[[str], object]) -> float:
-        """Return the share of the tokens with a tag whose tag fits."""
         return sum(n for tag, n in marked.items() if fits(tag)) / max(words, 1)
 
     if not marked:
@@ -94,7 +93,7 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
 
 
 def find_recurring(tags: Iterable[str], spelled: re.Pattern[str] = MIDDLE) -> set[str]:
-    """Find the labels that occur under two prefixes or more, B or S among them, as those of tags do."""
+    """Find the labels with two prefixes or more, B or S among them, like labels of tags."""
     prefixes: dict[str, set[str]] = {}
     for found in filter(None, map(spelled.fullmatch, tags)):
         prefixes.setdefault(found["label"], set()).add(found["prefix"].upper())
@@ -103,7 +102,7 @@ def find_recurring(tags: Iterable[str], spelled: re.Pattern[str] = MIDDLE) -> se
 
 @lru_cache(maxsize=10_000)
 def split_tag(tag: str, scheme: Scheme = BIO) -> tuple[tuple[str, str], ...]:
-    """Return the prefix and the label of each part of a tag, such as B-PER|B-LOC; none if it is outside spans.
+    """Return prefix and label of each part of a tag, such as B-PER|B-LOC; none if it is outside.
 
     The prefix of a label alone is I; the label of a tag such as `B-`, among others with a label, is empty.
     """
@@ -121,7 +120,7 @@ def split_tag(tag: str, scheme: Scheme = BIO) -> tuple[tuple[str, str], ...]:
 
 
 def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
-    """Write the brackets of a sentence as tags in BIO: `(PER*`, `*)`, `*` as B-PER, I-PER, O."""
+    """Convert the brackets of a sentence to BIO tags: `(PER*`, `*)`, `*` to B-PER, I-PER, O."""
     label = ""
     for tag in tags:
         found = BRACKETED.fullmatch(tag)
@@ -134,14 +133,14 @@ def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
 def tagged_row(
     words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None, scheme: Scheme = BIO
 ) -> ProdigyRow:
-    """Convert tokens, with one space between them in the text, and their tags to Prodigy's row."""
+    """Convert tokens, joined by single spaces, and their tags to Prodigy's row."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags, scheme)]
     return ProdigyRow(" ".join(words), spans, is_binary=False, meta=meta)
 
 
 def name_tags(tags: Iterable[Any], names: Sequence[str]) -> list[Any]:
-    """Return tags, with names in place of numbers that have one."""
+    """Return tags, numbered ones by name."""
     return [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
 
 
@@ -150,8 +149,8 @@ def read_tagged(
 ) -> Converted | Problem:
     """Convert a row of tokens and tags.
 
-    names (Sequence[str]): of numbered tags.
-    scheme (Scheme | None): that of the file; None for what the tags of the row show.
+    names (Sequence[str]): names of numbered tags.
+    scheme (Scheme | None): the file's notation; None for the row's own.
     """
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings")
@@ -168,7 +167,7 @@ def read_tagged(
 
 
 def decode_tags(tags: Iterable[str], scheme: Scheme = BIO) -> Iterator[tuple[int, int, str]]:
-    """Yield the spans of tags, in tokens, by their ends.
+    """Yield the spans of tags, in tokens, sorted by end.
 
     >>> list(decode_tags(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "ORG"]))
     [(0, 2, 'PER'), (2, 3, 'PER'), (4, 5, 'LOC'), (5, 6, 'ORG')]

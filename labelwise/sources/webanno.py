@@ -54,14 +54,14 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "b": "\b"}
 
 
 class Layer(NamedTuple):
-    """The name of a layer of spans, and whether the values of its column are labels."""
+    """The name of a layer of spans, and whether its column's values are labels."""
 
     name: str
     valued: bool
 
 
 class TokenRow(NamedTuple):
-    """A token, or a part of one: its line, its offsets as written, and its columns of features."""
+    """A token or a part of one: line, offsets as written, and feature columns."""
 
     line: int
     start: int
@@ -71,14 +71,14 @@ class TokenRow(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is written, and its rows."""
+    """A sentence as written, and its rows."""
 
     text: str
     rows: list[TokenRow]
 
 
 def read_webanno(path: Path) -> Iterator[Found]:
-    """Yield the document of a file as a task, or a line that can't be read as a problem."""
+    """Yield the document of a file as a task; unreadable lines as problems."""
     try:
         columns, written = _parse(path.read_text(encoding="utf-8-sig").split("\n"))
         sentences = [sentence for sentence in written if sentence.rows]
@@ -124,17 +124,15 @@ class _Document(msgspec.Struct):
 
 
 class _Project(msgspec.Struct):
-    """A project as INCEpTION describes it."""
-
     source_documents: list[_Document] = []
     annotation_documents: list[_Document] = []
 
 
 @lru_cache(maxsize=1)
 def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
-    """List what is in progress: documents with their annotators, or with nobody, if it is their curation.
+    """List unfinished documents with their annotators; an empty name stands for curation.
 
-    RAISES (InputError): the file doesn't describe a project.
+    RAISES (InputError): if the file doesn't describe a project.
     """
     try:
         found = msgspec.json.decode(project.read_bytes(), type=_Project)
@@ -145,21 +143,20 @@ def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
 
 
 class MalformedError(ValueError):
-    """A line isn't of the format.
+    """A malformed line.
 
     line (int): its number.
     """
 
     def __init__(self, line: int, why: str) -> None:
-        """Take the line and why."""
         super().__init__(why)
         self.line = line
 
 
 def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
-    """Return the columns that have labels, each with its layer, and the sentences, which may lack rows.
+    """Return the columns with labels, each with its layer, and the sentences, possibly without rows.
 
-    RAISES (MalformedError): a line isn't of the format.
+    RAISES (MalformedError): if a line isn't of the format.
     """
     if not lines[0].startswith(FORMAT):
         raise MalformedError(1, "it doesn't begin with #FORMAT=WebAnno TSV 3; export as WebAnno TSV v3")
@@ -201,7 +198,7 @@ def _parse_row(number: int, line: str, sentence: str) -> TokenRow:
 
 
 def unescape(text: str) -> str:
-    r"""Read `\t` as a tab, and so on, and other characters after a `\` as they are."""
+    r"""Unescape `\t` and so on, and other characters after a `\`."""
     return ESCAPED.sub(lambda match: ESCAPES.get(match[1], match[1]), text)
 
 
@@ -220,7 +217,7 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
 
 
 def custom_layers(path: Path) -> list[str]:
-    """List the layers of a project's own that a file has labels of, beside those of named entities."""
+    """List the custom layers of a file with labels, beside NamedEntity."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = [line.rstrip("\r\n") for line in takewhile(lambda line: line.startswith("#") or not line.strip(), file)]
     if not head or not head[0].startswith(FORMAT):
@@ -230,7 +227,7 @@ def custom_layers(path: Path) -> list[str]:
 
 
 class OffsetText:
-    r"""The text of a document, joined from its sentences, and the code point of each offset in the file.
+    r"""A document's text, joined from its sentences, and the code point of each offset in the file.
 
     A gap between sentences is a line end and spaces. In a file whose offsets count UTF-16 code units, an emoji is two:
 
@@ -274,7 +271,6 @@ class OffsetText:
 
 
 def _join(sentences: Sequence[Sentence]) -> OffsetText:
-    """Join sentences, whose offsets count UTF-16 units or else code points."""
     try:
         return OffsetText(sentences, utf16=True)
     except MalformedError as error:
@@ -287,7 +283,7 @@ def _join(sentences: Sequence[Sentence]) -> OffsetText:
 def _spans(
     columns: dict[int, Layer], rows: Sequence[TokenRow], places: dict[int, int]
 ) -> tuple[list[RawSpan], list[Problem]]:
-    """Return the spans of the columns that have labels, and the problems: rows with the same number are one span."""
+    """Return the spans of the columns with labels, and problems; rows with the same number are one span."""
     found: dict[tuple[int, str], RawSpan] = {}
     problems = []
     for row in rows:

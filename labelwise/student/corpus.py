@@ -1,12 +1,12 @@
-"""Make the corpus of a student: the gold of a merged corpus, and what a teacher predicts for raw texts.
+"""Make the corpus of a student: a merged corpus's gold, and a teacher's predictions of raw texts.
 
 1. The teacher predicts the raw texts, file by file, in the folder `predicted` beside the corpus (`predict_files`). A
    killed run resumes there.
-2. Raw texts that the merged corpus has are left out, and those that show what its dev or test ask (`leaks`).
-3. The predictions of the others are complete answers for the labels that the teacher has learned, and become Docs as in
-   a merge. Train has these Docs and the gold, in the order of keys; all else is the merged corpus's.
+2. Raw texts in the merged corpus are left out, and those that leak its dev or test (`leaks`).
+3. The other predictions are complete answers for the teacher's labels, and become Docs as in a merge. Train has these
+   Docs and the gold, sorted by key; all else is the merged corpus's.
 
-Memory holds a partition, 8 bytes for each text of the merged corpus, and what `leaks` needs.
+Memory holds a partition, and 8 bytes per text of the merged corpus, beside `leaks`.
 """
 
 import hashlib
@@ -74,14 +74,14 @@ def make_student_corpus(
     gpu_id: int = -1,
     progress: Progress = no_progress,
 ) -> tuple[RawTexts, Counter[str]]:
-    """Make the corpus of a student in a folder, which is replaced as a whole.
+    """Make the corpus of a student in a folder, replacing it.
 
     inputs (Sequence[Path]): files and folders of raw texts; see `raw_texts`.
-    corpus (Path): folder that the merge wrote.
+    corpus (Path): merged corpus.
     workers, gpu_id (int): see `predict.predict_texts`.
-    RETURNS (tuple): what the student learns from besides gold; counts of raw texts that can't be used, by reason.
-    RAISES (InputError): if the teacher knows no label of the corpus, or too few for its `coverage`; if no raw text is
-        left; what `predict_files` raises.
+    RETURNS (tuple): raw texts of the student; counts of unusable raw texts, by reason.
+    RAISES (InputError): if the teacher knows no label of the corpus, or too few for its `coverage`, no raw text is
+        left, or `predict_files` fails.
     """
     check_replaceable(out, (MANIFEST, "tokenizer.json"), "corpus")
     manifest, made = read_manifest(corpus), digest_folder(teacher)
@@ -141,10 +141,10 @@ def make_student_corpus(
 def write_train(
     corpus: Path, buckets: Path, bits: int, taught: Sequence[str], folder: Path
 ) -> tuple[dict[str, str], Counter[str], str]:
-    """Write train: the gold of a merged corpus, and the raw texts in files of predictions, one for each partition.
+    """Write train: a merged corpus's gold, and raw texts from files of predictions, one per partition.
 
-    RETURNS (tuple): the digest of each partition; counts of raw texts, of their words, and of texts that are there
-        twice; and the digest of all keys.
+    RETURNS (tuple): digest of each partition; counts of raw texts, their words, and repeated texts; and digest of all
+        keys.
     """
     manifest, digest = read_manifest(corpus), hashlib.sha256()
     settings = msgspec.convert(manifest.settings, Settings)
@@ -191,19 +191,17 @@ def bucket_of(text: str, bits: int) -> int:
 
 
 def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Path, bits: int) -> Counter[str]:
-    """Write the predictions that stay to files by partition; return counts of the others by reason.
+    """Write the usable predictions to files by partition; return counts of the others by reason.
 
     files (Sequence[Path]): files of predictions.
     similarity (float): see `find_leaks`.
-    scratch (Path): folder for temporary files; predictions go to its folder `buckets`.
+    scratch (Path): temporary folder; predictions go to its folder `buckets`.
     """
 
     def held() -> Iterator[str]:
-        """Iterate over the texts of dev and test."""
         return (doc.text for doc in docs_of(corpus, "dev", "test"))
 
     def collect(texts: Iterable[str]) -> np.ndarray:
-        """Collect the digests of forms; see `seen_texts`."""
         return np.unique(np.fromiter((digest(text_key(form_of(text)).hex()) for text in texts), np.uint64))
 
     leaks = find_leaks(lambda: (doc.text for doc in read_all(files)), held, similarity, scratch)
@@ -226,7 +224,7 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
 
 
 def answer(doc: PredictedDoc, taught: Sequence[str], labels: Sequence[str], settings: Settings) -> StoredDoc:
-    """Make the Doc of a text whose predictions are a complete answer for the labels that the teacher has learned.
+    """Make the Doc of a text whose predictions are a complete answer for the teacher's labels.
 
     labels (Sequence[str]): all labels of the corpus.
     """

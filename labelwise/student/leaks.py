@@ -1,6 +1,6 @@
-"""Find raw texts that show what dev or test ask: nearly equal texts, parts of theirs, and texts that contain one.
+"""Find raw texts that leak dev or test: nearly equal texts, their parts, and texts that contain one.
 
-The mechanisms are those of the merge (`near_duplicates`, `parts`), on texts in their forms (`base.text.form_of`).
+The mechanisms are the merge's (`near_duplicates`, `parts`), on normalized texts (`base.text.form_of`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,17 +13,17 @@ from labelwise.base.text import form_of, text_key
 from labelwise.merge.near_duplicates import SIGNED, Text, find_pairs, sign, write_place
 from labelwise.merge.parts import PART, contained, describe_part
 
-MAX_PARTS = 200_000  # raw texts that are looked for at a time, 52 bytes each
+MAX_PARTS = 200_000  # raw texts per search, 52 bytes each
 MAX_SIGNED = 10_000  # texts in a file of signatures, which is read whole
 HELD, RAW = 0, 1  # as sources of rows
 Texts = Callable[[], Iterator[str]]
 
 
 def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict[bytes, str]:
-    """Return the reason to leave out a raw text, by its key; texts that may stay aren't in it.
+    """Return the reason to leave out a raw text, by key.
 
-    raw, held (Callable): iterate over the raw texts, and those of dev and test.
-    similarity (float): least similarity of nearly equal texts.
+    raw, held (Callable): iterate over the raw texts, and over dev and test.
+    similarity (float): minimum similarity of nearly equal texts.
     folder (Path): folder for signatures, 540 bytes a text.
     """
     files: list[Path] = []
@@ -49,12 +49,12 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
 
 
 def place_of(text: str, source: int) -> Text:
-    """Return what a row says of a text besides its content."""
+    """Return a text's values in a row, except its content."""
     return Text(text_key(text), source, 0, None)
 
 
 def make_parts(texts: Iterable[str], source: int) -> tuple[np.ndarray, np.ndarray]:
-    """Make the rows by which texts are found in others; see `parts.contained`."""
+    """Make the rows for finding texts in others; see `parts.contained`."""
     rows = (describe_part(form_of(text), place_of(text, source)) for text in texts)
     parts = np.fromiter(((*row, 0) for row in rows if row), PART)
     parts.sort(order="begin")

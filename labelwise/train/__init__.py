@@ -1,4 +1,4 @@
-"""Training: a loop that takes spaCy's steps, streamed, with checkpoints.
+"""Training: spaCy's steps, streamed, with checkpoints.
 
 It imports corpus.
 """

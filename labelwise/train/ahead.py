@@ -1,7 +1,7 @@
-"""Batches that another process prepares while a GPU computes, which would have to wait otherwise.
+"""Prepare batches in another process while a GPU computes, so it needn't wait.
 
-The process reads the texts of the next steps, tokenizes them, and makes arrays of them (`PreparedText`), which training
-only joins and multiplies. What is learned is the same, to the bit.
+The process reads and tokenizes the texts of the next steps, and makes arrays (`PreparedText`). Training is the same, to
+the bit.
 """
 
 from collections import Counter, deque
@@ -31,10 +31,10 @@ MIN_GPU_ID = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 
 @contextmanager
 def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
-    """Start a process that prepares batches for a GPU, before CUDA is, which no forked process can share.
+    """Start a process that prepares batches for a GPU, before CUDA, which forked processes can't share.
 
     YIELDS (Executor | None): None on the CPU.
-    RAISES (InputError): the process was killed.
+    RAISES (InputError): if the process was killed.
     """
     if wanted.gpu_id < MIN_GPU_ID:
         yield None
@@ -53,9 +53,9 @@ def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
 
 
 def open_batches(training: Training) -> Iterator[Batch]:
-    """Yield this rank's batches, from where the training is; prepared, if it has a process and a transformer.
+    """Yield this rank's batches from the training's position; prepared, if it has a process and a transformer.
 
-    RAISES (InputError): that process was killed; what reading raises.
+    RAISES (InputError): if that process was killed, or reading fails.
     """
     corpus, settings, state, ranks = training.corpus, training.settings, training.state, training.ranks
     background = training.background

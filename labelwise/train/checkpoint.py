@@ -1,8 +1,8 @@
-"""Checkpoints of a training: all that its next step depends on, so that a killed one resumes bit for bit.
+"""Checkpoints of a training, with all that its next step depends on; it resumes to the bit.
 
-spaCy saves pipelines, which hold averages rather than the parameters that are being trained, and neither the
-optimizer's state, nor the place in the corpus. A checkpoint has those, and the best pipeline so far. What is random in
-a step follows from its number, and so from the place.
+spaCy saves pipelines, with averages instead of the trained parameters, and without optimizer state and position in the
+corpus. A checkpoint has those, and the best pipeline so far. Randomness in a step follows from its number, and so from
+the position.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by paramet
 
 
 def digest_training(wanted: TrainingConfig, settings: Config) -> str:
-    """Digest what decides the steps of a training: config, pretrained weights, corpus, device, packages, code."""
+    """Digest all that decides a training's steps: config, pretrained weights, corpus, device, packages, code."""
     facts = [
         without_goals(settings).to_str(interpolate=False),
         digest_corpus(wanted.corpus),
@@ -49,7 +49,7 @@ def digest_training(wanted: TrainingConfig, settings: Config) -> str:
 
 
 def read_state(checkpoint: Path, digest: str) -> State | None:
-    """Read the state of a checkpoint; None if there is none, or it is that of another training."""
+    """Read the state of a checkpoint; None without one, or for another training."""
     try:
         state = msgspec.json.decode((checkpoint / "state.json").read_bytes(), type=State)
     except (FileNotFoundError, msgspec.MsgspecError):  # another version wrote it
@@ -58,7 +58,7 @@ def read_state(checkpoint: Path, digest: str) -> State | None:
 
 
 def has_ended(checkpoint: Path) -> bool:
-    """Return whether a checkpoint is of a training that has ended well; see `keep_ended`."""
+    """Return whether a checkpoint is of a finished training; see `keep_ended`."""
     return not (checkpoint / "arrays.npz").is_file()
 
 
@@ -72,25 +72,24 @@ def keep_ended(training: Training, out: Path) -> None:
 
 
 class CheckpointSaver:
-    """Saves checkpoints, in a thread, while training goes on: a transformer's takes seconds to write.
+    """Saves checkpoints in a thread during training: a transformer's takes seconds to write.
 
     training (Training): its folder `checkpoint` is replaced.
     """
 
     def __init__(self, training: Training) -> None:
-        """Take the training."""
         self.training = training
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._saving: Future[None] | None = None
 
     def save(self, files: Mapping[Path, bytes] = {}) -> None:
-        """Begin to save the training as it is now, with its best pipeline and its curve.
+        """Begin to save the training's current state, its best pipeline and its curve.
 
-        The pipeline and the curve mustn't change until `wait` returns. Until then, there is a second copy of all
-        parameters and moments in memory.
+        Pipeline and curve mustn't change until `wait` returns. Until then, all parameters and moments are in memory
+        twice.
 
-        files (Mapping[Path, bytes]): files of the best pipeline that are still to be written.
-        RAISES: what `wait` raises of the one before.
+        files (Mapping[Path, bytes]): unwritten files of the best pipeline.
+        RAISES: the errors of `wait` for the previous one.
         """
         self.wait()
         state, updates = self.training.state, self.training.optimizer.nr_update
@@ -101,7 +100,8 @@ class CheckpointSaver:
     def wait(self) -> None:
         """Wait until the last checkpoint is saved.
 
-        RAISES (InputError): the disk is full, or another process saves there; or whatever else was wrong.
+        RAISES (InputError): if the disk is full, or another process saves there. Other errors of saving are raised,
+            too.
         """
         saving, self._saving = self._saving, None
         if saving:
@@ -119,7 +119,7 @@ class CheckpointSaver:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file that may still be written to; for a folder, whose files aren't, make hard links to them."""
+    """Copy a file that may still be written to; hard-link the files of a folder."""
     if source.is_dir():
         shutil.copytree(source, target, copy_function=lambda one, other: link(Path(one), Path(other)))
     else:
@@ -127,7 +127,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def take_arrays(training: Training) -> dict[str, np.ndarray]:
-    """Copy everything that is an array: parameters, the optimizer's states, gradient scalers."""
+    """Copy all arrays: parameters, optimizer states, gradient scalers."""
     arrays: dict[str, np.ndarray] = {}
     for number, parameter in enumerate(training.parameters):
         arrays[f"parameter-{number}"] = parameter.get()

@@ -1,6 +1,6 @@
-"""The pipeline that is trained: its config, fitted to a corpus.
+"""The trained config, fitted to a corpus.
 
-A config is what is trained. `FITTED` lists the keys that training may change, and no others.
+`FITTED` lists the keys that training may change, and no others.
 """
 
 import json
@@ -38,8 +38,8 @@ NEEDS = {
 def read_settings(wanted: TrainingConfig) -> Config:
     """Read a spaCy config, and fit it to the corpus; see FITTED.
 
-    RAISES (InputError): if there is no valid config, it has a key that training doesn't use, a seed, or another kind of
-        tokenizer than the corpus, a goal that no label can have, or needs a package that isn't installed.
+    RAISES (InputError): if it isn't a valid config, has an unused key, a seed, another kind of tokenizer than the
+        corpus or an impossible goal, or needs a missing package.
     """
     file = read_config_file(wanted.config)
     if file.raw.interpolate().get("system", {}).get("seed"):
@@ -79,7 +79,7 @@ def read_settings(wanted: TrainingConfig) -> Config:
 
 
 def changed_keys(file: ConfigFile, settings: Config) -> dict[str, tuple[Any, Any]]:
-    """List what training changes of a config, by dotted name, without paths: the value written, and the one trained."""
+    """List training's changes to a config, by dotted name, without paths: written and trained values."""
     written, trained = flatten(file.raw), flatten(settings)
     return {
         key: (written.get(key), value)
@@ -89,7 +89,7 @@ def changed_keys(file: ConfigFile, settings: Config) -> dict[str, tuple[Any, Any
 
 
 def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
-    """Describe a training on fewer texts, with batches of the same size and the same dropout.
+    """Describe a training on fewer texts, with equal batch size and dropout.
 
     RAISES (InputError): if no text is left.
     """
@@ -106,14 +106,14 @@ def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
 
 
 def is_per_label(settings: Config) -> bool:
-    """Return whether a config's recognizer has a head for each label, and isn't spaCy's own."""
+    """Return whether a config's recognizer is per-label."""
     return bool(settings["components"].get("ner", {}).get("factory") == "per_label")
 
 
 def check_complete(corpus: Path) -> None:
     """Check that spaCy's ner can learn from a corpus.
 
-    RAISES (InputError): nothing tells it what isn't an entity in some texts, so that it would see entities everywhere.
+    RAISES (InputError): if some texts aren't complete for all labels, so ner would see entities everywhere.
     """
     if read_manifest(corpus).settings["coverage"] != "by-label":
         return
@@ -126,9 +126,9 @@ def check_complete(corpus: Path) -> None:
 
 
 def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:
-    """Make and initialize a pipeline that has the corpus's labels.
+    """Make and initialize a pipeline with the corpus's labels.
 
-    RAISES (InputError): if the registry, a component or a model that the config names refuses it.
+    RAISES (InputError): if the registry, a component or a model refuses the config.
     """
     try:
         nlp = init_nlp(settings, use_gpu=wanted.gpu_id)

@@ -1,4 +1,4 @@
-"""Read a config as it is written; refuse, with its line, a key that training wouldn't use as spaCy does."""
+"""Read a config as written; refuse, with its line, a key that training wouldn't use as spaCy does."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -56,16 +56,15 @@ Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
 
 class LabelwiseBlock(msgspec.Struct, frozen=True):
-    """The block `[labelwise]` of a config: what spaCy has no key for.
+    """The block `[labelwise]` of a config, with keys that spaCy lacks.
 
-    epochs (int): training takes so many epochs, but at least `least_steps`, and at most training.max_steps; 0 takes
-        training.max_steps.
+    epochs (int): length of a training, between `least_steps` and training.max_steps; 0 for training.max_steps.
     least_steps (int): see `epochs`.
-    few_words (int): words of train below which the next two keys hold; 0 for never.
-    few_batch (int): training.batcher.size there; 0 for the batcher's own.
-    few_dropout (float | None): training.dropout there; None for the config's own.
+    few_words (int): words of train below which the next two keys apply; 0 for never.
+    few_batch (int): training.batcher.size then; 0 for the batcher's own.
+    few_dropout (float | None): training.dropout then; None for the config's own.
     half_weights (bool): save a transformer's weights in fp16.
-    precision, recall (float | dict | None): what entities on dev must reach, of all labels or by label.
+    precision, recall (float | dict | None): goal of the entities on dev, for all labels or by label.
     """
 
     epochs: int = 0
@@ -87,10 +86,10 @@ BLOCKS: dict[str, Any] = {
 
 
 class ConfigFile(NamedTuple):
-    """A config as it is written.
+    """A config as written.
 
     text (str): content of the file.
-    raw (Config): its values; variables aren't interpolated.
+    raw (Config): values, without interpolation of variables.
     """
 
     path: Path
@@ -98,14 +97,14 @@ class ConfigFile(NamedTuple):
     raw: Config
 
     def error(self, key: str, problem: str) -> InputError:
-        """Make an error that names the line of a key or a block; of one that isn't there, the line of its block.
+        """Return an error that names the line of a key or block, or of its parent block.
 
         key (str): dotted name, such as "training.dropout".
         """
         return refuse(self.path, self.text, key, problem)
 
     def explain(self, error: Exception) -> InputError:
-        """Turn an error of spaCy's registry or of a component into one that names the key."""
+        """Convert an error of spaCy's registry or of a component to one that names the key."""
         values = {value: key for key, value in flatten(self.raw).items() if isinstance(value, str)}
         blocks: list[str] = []
         if isinstance(error, ConfigValidationError) and error.errors:
@@ -133,7 +132,7 @@ class ConfigFile(NamedTuple):
     def override(self, overrides: Mapping[str, Any]) -> Config:
         """Copy the values, with others for some keys.
 
-        RAISES (InputError): if the config has no such key.
+        RAISES (InputError): if the config lacks a key.
         """
         settings = self.raw.copy()
         for key, value in overrides.items():
@@ -148,9 +147,9 @@ class ConfigFile(NamedTuple):
 
 
 def read_config_file(path: Path) -> ConfigFile:
-    """Read a config, and check its form: blocks, keys and variables.
+    """Read a config, and check blocks, keys and variables.
 
-    RAISES (InputError): if there is no such file, it can't be parsed, or has a key that labelwise no longer reads.
+    RAISES (InputError): if the file is missing, can't be parsed, or has a removed key.
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; give a spaCy config, such as {default_config('cpu')}")
@@ -187,7 +186,7 @@ def read_config_file(path: Path) -> ConfigFile:
 
 
 def check_blocks(path: Path, text: str, parser: ConfigParser) -> None:
-    """Check that each block is below the one that it is in, and isn't a value, too."""
+    """Check that each block follows its parent block, and isn't a value, too."""
     blocks = parser.sections()
     for number, block in enumerate(blocks):
         above, _, name = block.rpartition(".")
@@ -219,7 +218,7 @@ def variables_of(text: str) -> Iterator[str]:
 
 
 def names_of(text: str) -> dict[str, int]:
-    """List the dotted names of blocks and keys of a config, with their lines, counted from 1."""
+    """List the dotted names of blocks and keys of a config, with line numbers from 1."""
     names: dict[str, int] = {}
     block = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -232,7 +231,7 @@ def names_of(text: str) -> dict[str, int]:
 
 
 def refuse(path: Path, text: str, key: str, problem: str) -> InputError:
-    """Make an error about a key or a block of a config; see `ConfigFile.error`."""
+    """Return an error about a key or a block of a config; see `ConfigFile.error`."""
     names, place = names_of(text), key
     while place and place not in names:
         place = place.rpartition(".")[0]
@@ -255,8 +254,8 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def check_supported(file: ConfigFile, settings: Config) -> None:
     """Check that training uses each key of a config, and as `spacy train` does.
 
-    settings (Config): the values, with overrides, interpolated.
-    RAISES (InputError): if a key isn't used, or asks for what training doesn't do.
+    settings (Config): values, with overrides, interpolated.
+    RAISES (InputError): if a key isn't used, or isn't supported.
     """
     for name, known in BLOCKS.items():
         if unknown := settings.get(name, {}).keys() - {*known}:
@@ -297,9 +296,9 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
 
 
 def check_unused(file: ConfigFile, settings: Config) -> None:
-    """Check that no block or variable of a config stands there for nothing, as none would be missed by spaCy.
+    """Check that each block or variable of a config is used; spaCy wouldn't notice.
 
-    RAISES (InputError): if training doesn't read one; it is named.
+    RAISES (InputError): if training doesn't read one; the message names it.
     """
     pretraining, weights = settings.get("pretraining", {}), settings.get("initialize", {}).get("init_tok2vec")
     if weights and not pretraining:

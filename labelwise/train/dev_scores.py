@@ -1,8 +1,7 @@
-"""Evaluation during training that streams: what `nlp.evaluate` computes, without holding the dev set.
+"""Streaming evaluation during training: `nlp.evaluate`'s scores, without holding dev.
 
-Entities are counted as far as they can be scored. Of a text that is complete for all labels, as spaCy's `get_ner_prf`
-does (spacy/scorer.py). Of another one, what its labels' coverage allows to score counts, predictions and gold alike;
-see `Annotation.evaluable`.
+Entities are counted if they can be scored: on a text complete for all labels as by spaCy's `get_ner_prf`
+(spacy/scorer.py), else by `Annotation.evaluable`, predictions and gold alike.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ SCORES = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weigh
 
 
 def count_entities(predicted: Iterable[tuple[StoredDoc, Doc]], labels: Sequence[str]) -> np.ndarray:
-    """Count right, predicted and gold entities of texts, shape (labels, 3); see `counts.count_spans`."""
+    """Count right, predicted and gold entities, shape (labels, 3); see `counts.count_spans`."""
     counts = np.zeros((len(labels), 3), int)
     for stored, doc in predicted:
         gold, found, annotation = stored.entities(), entities(doc), stored.annotation
@@ -29,16 +28,16 @@ def count_entities(predicted: Iterable[tuple[StoredDoc, Doc]], labels: Sequence[
 
 
 def without_missing(stored: StoredDoc, spans: Iterable[SpanKey]) -> set[SpanKey]:
-    """Leave out the spans on a token whose value is missing: gold without token boundaries touches it."""
+    """Leave out spans on a token with the missing value, which misaligned gold touches."""
     starts, ends = (offsets[stored.iob == MISSING] for offsets in stored.offsets())
     return {span for span in spans if not np.any((starts < span[1]) & (ends > span[0]))}
 
 
 def scores_of(counts: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
-    """Compute what spaCy's scorer of named entities gives, and the mean of the labels' F1, `ents_macro_f`.
+    """Compute the scores of spaCy's NER scorer, and the mean F1 of labels, `ents_macro_f`.
 
     counts (np.ndarray): shape (labels, 3); right, predicted and gold entities.
-    RETURNS (dict): None where there is nothing to compute it from.
+    RETURNS (dict): None for undefined scores.
     """
     found = score_table(counts, labels)
     rows = {
@@ -51,8 +50,8 @@ def scores_of(counts: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def weighted_score(scores: Mapping[str, Any], weights: Mapping[str, float | None]) -> float:
-    """Compute the score that decides which pipeline is the best.
+    """Compute the score that selects the best pipeline.
 
-    weights (Mapping): by score; None, or 0, for one that doesn't count, and may not be computed.
+    weights (Mapping): by score; None or 0 for unused scores, which may be missing.
     """
     return sum((weight * (scores[name] or 0.0) for name, weight in weights.items() if weight), 0.0)

@@ -1,4 +1,4 @@
-"""What entities must reach: precision or recall, by label, as a config's block [labelwise] asks; fitted on dev."""
+"""Goals of precision or recall by label, in a config's block [labelwise]; fitted on dev."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ KEYS = get_args(Figure)
 
 
 def without_goals(settings: Config) -> Config:
-    """Copy a config's values without goals: no step of a training depends on them."""
+    """Copy a config's values without goals, which no training step depends on."""
     settings = settings.copy()
     for key in KEYS:
         settings.get("labelwise", {}).pop(key, None)
@@ -27,7 +27,7 @@ def without_goals(settings: Config) -> Config:
 
 
 def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Goal]:
-    """Read the goal of each label of a corpus that has one; a label's own goal comes before that of all labels.
+    """Read the goals of a corpus's labels; a label's own goal overrides the goal for all.
 
     RAISES (InputError): if a goal isn't a share, a label has two goals or isn't in the corpus, or the recognizer can't
         have goals.
@@ -54,9 +54,9 @@ def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Go
 def fit_points(
     nlp: Language, texts: Iterator[StoredDoc], goals: Mapping[str, Goal], corpus: Path
 ) -> dict[str, dict[str, Any]]:
-    """Choose the operating points of a calibrated recognizer; the recognizer gets them.
+    """Choose and set the operating points of a calibrated recognizer.
 
-    texts (Iterator[StoredDoc]): those of dev, predicted once; nothing is kept of a text but numbers.
+    texts (Iterator[StoredDoc]): of dev, predicted once; only numbers are kept.
     """
     ner: Any = nlp.get_pipe("ner")
     fitting = OperatingPoints(ner, goals, find_longest(corpus))
@@ -68,7 +68,7 @@ def fit_points(
 
 
 def find_longest(corpus: Path) -> dict[str, int]:
-    """Find the tokens of the longest gold span of each label in train."""
+    """Return the length in tokens of each label's longest gold span in train."""
     longest: dict[str, int] = {}
     for file in find_partitions(corpus / "train"):
         for stored in read_stored_docs(file):
@@ -79,7 +79,7 @@ def find_longest(corpus: Path) -> dict[str, int]:
 
 
 def describe_points(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Describe what labels reach on dev, a sentence for those that share a point, with a remedy; "" if none is due."""
+    """Describe the labels' figures on dev, a sentence per shared point, with a remedy; "" if none is due."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for label, one in points.items():
         groups.setdefault(tuple(one[key] for key in ("figure", "goal", "least", "bound")), []).append(label)

@@ -1,4 +1,4 @@
-"""Check that a training has its GPU, name it, and measure the memory that the training takes of it."""
+"""Check that a training has its GPU, name it, and measure its memory."""
 
 import sys
 from importlib.util import find_spec
@@ -11,9 +11,9 @@ from labelwise.base.errors import InputError
 
 
 def check_gpu(config: Path) -> None:
-    """Check that there is a GPU for a config that asks for one, without opening it.
+    """Check that there is a GPU for a config that needs one, without opening it.
 
-    RAISES (InputError): there is none that can be used; what runs here is named.
+    RAISES (InputError): if no GPU is usable; the message names what runs here.
     """
     if not thinc.compat.has_cupy_gpu:
         macos = "macOS has no CUDA, which labelwise needs"
@@ -34,7 +34,7 @@ def device_name(gpu_id: int) -> str:
 
 
 def peak_memory(gpu_id: int) -> dict[str, int]:
-    """Return the most memory that PyTorch's tensors had on a GPU since the last call, in MB: `gpu_memory_mb`.
+    """Return the peak memory of PyTorch's tensors on a GPU since the last call, in MB: `gpu_memory_mb`.
 
     RETURNS (dict[str, int]): empty on the CPU, or without PyTorch.
     """

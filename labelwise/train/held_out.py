@@ -12,10 +12,10 @@ from spacy_per_label.calibrate import Fitted, Judged
 
 
 def fit(nlp: Language, texts: Iterator[StoredDoc]) -> Fitted | None:
-    """Fit slopes and intercepts, which the recognizer gets.
+    """Fit and set the recognizer's slopes and intercepts.
 
-    texts (Iterator[StoredDoc]): texts of dev; nothing is kept of a text but numbers.
-    RETURNS (Fitted | None): None if nothing that was found can be judged.
+    texts (Iterator[StoredDoc]): of dev; only numbers are kept.
+    RETURNS (Fitted | None): None without a predicted span that annotators accepted, rejected or left out.
     """
     ner: Any = nlp.get_pipe("ner")
     ner.cfg |= {"slopes": {}, "intercepts": {}}

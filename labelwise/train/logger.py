@@ -1,4 +1,4 @@
-"""The logger of a training: a table and a bar for people, the curve for DVC, and what the machine did."""
+"""The logger of a training: a table and a bar, the curve for DVC, and the use of the machine."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -19,17 +19,16 @@ ROW = "{:>6}  {:>6}  {:>8}  {:>11}"
 def make_logger(
     path: Path | None, resources: Path | None = None
 ) -> Callable[[Language, IO[str], IO[str]], tuple[Log, Callable[[], None]]]:
-    """Make a logger that prints a row for each evaluation, on a terminal a bar in between, and writes two files.
+    """Make a logger that prints a row per evaluation, and a bar on terminals, and writes two files.
 
           STEP   SCORE   WORDS/S    TIME LEFT
            100   0.712     8,290    2 minutes
 
-    path (Path | None): the curve, a TSV file that is continued; None for none, as under `spacy train`.
-    resources (Path | None): a TSV file for speed, memory, waits and the GPU's load over time; None for none.
+    path (Path | None): curve, a TSV file to append to; None under `spacy train`.
+    resources (Path | None): TSV file for speed, memory, waits and the GPU's load over time.
     """
 
     def setup(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Log, Callable[[], None]]:
-        """Begin the table and the files of a training."""
         training = nlp.config["training"]
         losses = [name for name, component in nlp.pipeline if getattr(component, "is_trainable", False)]
         scores = sorted(name for name, weight in training["score_weights"].items() if weight is not None)
@@ -38,7 +37,6 @@ def make_logger(
         print(ROW.format("STEP", "SCORE", "WORDS/S", "TIME LEFT"), file=stdout)
 
         def log(info: dict[str, Any] | None) -> None:
-            """Move the bar; if the step was evaluated, print a row, and add a line to each file."""
             nonlocal steps
             if not info:
                 return
@@ -68,7 +66,7 @@ def make_logger(
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Add a line to a TSV file; a new one begins with the names of the columns."""
+    """Append a line to a TSV file; a new file begins with column names."""
     new = not path.exists()
     with path.open("a", encoding="utf8") as file:
         for fields in ([row.keys()] if new else []) + [row.values()]:

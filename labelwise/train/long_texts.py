@@ -13,8 +13,8 @@ from labelwise.corpus.docbin_reader import INSIDE, StoredDoc
 def cut_doc(doc: StoredDoc, longest: int) -> list[StoredDoc]:
     """Cut a text into pieces of at most `longest` tokens, if its spans allow it.
 
-    A cut is made after white space, not inside an entity or a rejected span, as late as it may be. A piece without any
-    such place is longer.
+    A cut follows white space, as late as possible, and isn't inside an entity or a rejected span. A piece without such
+    a place is longer.
     """
     if len(doc) <= longest:
         return [doc]
@@ -33,7 +33,7 @@ def cut_doc(doc: StoredDoc, longest: int) -> list[StoredDoc]:
 
 
 def piece(doc: StoredDoc, start: int, end: int) -> StoredDoc:
-    """Take a piece, with the spans inside it; those of its annotation by a merge, in characters, are moved as well."""
+    """Return a piece with the spans inside it, also those of its annotation by a merge."""
     columns = {name: getattr(doc, name)[start:end] for name in ("words", "spaces", "iob", "labels")}
     for name in ("gold", "rejected"):
         columns[name] = [
@@ -45,10 +45,9 @@ def piece(doc: StoredDoc, start: int, end: int) -> StoredDoc:
 
 
 def moved(annotation: Annotation, first: int, last: int) -> Annotation:
-    """Return what a merge stored with a text as if its characters from `first` to `last` were the text."""
+    """Move the annotation of a merge to the part of its text from `first` to `last`."""
 
     def touching(spans: Sequence[Any]) -> list[Any]:
-        """Move the spans that touch the piece."""
         kept = [span for span in spans if span[0] < last and span[1] > first]
         return [(max(begin - first, 0), min(stop, last) - first, *rest) for begin, stop, *rest in kept]
 

@@ -1,12 +1,11 @@
-"""The training loop: spaCy's own (spacy/training/loop.py, train_while_improving), streamed, in one process or more.
+"""The training loop: spaCy's (spacy/training/loop.py, train_while_improving), streamed, in one process or more.
 
-Whatever `max_epochs` is, texts are streamed, and an update that runs out of memory is begun anew with fewer words at a
-time; one whose loss isn't finite changes nothing. What is random in a step follows from the seed, the step's number and
-the rank, so that no generator's state has to be kept: a training resumes from a checkpoint by setting the schedules and
-the place in the corpus, and goes on.
+Texts are streamed, whatever `max_epochs` is. An update that runs out of memory is repeated in smaller micro-batches;
+one with a non-finite loss changes nothing. Randomness in a step follows from seed, step number and rank, so a training
+resumes by setting the schedules and the position in the corpus.
 
-Several processes, the ranks, each run the loop on the same batches. They share out the texts of each batch, and of dev,
-sum gradients and counts, and so take the same steps.
+Each rank runs the loop on the same batches. Ranks divide the texts of each batch, and of dev, sum gradients and counts,
+and so take the same steps.
 """
 
 from collections import Counter
@@ -30,11 +29,11 @@ TRIM = 50  # steps from one to the next after which freed memory is given back
 
 
 def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
-    """Take steps until `max_steps`, `max_epochs` or `patience` ends training; the last one is always evaluated.
+    """Take steps until `max_steps`, `max_epochs` or `patience` ends training; the last one is evaluated.
 
-    YIELDS (dict[str, Any]): after each step, what spaCy's loop tells its logger; of one that wasn't evaluated, `score`
-        is None. Whoever consumes it logs, and saves pipelines and checkpoints.
-    RAISES (InputError): memory ran out, losses weren't finite, or the corpus is empty.
+    YIELDS (dict[str, Any]): spaCy's info for its logger, after each step; `score` is None without an evaluation. The
+        consumer logs, and saves pipelines and checkpoints.
+    RAISES (InputError): if memory ran out, losses weren't finite, or the corpus is empty.
     """
     nlp, state, ranks, optimizer = training.nlp, training.state, training.ranks, training.optimizer
     settings, spent, evaluated = training.settings, training.spent, state.step
@@ -59,13 +58,13 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
                 for _, component in nlp.pipeline:
                     if getattr(component, "is_trainable", False):
                         component.finish_update(optimizer)  # type: ignore[attr-defined]
-            # Count the step, even if it was skipped: schedules and what is random follow from its number.
+            # Count the step, even if it was skipped: schedules and randomness follow from its number.
             optimizer.step_schedules()
             state.step, state.epoch, state.batches = state.step + 1, batch.epoch, batch.number
             state.words, spent["words"] = state.words + batch.words, spent["words"] + batch.words
             if state.step % TRIM == 0:
                 trim_heap()
-        # Score dev; whoever consumes this logs, and saves the best pipeline and a checkpoint.
+        # Score dev; the consumer logs, and saves the best pipeline and a checkpoint.
         if state.step and state.step % settings["eval_frequency"] == 0:
             evaluated = state.step
             yield evaluate(training)
@@ -76,7 +75,7 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
 
 
 def is_over(training: Training) -> bool:
-    """Return whether the last step was taken: by `max_steps`, or as no evaluation was better for `patience` steps."""
+    """Return whether training has ended, by `max_steps` or by `patience`."""
     state, settings = training.state, training.settings
     step, every = state.step, settings["eval_frequency"]
     scores = [0.0, *state.scores]  # after step 0, nothing has been learned
@@ -85,7 +84,7 @@ def is_over(training: Training) -> bool:
 
 
 def describe_end(training: Training) -> str:
-    """Name the setting that ended a training before `max_steps`; "" if none did."""
+    """Name the setting that ended a training before `max_steps`, or ""."""
     settings, step, scores = training.settings, training.state.step, [0.0, *training.state.scores]
     last, patience, best = settings["max_steps"], settings["patience"], scores.index(max(scores))
     if 0 < last <= step:
@@ -99,7 +98,7 @@ def describe_end(training: Training) -> str:
 
 
 def evaluate(training: Training) -> dict[str, Any]:
-    """Score the averages on dev, and tell what the steps since the last evaluation took and lost in all ranks."""
+    """Score the averaged parameters on dev; return scores, losses and timings since the last evaluation."""
     with training.nlp.use_params(training.optimizer.averages):
         score, scores = score_dev(training)
     state, losses = training.state, Counter[str]()
@@ -115,7 +114,7 @@ def evaluate(training: Training) -> dict[str, Any]:
 
 
 def score_dev(training: Training) -> tuple[float, dict[str, Any]]:
-    """Score dev by the weights of the config; each rank counts the entities of its own texts."""
+    """Score dev by the config's weights; each rank counts the entities of its own texts."""
     ranks = training.ranks
     share = islice(training.dev.texts(), ranks.rank, None, ranks.count)
     counts = count_entities(predict_each(training.nlp, share, len), scored_labels(training))
@@ -123,12 +122,12 @@ def score_dev(training: Training) -> tuple[float, dict[str, Any]]:
 
 
 def score_counts(training: Training, counts: np.ndarray) -> tuple[float, dict[str, Any]]:
-    """Score counts of entities, shape (labels, 3), by the weights of the config."""
+    """Score entity counts, shape (labels, 3), by the config's weights."""
     scores = scores_of(counts, scored_labels(training))
     return weighted_score(scores, training.settings["score_weights"]), scores
 
 
 def scored_labels(training: Training) -> list[str]:
-    """List the labels of the corpus, without those that the pipeline leaves out."""
+    """List the labels of the corpus without excluded ones."""
     excluded_labels = excluded_labels_of(training.nlp)
     return [label for label in read_manifest(training.dev.path.resolve().parent).labels if label not in excluded_labels]

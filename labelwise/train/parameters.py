@@ -1,4 +1,4 @@
-"""The parameters of a pipeline, thinc's and those of other frameworks' modules within shims, and their gradients."""
+"""The parameters of a pipeline's thinc models and shims, and their gradients."""
 
 import gc
 import sys
@@ -13,10 +13,10 @@ from thinc.shims import Shim
 
 
 class Parameter(NamedTuple):
-    """A parameter: a thinc model's, or a PyTorch module's within a shim. Arrays are numpy's or cupy's, and no copies.
+    """A parameter of a thinc model, or of a PyTorch module in a shim. Arrays are numpy's or cupy's, not copies.
 
-    key (tuple): what the optimizer calls it: the owner's id, which differs from run to run, and the name.
-    owner (Any): the thinc model or the shim.
+    key (tuple): optimizer's key: the owner's id, which differs between runs, and the name.
+    owner (Any): thinc model or shim.
     tensor (Any): PyTorch's parameter; None for a thinc model's.
     """
 
@@ -34,11 +34,11 @@ class Parameter(NamedTuple):
         return copied(self.array)
 
     def has_gradient(self) -> bool:
-        """Return whether a gradient was computed, be it zero."""
+        """Return whether a gradient was computed, even zero."""
         return self.owner.has_grad(self.key[1]) if self.tensor is None else self.tensor.grad is not None
 
     def gradient(self) -> Any:
-        """Give its gradient; if there is none, make one of zeros."""
+        """Return the gradient; create a zero one if missing."""
         if self.tensor is None:
             if not self.has_gradient():
                 self.owner.set_grad(self.key[1], self.owner.ops.alloc(self.array.shape))
@@ -49,12 +49,12 @@ class Parameter(NamedTuple):
 
 
 def copied(array: Any) -> np.ndarray:
-    """Copy an array of numpy's or cupy's to numpy."""
+    """Copy a numpy or cupy array to numpy."""
     return array.copy() if isinstance(array, np.ndarray) else get_array_ops(array).to_numpy(array)
 
 
 def find_owners(nlp: Language) -> Iterator[Any]:
-    """Yield the thinc models of a pipeline, and the shims around other frameworks' modules, each once."""
+    """Yield a pipeline's thinc models and shims, each once."""
     models = [getattr(pipe, "model", None) for _, pipe in nlp.pipeline]
     nodes = {node.id: node for model in models if isinstance(model, Model) for node in model.walk()}
     for node in nodes.values():
@@ -63,7 +63,7 @@ def find_owners(nlp: Language) -> Iterator[Any]:
 
 
 def find_parameters(nlp: Language) -> list[Parameter]:
-    """List the parameters of a pipeline, in an order that is the same in every run."""
+    """List the parameters of a pipeline, in the same order in every run."""
     parameters = []
     for owner in find_owners(nlp):
         if isinstance(owner, Shim):
@@ -77,7 +77,7 @@ def find_parameters(nlp: Language) -> list[Parameter]:
 
 
 def find_scalers(nlp: Language) -> list[Any]:
-    """List the gradient scalers of a pipeline's PyTorch modules that are in use."""
+    """List the active gradient scalers of a pipeline's PyTorch modules."""
     scalers = [getattr(owner, "_grad_scaler", None) for owner in find_owners(nlp)]
     return [scaler for scaler in scalers if scaler is not None and scaler._enabled]
 
@@ -101,7 +101,7 @@ def clear_gradients(nlp: Language) -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out, in any of the libraries: numpy, cupy, PyTorch on a CPU or a GPU."""
+    """Return whether memory ran out in numpy, cupy or PyTorch."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
     said = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED", "create a primitive")

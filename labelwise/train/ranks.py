@@ -1,13 +1,13 @@
-"""Several processes that train one pipeline, and what they tell each other.
+"""Data-parallel training: ranks and their collective operations.
 
-Each is a rank, as MPI and PyTorch call it, counted from 0; the first one writes files. Two kinds of them:
+Ranks are counted from 0, and the first writes files. There are two kinds:
 
-- `LocalRanks`: processes of this machine, started by the first one. Gradients are summed in memory that all share; all
-  else goes through pipes to the first one. A pipe whose other end was killed says so.
-- `TorchRanks`: those that torchrun has started, which ends all if one is lost, with PyTorch's own communication: NCCL
-  between GPUs, gloo between processors.
+- `LocalRanks`: processes of this machine, started by the first. Gradients are summed in shared memory; all else goes
+  through pipes to the first, which fail if the other end is killed.
+- `TorchRanks`: processes started by torchrun, which ends all if one is lost, with PyTorch's communication: NCCL between
+  GPUs, gloo between processors.
 
-A sum of two local ranks, of which each has a row of the shared memory; pipes are drawn as arrows:
+A sum of two local ranks, each with a row of the shared memory; arrows are pipes:
 
     rank 0                      shared memory            rank 1
     writes its array to         | row 0 | row 1 |        writes its array to row 1
@@ -42,38 +42,37 @@ from labelwise.train.parameters import Parameter
 
 
 class SingleProcess:
-    """A process that trains by itself; what ranks know of each other.
+    """A process that trains alone; the interface of ranks.
 
-    rank (int): its own number.
-    count (int): how many there are.
+    rank (int): its number.
+    count (int): number of ranks.
     """
 
     rank, count = 0, 1
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all, in the order of their ranks.
+        """Wait for all ranks, and return all values, in order of ranks.
 
-        RAISES (InputError): one of them has failed, or was killed.
+        RAISES (InputError): if a rank has failed, or was killed.
         """
         return [value]
 
     def all_reduce(self, arrays: Sequence[Any]) -> None:
-        """Wait for all, and add up arrays of 32-bit floats, of the same shapes in all; each has the sums then."""
+        """Wait for all ranks, and sum arrays of float32, of equal shapes, in place."""
 
 
 class LocalRanks(SingleProcess):
     """One of several processes of this machine; see `start_ranks`.
 
     pipes (Sequence[Connection]): of the first rank, to each other one; of another, to the first.
-    shared (SharedMemory): has a row of 32-bit floats for each rank.
+    shared (SharedMemory): a row of float32 for each rank.
     """
 
     def __init__(self, rank: int, count: int, pipes: Sequence[Connection], shared: SharedMemory) -> None:
-        """Take what connects the ranks."""
         self.rank, self.count, self.pipes, self.shared = rank, count, pipes, shared
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all; a rank that has failed sends its error instead."""
+        """Wait for all ranks, and return all values; a failed rank sends its error instead."""
         try:
             if self.rank:
                 self.pipes[0].send(value)
@@ -92,7 +91,7 @@ class LocalRanks(SingleProcess):
             ) from error
 
     def all_reduce(self, arrays: Sequence[np.ndarray]) -> None:
-        """Add up arrays; each rank adds up all rows, in the order of ranks."""
+        """Sum arrays; each rank adds all rows, in order of ranks."""
         ends = np.cumsum([array.size for array in arrays])
         buffer: Any = self.shared.buf
         memory = np.frombuffer(buffer, np.float32, ends[-1] * self.count).reshape(self.count, -1)
@@ -100,16 +99,16 @@ class LocalRanks(SingleProcess):
         self.all_gather_object(None)
         for array, rows in zip(arrays, np.split(memory, ends[:-1], axis=1), strict=True):
             array[...] = rows.sum(axis=0).reshape(array.shape)
-        self.all_gather_object(None)  # what was summed is read before the next sum is written
+        self.all_gather_object(None)  # all sums are read before the next one is written
 
 
 @contextmanager
 def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]) -> Iterator[SingleProcess]:
     """Start `count - 1` workers that run `follow`; yield rank 0's communicator.
 
-    floats (int): the most that is ever summed.
-    follow (Callable): under spawn, it must be such that pickle can send it.
-    RAISES (InputError): one of them has failed, or was killed, which is known when they are next waited for.
+    floats (int): maximum size of a sum.
+    follow (Callable): must be picklable under spawn.
+    RAISES (InputError): if a rank failed or was killed, at the next wait for it.
     """
     if count == 1:
         yield SingleProcess()
@@ -157,9 +156,9 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
 def _run_rank(
     rank: int, count: int, others: Connection, pipe: Connection, memory: str, follow: Callable[[SingleProcess], None]
 ) -> None:
-    """Be one of the ranks after the first, which is sent the error if this one fails.
+    """Run a rank after the first; if it fails, send the error to the first.
 
-    others (Connection): closed in the child, so that the parent sees EOF when the child dies.
+    others (Connection): closed in the child, to read EOF when the parent dies.
     """
     begin_worker()
     others.close()
@@ -174,13 +173,12 @@ def _run_rank(
 
 
 class TorchRanks(SingleProcess):
-    """One of the processes that torchrun has started.
+    """A process started by torchrun.
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
     """
 
     def __init__(self, gpu_id: int) -> None:
-        """Meet the others, on a GPU, or on the CPU, which has the number -1."""
         import torch
         from torch import distributed
 
@@ -193,13 +191,13 @@ class TorchRanks(SingleProcess):
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Wait for all, and give each the values of all; see `SingleProcess`."""
+        """Wait for all ranks, and return all values; see `SingleProcess`."""
         values: list[Any] = [None] * self.count
         self.distributed.all_gather_object(values, value, group=self.messages)
         return values
 
     def all_reduce(self, arrays: Sequence[Any]) -> None:
-        """Add up arrays of numpy or cupy."""
+        """Sum numpy or cupy arrays."""
         from thinc.api import torch2xp, xp2torch
 
         flat = self.torch.cat([xp2torch(array, device=self.device).reshape(-1) for array in arrays])
@@ -209,21 +207,21 @@ class TorchRanks(SingleProcess):
 
 
 def is_launched() -> bool:
-    """Return whether torchrun has started this process, with others."""
+    """Return whether torchrun started this process, with others."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def launch(count: int) -> None:
-    """Start this command anew with torchrun, a process for each of this machine's GPUs 0 to `count` - 1."""
+    """Restart this command with torchrun, a process for each of GPUs 0 to `count` - 1."""
     sys.stdout.flush()
     run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
     os.execv(sys.executable, [sys.executable, *run, *sys.orig_argv[1:]])  # noqa: S606  our own command line
 
 
 def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
-    """Check, before the first step, that all ranks begin with the same parameters, and that sums reach all of them.
+    """Check, before the first step, that all ranks have equal parameters, and that sums reach all.
 
-    RAISES (InputError): they don't.
+    RAISES (InputError): if they don't.
     """
     if ranks.count == 1:
         return
@@ -238,10 +236,10 @@ def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
 
 
 def sum_gradients(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
-    """Wait for all ranks, and give each parameter the sum of its gradients in all of them.
+    """Wait for all ranks, and sum each parameter's gradients over them.
 
-    A parameter that has a gradient in one of them has one in all, which may be zero: a rank may have no text, or none
-    that a parameter sees. A scaled gradient that is infinite in one is so in the sum, and all of them skip the update.
+    A parameter with a gradient in one rank gets one in all, possibly zero: a rank may have no text, or none that
+    reaches a parameter. An infinite scaled gradient makes the sum infinite, so all ranks skip the update.
     """
     if ranks.count == 1:
         return

@@ -1,4 +1,4 @@
-"""The reader of spaCy's training: texts of a partitioned corpus, in a new order every epoch, and batches of them."""
+"""The reader of spaCy's training: texts of a partitioned corpus, in a new order every epoch, and batches."""
 
 import random
 from collections import Counter
@@ -32,19 +32,19 @@ Batcher = Callable[[Iterable[Any]], Iterable[Sequence[Any]]]
 
 @spacy.registry.readers("labelwise.PartitionedCorpus.v1")
 class PartitionedCorpus:
-    """A corpus reader for spaCy's training, which holds a partition at a time.
+    """A corpus reader for spaCy's training, which holds one partition in memory.
 
-    Every call is an epoch: partitions come in any order, and the texts within each, which are random samples already,
-    as texts get into them by hash. The order follows from seed and epoch, whatever else is random.
+    Each call is an epoch: partitions in random order, and the texts of each, which are random samples because a hash
+    assigns them. The order follows from seed and epoch alone.
 
-    path (Path): folder of `.spacy` files; a config has a string.
-    shuffle (bool): False reads in order, as evaluation wants it.
-    seed (int): equal seeds give equal orders.
-    limit (int): the number of texts to read, the same in all epochs; 0 for all.
-    max_words (int): texts of more tokens are cut, see `long_texts.cut_doc`; 0 for no limit.
-    leave_out, folds (int): leave one of so many folds out, counted from 0, by a digest of the text; 0 folds for none.
-    epoch (int): the number of the next epoch; set it to continue with another.
-    counts (Counter[str]): what became of the texts in the last whole epoch; in the first one, so far.
+    path (Path): folder of `.spacy` files; a string in configs.
+    shuffle (bool): False reads in order, for evaluation.
+    seed (int): seed of the order.
+    limit (int): number of texts to read, the same in all epochs; 0 for all.
+    max_words (int): longer texts are cut, see `long_texts.cut_doc`; 0 for no limit.
+    leave_out, folds (int): fold to leave out, from 0, by a digest of the text, and number of folds; 0 for none.
+    epoch (int): next epoch; can be set.
+    counts (Counter[str]): outcomes of the texts in the last whole epoch, or in the first so far.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PartitionedCorpus:
     def texts(self) -> Iterator[StoredDoc]:
         """Yield one epoch of stored texts, not yet tokenized.
 
-        RAISES (InputError): no text is left.
+        RAISES (InputError): if no text is left.
         """
         rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
         self.epoch += 1
@@ -112,7 +112,7 @@ class PartitionedCorpus:
 
 
 def open_corpora(config: Config) -> list[PartitionedCorpus]:
-    """Make the readers of train and dev that a config names.
+    """Make a config's readers of train and dev.
 
     config (Config): interpolated.
     """
@@ -120,13 +120,13 @@ def open_corpora(config: Config) -> list[PartitionedCorpus]:
 
 
 def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:
-    """Return a function that turns a stored text into an Example, which the pipeline tokenizes."""
+    """Return a function that converts a stored text to an Example, tokenized by the pipeline."""
     tokenize = LearningTokenizer(nlp)
     return lambda doc: Example(tokenize(doc.text), make_reference(doc, nlp.vocab))
 
 
 def make_reference(stored: StoredDoc, vocab: Vocab) -> Doc:
-    """Make the gold Doc of a text, with what a recognizer learns from; see `spacy_per_label.known`."""
+    """Make the gold Doc of a text, for a recognizer's training; see `spacy_per_label.known`."""
     doc, merged = stored.to_doc(vocab), stored.merged
     if merged:
         gold = [(start, end, label) for start, end, label, _ in merged.gold]
@@ -141,11 +141,11 @@ def make_reference(stored: StoredDoc, vocab: Vocab) -> Doc:
 
 
 class Batch(NamedTuple):
-    """The texts of a step that are a rank's.
+    """A rank's texts of a step.
 
-    number (int): index of the batch within its epoch, from 1.
+    number (int): index of the batch in its epoch, from 1.
     words (int): of all ranks.
-    texts (Sequence): the shortest first: StoredDocs, or PreparedTexts.
+    texts (Sequence): shortest first; StoredDocs or PreparedTexts.
     """
 
     epoch: int
@@ -157,10 +157,10 @@ class Batch(NamedTuple):
 def read_batches(
     corpus: PartitionedCorpus, batcher: Batcher, epochs: int, start: int = 0, skip: int = 0, rank: int = 0, of: int = 1
 ) -> Iterator[Batch]:
-    """Yield a rank's batches for so many epochs, or without end if there are less than 1.
+    """Yield a rank's batches for a number of epochs, or without end if it is below 1.
 
-    start, skip (int): the epoch to begin with, and how many of its batches to leave out.
-    rank, of (int): the rank's number, and how many there are.
+    start, skip (int): first epoch, and number of its batches to skip.
+    rank, of (int): rank and number of ranks.
     """
     for epoch in count_from(start) if epochs < 1 else range(start, epochs):
         corpus.epoch = epoch
@@ -169,9 +169,9 @@ def read_batches(
 
 
 def deal_out(texts: Sequence[StoredDoc], ranks: int) -> list[list[StoredDoc]]:
-    """Deal out a batch, the longest texts first, each to the rank that has the fewest words, so that all end together.
+    """Deal out a batch, longest texts first, each to the rank with the fewest words, so all end together.
 
-    RETURNS (list): each rank's texts, the shortest first.
+    RETURNS (list): each rank's texts, shortest first.
     """
     shares: list[list[StoredDoc]] = [[] for _ in range(ranks)]
     for text in sorted(texts, key=len, reverse=True):
@@ -180,10 +180,10 @@ def deal_out(texts: Sequence[StoredDoc], ranks: int) -> list[list[StoredDoc]]:
 
 
 def sub_batches(texts: Sequence[Any], parts: int, most: int) -> list[list[Any]]:
-    """Divide a rank's texts, so that the device has few words at a time.
+    """Divide a rank's texts into micro-batches.
 
-    parts (int): how many there are at least, if there are as many texts.
-    most (int): words of each at most, but for a text that is longer by itself; 0 for no limit.
+    parts (int): minimum number, if there are enough texts.
+    most (int): maximum words of each, except for a longer single text; 0 for no limit.
     """
     words = sum(map(len, texts))
     most = min(most or words, -(-words // parts))
@@ -199,12 +199,12 @@ def sub_batches(texts: Sequence[Any], parts: int, most: int) -> list[list[Any]]:
 
 
 def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:
-    """Copy a sequence in another order; without a generator, return it as it is."""
+    """Return a shuffled copy; without a generator, the sequence itself."""
     return rng.sample(items, len(items)) if rng else items
 
 
 def take(files: Sequence[Partition], limit: int) -> list[tuple[Partition, int | None]]:
-    """Choose the first `limit` texts of a corpus: how many of each file; all of each, None, without a limit."""
+    """Choose the first `limit` texts of a corpus, as counts by file; None for all texts of each."""
     if not limit:
         return [(file, None) for file in files]
     chosen: list[tuple[Partition, int | None]] = []
@@ -217,5 +217,5 @@ def take(files: Sequence[Partition], limit: int) -> list[tuple[Partition, int | 
 
 
 def fold_of(text: str, count: int) -> int:
-    """Put a text into one of so many folds, by a digest, so that it stays there when others are added."""
+    """Assign a text to a fold by a digest, so it stays there when texts are added."""
     return int.from_bytes(text_key(text)[4:8], "big") % count

@@ -1,6 +1,6 @@
-"""What the configs name; where labelwise is installed, spaCy's commands find it by its entry points.
+"""Functions for the configs, which spaCy's commands find by labelwise's entry points.
 
-All of it is for training only. A trained model holds none of it, and loads where labelwise isn't installed.
+All are for training only. A trained model has none, and loads without labelwise.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,13 +20,12 @@ from spacy_per_label import PerLabelRecognizer  # noqa: F401
 
 @spacy.registry.callbacks("labelwise.corpus_tokenizer.v1")
 def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
-    """Make a `before_init` callback that gives the pipeline the tokenizer that the corpus was merged with.
+    """Make a `before_init` callback that sets the tokenizer of the corpus.
 
     path (Path): the corpus's tokenizer.json.
     """
 
     def set_tokenizer(nlp: Language) -> Language:
-        """Give a pipeline the rules of the corpus."""
         lang, rules = read_tokenizer(Path(path))
         if lang != nlp.lang:
             raise InputError(f"{path}: the corpus is {lang!r}, the pipeline {nlp.lang!r}; set nlp.lang")
@@ -38,9 +37,9 @@ def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
 
 @spacy.registry.schedules("labelwise.warmup_linear.v1")
 def make_warmup_linear(initial_rate: float, warmup: float, total_steps: int) -> Iterator[float]:
-    """Yield rates that rise to the initial one, and then fall to zero, as `warmup_linear.v1` does.
+    """Yield rates that rise to the initial one, and then fall to zero, like `warmup_linear.v1`.
 
-    warmup (float): the share of the steps in which they rise.
+    warmup (float): share of the steps with rising rates.
     """
     rising = max(1, round(warmup * total_steps))
     for step in count():
@@ -50,13 +49,13 @@ def make_warmup_linear(initial_rate: float, warmup: float, total_steps: int) -> 
 
 @spacy.registry.readers("labelwise.taught_labels.v1")
 def read_taught_labels(path: Path, limit: int = 0, leave_out: int = 0, folds: int = 0) -> list[str]:
-    """List the labels of a corpus that some text of train is complete for; reads until all are.
+    """List the labels that some training text is complete for; stops reading when all are.
 
-    Where single spans were judged, nothing says where a label isn't, so its head would mark everything.
+    With accepted and rejected spans alone, nothing shows where a label isn't, so its head would predict it everywhere.
 
-    path (Path): the folder that the merge wrote.
-    limit, leave_out, folds (int): as those of train; see `PartitionedCorpus`.
-    RAISES (InputError): no label would be left.
+    path (Path): merged corpus.
+    limit, leave_out, folds (int): as for train; see `PartitionedCorpus`.
+    RAISES (InputError): if no label is left.
     """
     manifest = read_manifest(Path(path))
     if manifest.settings["coverage"] != "by-label":
@@ -68,8 +67,8 @@ def read_taught_labels(path: Path, limit: int = 0, leave_out: int = 0, folds: in
             break
     if untaught and len(untaught) == len(manifest.labels):
         raise InputError(
-            f"{path}/train: no text in train is complete for a label. Where single spans were judged (ner.teach), "
-            "nothing says which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
+            f"{path}/train: no text in train is complete for a label. Answers to single spans (ner.teach) "
+            "don't show which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
             "ner.correct), and merge again"
         )
     return sorted(set(manifest.labels) - untaught)

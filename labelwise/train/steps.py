@@ -1,4 +1,4 @@
-"""Count the texts, batches and steps of a training, and set what follows from them in its config."""
+"""Count the texts, batches and steps of a training, and set dependent keys of its config."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.train.config_file import ConfigFile, LabelwiseBlock
 from labelwise.train.training_config import TrainingConfig
 
-# What a batcher counts: words of train or texts. Of another one, nobody knows how many batches an epoch has.
+# What a batcher counts: words of train or texts. Another batcher's number of batches is unknown.
 BATCHED_BY = {
     "spacy.batch_by_words.v1": "words",
     "spacy.batch_by_padded.v1": "words",
@@ -32,14 +32,13 @@ def read_block(settings: Mapping[str, Any], file: ConfigFile) -> LabelwiseBlock:
 
 
 def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> None:
-    """Apply the rule for few words; set the number of steps, and with it the end of the rate and how often dev is
-    evaluated.
+    """Apply the rule for few words; set the number of steps, the end of the rate, and the evaluation frequency.
 
-    The steps are those that are asked for, or those of the epochs of [labelwise], or training.max_steps.
+    The steps are the given ones, or the epochs of [labelwise], or training.max_steps.
 
-    settings (Config): the config's values, changed in place; variables aren't interpolated.
-    RAISES (InputError): more steps than training.max_steps are asked for; an epoch's can't be counted; dev would be
-        evaluated fewer than four times; or the learning rate rises for longer than training lasts.
+    settings (Config): values, changed in place, without interpolation.
+    RAISES (InputError): if steps exceed training.max_steps, an epoch's can't be counted, dev would be evaluated fewer
+        than four times, or the learning rate rises for longer than training lasts.
     """
     block, training = read_block(settings.interpolate(), file), settings["training"]
     if count_words(wanted.corpus, settings) < block.few_words:
@@ -50,7 +49,7 @@ def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> Non
     whole, given = settings.interpolate(), "training.max_steps" in wanted.overrides
     now = whole["training"]
     limit, rate = file.raw.interpolate()["training"]["max_steps"], now["optimizer"].get("learn_rate")
-    falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step, whichever that is
+    falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step
     if wanted.max_steps > limit > 0 and not given:
         raise file.error(
             "training.max_steps",
@@ -103,15 +102,15 @@ def batches_of(wanted: TrainingConfig, file: ConfigFile, settings: Mapping[str, 
 
 
 def count_words(corpus: Path, settings: Mapping[str, Any]) -> float:
-    """Estimate the words that a training has: those of train, or the share of the texts that it is limited to."""
+    """Estimate the words of a training: train's, or their share by its limit of texts."""
     train = read_manifest(corpus).splits["train"]
     return train.words * count_train(corpus, settings) / max(1, train.texts)
 
 
 def count_train(corpus: Path, settings: Mapping[str, Any]) -> int:
-    """Count the texts that a training has.
+    """Count the texts of a training.
 
-    settings (Mapping): the values of its config.
+    settings (Mapping): values of its config.
     """
     texts = read_manifest(corpus).splits["train"].texts
     return min(texts, settings["corpora"]["train"].get("limit", 0) or texts)

@@ -1,4 +1,4 @@
-"""Train a pipeline from the partitions of a corpus, in a fixed amount of memory."""
+"""Train a pipeline from a corpus's partitions, in bounded memory."""
 
 import gc
 import json
@@ -55,10 +55,10 @@ class TrainResult(NamedTuple):
     """The end of a training.
 
     state (State): words, seconds, steps, scores.
-    texts (dict[str, int]): counts of the texts of the last whole epoch, or of the first so far.
-    resumed (int | None): the step that it resumed from; None if it started from the beginning.
+    texts (dict[str, int]): counts of texts in the last whole epoch, or in the first so far.
+    resumed (int | None): step of the checkpoint; None from the beginning.
     fitted (Fitted | None): calibration on dev of a per-label recognizer.
-    ended (str): setting that ended training before max_steps, and when; "" if none did.
+    ended (str): setting that ended training before max_steps, and when, or "".
     points (dict): operating point of each label with a goal; see `goals`.
     """
 
@@ -78,19 +78,18 @@ def train_pipeline(
     resources: Path | str | None = None,
     log: Log = lambda message: None,
 ) -> TrainResult | None:
-    """Train a pipeline; what was at `out` stays until training has ended well.
+    """Train a pipeline; the old one at `out` stays until training has succeeded.
 
-    In each of several processes that torchrun has started, this is one rank of the training; see `ranks`.
+    Under torchrun, this is one rank of the training; see `ranks`.
 
-    out (Path | str): the folder for the pipeline.
-    curve (Path | str): a TSV file for the scores over time.
-    resources (Path | str | None): a TSV file for memory and speed over time.
-    log (Callable): is told which labels are left out, which step training resumes from, or why it starts over, when
-        memory ran out, and which steps were skipped.
-    RAISES (InputError): `out` has something other than a pipeline, the GPU can't be used, the corpus isn't whole, the
-        config isn't valid, the pipeline makes other tokens than the corpus has, another process is training to `out`,
-        a text doesn't fit into memory, losses aren't finite numbers, or a process was killed.
-    RETURNS (TrainResult | None): None in ranks that torchrun has started, but for the first.
+    out (Path | str): folder for the pipeline.
+    curve (Path | str): TSV file for the scores over time.
+    resources (Path | str | None): TSV file for memory and speed over time.
+    log (Callable): takes messages: excluded labels, resuming, lack of memory, skipped steps.
+    RAISES (InputError): if `out` has other content or another training, the GPU can't be used, the corpus is
+        incomplete, the config is invalid, tokens differ from the corpus, a text doesn't fit into memory, losses aren't
+        finite, or a process was killed.
+    RETURNS (TrainResult | None): None in torchrun's ranks after the first.
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
@@ -122,12 +121,12 @@ def train_pipeline(
 
 
 def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: None) -> None:
-    """Train a step of a longer work, unless training may resume and the same training has ended there before.
+    """Train a step of a longer work, unless the same training has ended there before.
 
     A file beside the pipeline has the digest of the training; see `digest_training`. The curve is beside it, too.
 
-    out (Path): the pipeline's folder.
-    RAISES (InputError): what `train_pipeline` raises.
+    out (Path): folder of the pipeline.
+    RAISES (InputError): if `train_pipeline` does.
     """
     settings = read_settings(wanted)
     goals = read_goals(read_config_file(wanted.config), settings, wanted.corpus)
@@ -142,7 +141,7 @@ def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: Non
 def check_splits(corpus: Path) -> None:
     """Refuse a corpus without texts in train or dev.
 
-    RAISES (InputError): if a split is empty, with the words of the merge's import check.
+    RAISES (InputError): if a split is empty, in the words of the import check.
     """
     splits = read_manifest(corpus).splits
     required: tuple[Split, ...] = ("train", "dev")
@@ -153,7 +152,7 @@ def check_splits(corpus: Path) -> None:
 
 @contextmanager
 def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
-    """Use the CPU or a GPU, and meet the other processes that torchrun has started; None if it hasn't."""
+    """Use the CPU or a GPU, and join torchrun's processes; None without torchrun."""
     use_gpu(gpu_id)
     if not is_launched():
         yield None
@@ -166,9 +165,9 @@ def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
 def prepare(
     wanted: TrainingConfig, settings: Config, outputs: tuple[Path, Path, Path | None], written: Sequence[Any], log: Log
 ) -> Training:
-    """Make the pipeline, and find the state that training begins with: a checkpoint's, or that of step 0.
+    """Make the pipeline, and find the initial state: a checkpoint's, or that of step 0.
 
-    outputs, written (Sequence): the pipeline's folder, the curve and the resources, and where they are being written.
+    outputs, written (Sequence): pipeline's folder, curve and resources, and their temporary paths.
     """
     (out, final_curve, _), (folder, curve, resources) = outputs, written
     file = read_config_file(wanted.config)
@@ -186,7 +185,7 @@ def prepare(
     for warning in warnings_about_excluded_labels(excluded_labels_of(nlp)):
         log(" ".join(warning))
     state = read_state(checkpoint, digest) if wanted.resume else None
-    again = state and has_ended(checkpoint) and state.goals == goals  # train anew, as asked
+    again = state and has_ended(checkpoint) and state.goals == goals  # train again, as asked
     if state and not again:
         log(f"Resuming from step {state.step}")
         for name, path in ((BEST, folder), (CURVE, curve)):
@@ -205,9 +204,9 @@ def prepare(
 
 
 def train(training: Training, launched: TorchRanks | None) -> None:
-    """Train as rank 0; save the best pipeline, its scores, checkpoints, and the resource log.
+    """Train as rank 0; save the best pipeline, scores, checkpoints and resource log.
 
-    launched (TorchRanks | None): the ranks that torchrun has started, if it has.
+    launched (TorchRanks | None): ranks started by torchrun, if any.
     """
     nlp, state = training.nlp, training.state
     with all_ranks(training, launched) as ranks:
@@ -236,7 +235,7 @@ def train(training: Training, launched: TorchRanks | None) -> None:
 
 
 def finish(training: Training) -> Fitted | None:
-    """Fit the best pipeline on dev, if it has a head for each label, and complete its folder."""
+    """Fit the best pipeline on dev, if it is per-label, and complete its folder."""
     nlp, folder, fitted, goals = training.nlp, training.folder, None, training.state.goals
     config = nlp.config.copy()
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
@@ -259,17 +258,17 @@ def finish(training: Training) -> Fitted | None:
 
 
 def all_ranks(training: Training, launched: TorchRanks | None) -> AbstractContextManager[SingleProcess]:
-    """Let the other ranks follow: those that torchrun has started, or processes of this machine."""
+    """Let the other ranks follow: torchrun's, or processes of this machine."""
     if launched:
         launched.all_gather_object((training.state, training.checkpoint))
         return nullcontext(launched)
-    gc.freeze()  # garbage collection needn't look at what is loaded, and so forked ranks share it
+    gc.freeze()  # garbage collection skips loaded objects, so forked ranks share them
     floats = sum(parameter.array.size for parameter in training.parameters)
     return start_ranks(training.wanted.workers, floats, partial(follow, training))
 
 
 def begin(training: Training, ranks: SingleProcess) -> None:
-    """Restore the checkpoint that a training resumes from, if any, and check that all ranks begin equally."""
+    """Restore the checkpoint, if any, and check that all ranks begin equally."""
     training.ranks = ranks
     if training.state.step >= 0 and not has_ended(training.checkpoint):
         restore(training)
@@ -277,7 +276,7 @@ def begin(training: Training, ranks: SingleProcess) -> None:
 
 
 def follow(training: Training, ranks: SingleProcess) -> None:
-    """Train as a rank after the first: take the same steps, and write and say nothing."""
+    """Train as a rank after the first: take the same steps, without output."""
     training.log = lambda message: None
     begin(training, ranks)
     for _ in train_while_improving(training):
@@ -285,7 +284,7 @@ def follow(training: Training, ranks: SingleProcess) -> None:
 
 
 def describe_resources(training: Training, spent: Mapping[str, float]) -> dict[str, Any]:
-    """Describe what the computer did since the last evaluation, for the file of resources."""
+    """Describe the use of the machine since the last evaluation, for the file of resources."""
     seconds, (memory, measure) = max(spent["seconds"], 1e-9), tree_memory(os.getpid())
     return {
         "seconds": f"{training.state.seconds:.1f}",
@@ -298,15 +297,15 @@ def describe_resources(training: Training, spent: Mapping[str, float]) -> dict[s
 
 
 def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path, bytes]:
-    """Save a pipeline in a new folder, whose files a checkpoint may share, so that it holds nothing of its training.
+    """Save a pipeline in a new folder, whose files a checkpoint may share, without traces of its training.
 
-    Models are only serialized: writing a transformer takes seconds, and a thread does it while training goes on.
+    Models are only serialized: a thread writes a transformer, which takes seconds, during training.
 
-    Equal trainings give equal bytes: spaCy saves scores in a set's order. And it would save the words of the texts with
-    the vocabulary, which may be nobody else's business; the model knows hashes.
+    Equal trainings give equal bytes: spaCy saves scores in a set's order. It would also save the texts' words with the
+    vocabulary, which may be private; the model knows hashes.
 
-    strings (list[str]): those that the pipeline needs.
-    RETURNS (dict[Path, bytes]): the models' files, which are to be written.
+    strings (list[str]): strings that the pipeline needs.
+    RETURNS (dict[Path, bytes]): the models' files, to write.
     """
     shutil.rmtree(folder, ignore_errors=True)
     nlp.meta["performance"] = json.loads(json.dumps(nlp.meta["performance"], sort_keys=True))

@@ -1,4 +1,4 @@
-"""One training: what is asked for, the pipeline, where it is, where it is saved, and what each step needs."""
+"""One training: its config, pipeline, state, and objects of each step."""
 
 import time
 from collections import Counter
@@ -27,18 +27,18 @@ Log = Callable[[str], Any]
 
 
 class State(msgspec.Struct):
-    """Where a training is: all that a checkpoint keeps besides arrays.
+    """The state of a training: all that a checkpoint keeps besides arrays.
 
     digest (str): digest of all that its steps depend on; see `digest_training`.
-    step (int): the last one that was taken, counted from 0.
-    epoch, batches (int): the epoch, and the batches that were taken from it.
+    step (int): last step, from 0.
+    epoch, batches (int): epoch, and number of its used batches.
     words (int): of all batches so far.
     seconds (float): of all steps so far.
     scores (list[float]): of all evaluations so far.
-    sub_batch (int): the words that the device is given at a time, since memory ran out; 0 for all of a batch.
-    skipped, skipped_in_a_row (int): steps that changed no parameter, as a loss wasn't finite: all, and the last ones.
-    updates (list[int]): how often each parameter was updated.
-    goals (dict): what the pipeline was fitted for at the end; see `goals`.
+    sub_batch (int): words of a micro-batch, since memory ran out; 0 for the whole batch.
+    skipped, skipped_in_a_row (int): steps with a non-finite loss: all, and the last ones.
+    updates (list[int]): number of updates of each parameter.
+    goals (dict): goals of the pipeline; see `goals`.
     """
 
     digest: str = ""
@@ -58,22 +58,22 @@ class State(msgspec.Struct):
 class Training:
     """A training, from its first step or a checkpoint to its end.
 
-    wanted (TrainingConfig): the config, the corpus, and what differs from the config.
-    nlp (Language): the pipeline; its config is the one that is trained.
+    wanted (TrainingConfig): config, corpus, and changes to the config.
+    nlp (Language): pipeline, with the trained config.
     state (State): changes with every step.
     checkpoint (Path): folder of the last checkpoint.
-    log (Callable): called with messages: memory ran out, or a step was skipped.
-    folder, curve (Path): where rank 0 writes the best pipeline and its scores over time.
-    changed (Mapping): what training changed of the config; see `changed_keys`.
+    log (Callable): takes messages: memory ran out, or a step was skipped.
+    folder, curve (Path): rank 0's best pipeline and its scores over time.
+    changed (Mapping): training's changes to the config; see `changed_keys`.
     seen (np.ndarray): digests of the corpus's texts; see `seen_texts`.
-    learned (str): digest of the splits that it learns from.
-    raw (Mapping | None): what a student learns from besides gold; see `RawTexts`.
-    ranks (SingleProcess): the processes that train together.
+    learned (str): digest of the training splits.
+    raw (Mapping | None): a student's raw texts; see `RawTexts`.
+    ranks (SingleProcess): processes that train together.
     background (Executor | None): process that prepares batches; see `ahead`.
-    settings (dict): the objects that the config's block `training` names.
+    settings (dict): objects of the config's block `training`.
     losses (Counter[str]): since the last evaluation.
-    spent (Counter[str]): since the last evaluation: words, seconds of all steps, and seconds of waiting for texts to be
-        read and tokenized, and for other ranks.
+    spent (Counter[str]): since the last evaluation: words, seconds of all steps, and seconds of waiting for texts and
+        for other ranks.
     """
 
     folder: Path
@@ -92,7 +92,6 @@ class Training:
         checkpoint: Path = Path(),
         log: Log = lambda message: None,
     ) -> None:
-        """Resolve the config's block `training`."""
         self.wanted, self.nlp, self.checkpoint, self.log = wanted, nlp, checkpoint, log
         self.state, self.ranks = state or State(), SingleProcess()
         config = nlp.config.interpolate()
@@ -111,13 +110,13 @@ class Training:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Add the seconds that a block takes to what was spent."""
+        """Add the seconds of a block to `spent`."""
         start = time.perf_counter()
         yield
         self.spent[name] += time.perf_counter() - start  # type: ignore[assignment]
 
 
 def remake(wanted: TrainingConfig, state: State, checkpoint: Path) -> Training:
-    """Make rank 0's training in another process, with a pipeline of its own."""
+    """Rebuild rank 0's training in another process, with its own pipeline."""
     use_gpu(wanted.gpu_id)
     return Training(wanted, make_pipeline(wanted, read_settings(wanted)), state, checkpoint)

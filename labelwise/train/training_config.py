@@ -1,4 +1,4 @@
-"""What a training is: described once, for all that train."""
+"""The description of a training."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -11,29 +11,28 @@ from labelwise.base.parallel import check_workers
 
 
 def default_config(name: str) -> Path:
-    """Find one of the project's own configs, by its name, such as cpu."""
+    """Find one of the project's configs by name, such as cpu."""
     return PACKAGE.parent / "configs" / f"{name}.cfg"
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What is trained, of what, and how. Where it goes isn't part of it: folds and shares of a corpus have one.
+    """Config, corpus and changes of a training, without its output: folds and shares of a corpus have one.
 
     Paths may be given as strings.
 
-    config (Path): a spaCy config.
-    corpus (Path): the folder that the merge wrote.
-    seed (int): of all that is random.
-    max_steps (int): updates, at most those of the config; 0 leaves them to the config.
-    limit (int): texts of train, those with the lowest keys, so that a larger number has all texts of a smaller one; 0
-        for all.
-    gpu_id (int): the number of the GPU; -1 for the CPU.
-    workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result no more
-        than another seed would: by which texts are computed with, and what dropout draws.
-    resume (bool): resume from the checkpoint, if there is one of a training with the same config, corpus and code. It
-        is in a folder beside the pipeline. When training has ended well, the folder has what another goal needs.
+    config (Path): spaCy config.
+    corpus (Path): merged corpus.
+    seed (int): random seed.
+    max_steps (int): updates, at most the config's; 0 for the config's.
+    limit (int): texts of train with the lowest keys, so a larger number includes a smaller one's; 0 for all.
+    gpu_id (int): number of the GPU; -1 for the CPU.
+    workers (int): processes that share each batch, on the CPU of this machine. Their number changes the result like
+        another seed: by the composition of computations, and dropout.
+    resume (bool): resume from the checkpoint beside the pipeline, if config, corpus and code are the same. After
+        training, it has what another goal needs.
     overrides (Mapping): other values of the config, by dotted name, such as "training.dropout".
-    RAISES (InputError): a number is out of its range.
+    RAISES (InputError): if a number is out of range.
     """
 
     config: Path
@@ -48,7 +47,6 @@ class TrainingConfig:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make paths of strings, and check the values."""
         for name in ("config", "corpus"):
             object.__setattr__(self, name, Path(getattr(self, name)))
         if self.max_steps < 0:
@@ -58,7 +56,7 @@ class TrainingConfig:
         check_workers(self.workers, self.gpu_id)
 
     def all_overrides(self) -> dict[str, Any]:
-        """List the values of the config that differ, by dotted name."""
+        """List the changed values of the config, by dotted name."""
         changed: dict[str, Any] = {}
         if self.seed:
             changed["system.seed"] = self.seed

@@ -1,4 +1,4 @@
-"""Updates that fit into memory: gradients of a batch, some texts at a time, fewer of them when memory runs out."""
+"""Updates that fit into memory: a batch's gradients in micro-batches, smaller if memory runs out."""
 
 import math
 import zlib
@@ -19,19 +19,19 @@ MAX_SKIPPED_STEPS = 20  # steps in a row
 
 
 def update_within_memory(training: Training, texts: Sequence[Any], drop: float) -> dict[str, float] | None:
-    """Compute the gradients of this rank's texts; if memory runs out in a rank, all begin anew with half the words.
+    """Accumulate gradients; on OOM in any rank, all ranks retry with half the micro-batch.
 
-    The first time in a step, memory that pools hold is freed, and the same words are tried once more: cupy frees its
-    pools only if its own allocations fail, not if PyTorch's do.
+    The first time in a step, pooled memory is freed, and the same words are retried: cupy frees its pools only if its
+    own allocations fail, not if PyTorch's do.
 
-    RETURNS (dict[str, float] | None): the losses; None in all ranks if one's isn't finite, as after an overflow in
-        fp16: gradients are cleared, and the step is to be skipped.
-    RAISES (InputError): a single text was too much, or too many steps in a row were skipped.
+    RETURNS (dict[str, float] | None): losses; None in all ranks if one isn't finite, as after an overflow in fp16:
+        gradients are cleared, and the step is skipped.
+    RAISES (InputError): if a single text is too much, or too many steps in a row were skipped.
     """
     state, ranks, step = training.state, training.ranks, training.state.step + 1
     last = False
     while True:
-        # What is random in a step follows from seed, step and rank: a resumed training draws the same.
+        # Randomness in a step follows from seed, step and rank: a resumed training draws the same.
         fix_random_seed(zlib.crc32(f"{training.settings['seed']}/{step}/{ranks.rank}".encode()))
         losses: dict[str, float] = {}
         words = accumulate(training, step, texts, drop, losses, last)
@@ -50,14 +50,14 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
             continue
         state.sub_batch = min(too_many) // 2
         training.log(
-            f"Step {step}: out of memory with {min(too_many):,} words at a time; retrying with {state.sub_batch:,}"
+            f"Step {step}: out of memory in a micro-batch of {min(too_many):,} words; retrying with {state.sub_batch:,}"
         )
 
 
 def count_skipped(training: Training, step: int) -> None:
-    """Count a step whose loss isn't finite, and say so of the first one in a row.
+    """Count a step with a non-finite loss; print the first one in a row.
 
-    RAISES (InputError): too many in a row were skipped.
+    RAISES (InputError): if too many in a row were skipped.
     """
     state = training.state
     state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
@@ -71,7 +71,7 @@ def count_skipped(training: Training, step: int) -> None:
 
 
 def finite_remedy(config: Mapping[str, Any]) -> str:
-    """Name the precisions in which numbers overflow later than in a config's own; "" if there is none."""
+    """Name precisions with a larger range than the config's, or ""."""
     settings = flatten(config["components"])
     if not any(value for key, value in settings.items() if key.endswith("mixed_precision")):
         return ""
@@ -83,11 +83,11 @@ def finite_remedy(config: Mapping[str, Any]) -> str:
 def accumulate(
     training: Training, step: int, texts: Sequence[Any], drop: float, losses: dict[str, float], last: bool
 ) -> int:
-    """Compute the gradients of texts, some at a time.
+    """Compute the gradients of texts in micro-batches.
 
-    last (bool): a single text that is too much is an error; else it is tried once more.
-    RETURNS (int): words of the sub-batch that ran out of memory; 0 if none did.
-    RAISES (InputError): a single text was too much.
+    last (bool): a single text that is too much is an error; else it is retried.
+    RETURNS (int): words of the micro-batch that ran out of memory; 0 without.
+    RAISES (InputError): if a single text is too much.
     """
     nlp: Any = training.nlp
     for part in sub_batches(texts, training.settings["accumulate_gradient"], training.state.sub_batch):
@@ -96,7 +96,7 @@ def accumulate(
                 if isinstance(part[0], PreparedText):
                     nlp.get_pipe("ner").update(part, drop=drop, losses=losses)
                     continue
-                # Tokenize only now, so that no more than a part's Docs are in memory.
+                # Tokenize only now, to hold only a part's Docs in memory.
                 with training.timed("waiting"):
                     examples = list(map(training.make_example, part))
                 nlp.update(examples, sgd=False, drop=drop, losses=losses)

@@ -295,7 +295,7 @@ def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(m
     ledger = merging.run()
     assert (ledger.rows, [*ledger.labels]) == ({"merged": 1, "prediction": 1}, ["B"])
     assert ledger.spans == {"entity": 1, "in prediction task": 1}
-    with pytest.raises(InputError, match=r"1 prediction that nobody has saved"):
+    with pytest.raises(InputError, match=r"1 unsaved prediction"):
         merging.run(strict=True)
     (predicted / "batch" / PREDICTIONS).write_text("{oops")
     with pytest.raises(InputError, match=r"batch/PREDICTED\.json: not a list of predictions .* or delete it"):

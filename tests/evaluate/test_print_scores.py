@@ -11,11 +11,11 @@ def test_labels_without_f_are_one_line(capsys):
     printed = capsys.readouterr().out
     table, _, line = printed.partition("ℹ ")
     assert [row.split()[0] for row in table.splitlines() if "WITH" in row or "NONE" in row] == [*some]
-    said = "Without F1, as there is no gold: NONE_0, NONE_1, NONE_2"
+    said = "No F1, because there is no gold: NONE_0, NONE_1, NONE_2"
     assert " ".join(line.split()) == said
     print_scores(make_metrics(some | {"UNSCORED": Mistakes(9, 1, unscored=10)}), "cpu.json")
     table, _, line = capsys.readouterr().out.partition("ℹ ")
     assert "UNSCORED" not in table
-    assert " ".join(line.split()) == "Without F1, as most predictions can't be scored: UNSCORED"
+    assert " ".join(line.split()) == "No F1, because most predictions can't be scored: UNSCORED"
     print_scores(make_metrics(some), "cpu.json")
-    assert "Without F1" not in capsys.readouterr().out
+    assert "No F1" not in capsys.readouterr().out

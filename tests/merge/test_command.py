@@ -63,7 +63,7 @@ def test_a_text_that_two_people_annotated_counts_once_whatever_its_labels(mergin
 def test_strictly_a_bad_row_is_an_error_that_names_it(merging):
     merging.add("a", ["A"], [spans()])
     merging.add("c", ["A"], [{"text": "two", "meta": {"predicted": "yes"}}])
-    left = "1 prediction that nobody has saved; annotate or remove them"
+    left = "1 unsaved prediction; save or remove them in the tool"
     assert left in run("--strict", status=1)
     merging.declared.pop()
     merging.add("b", ["A"], ["", "{oops"])

@@ -1,4 +1,4 @@
-"""Decisions about one text: pure functions, and the policies that they follow.
+"""Pure functions that merge one text's answers, and policies.
 
 It imports corpus, datasets and sources.
 """

@@ -1,4 +1,4 @@
-"""Answers, which are tasks with their dataset and file: order them, and decide whether they count."""
+"""Answers, which are tasks with dataset and file: order them, and decide whether they count."""
 
 import re
 from collections import Counter
@@ -27,10 +27,10 @@ LEFT_OUT: Mapping[str, Reason] = {
 class Answer(NamedTuple):
     """A task with its place among the sources.
 
-    number (int): its number among the answers about the text, in the order of datasets, files and lines.
-    source (int): the number of its file among those of all datasets.
-    kind (str): that of the dataset, if declared, or else that of the task.
-    who (tuple[str, str]): the annotator; see `annotator`.
+    number (int): its number among the text's answers, in order of datasets, files and lines.
+    source (int): number of its file among all datasets'.
+    kind (str): declared kind, or else the task's.
+    who (tuple[str, str]): annotator; see `annotator`.
     """
 
     number: Number
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Path and line."""
+        """Return path and line."""
         return f"{self.file.path}:{self.task.line}"
 
     def accepted(self) -> list[Span]:
@@ -52,24 +52,24 @@ class Answer(NamedTuple):
         return [span for span in self.task.spans if (span.verdict or verdict) == "accept"]
 
     def verdict(self, span: Span) -> str:
-        """Return the verdict on a span: its own, or else that of the answer."""
+        """Return the verdict on a span: its own, or else the answer's."""
         return span.verdict or (self.task.answer if self.kind == "binary" else "accept")
 
 
 def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, source: int = 0) -> Answer:
-    """Convert a task to an answer, whose kind and annotator are as its dataset declares."""
+    """Convert a task to an answer, with kind and annotator by its dataset's entry."""
     kind = task.kind if dataset.kind == "auto" else dataset.kind
     return Answer(number, task, dataset, file, source, kind, annotator(task.who, dataset))
 
 
 def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
-    """Identify an annotator: a person in all datasets, or a name with the dataset in which it is known.
+    """Identify an annotator: a person in all datasets, or a name within one dataset.
 
-    name (str): that of the annotator or of the session in an answer; empty without.
+    name (str): annotator's or session's name in an answer; may be empty.
 
-    Prodigy's session `ann` of the dataset `person` is `person-ann`: the person is ann. Numbers, which Label Studio and
-    doccano use, are known in their dataset, as each server counts from 1. Answers without a name are one annotator's
-    in each dataset. A declaration can name the person in both cases.
+    Prodigy's session `ann` of the dataset `person` is `person-ann`: the person is ann. Numbers, as in Label Studio and
+    doccano, are local to their dataset, because each server counts from 1. Unnamed answers are one annotator's in each
+    dataset. In both cases, an entry can name the person.
     """
     name = name.removeprefix(f"{dataset.database or dataset.name}-")
     name = "" if UNNAMED.search(name) else name
@@ -79,9 +79,9 @@ def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
 
 
 def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
-    """Return whether all answers count, each for labels that no other one is about, as in most texts.
+    """Return whether all answers count, without a common label, as in most texts.
 
-    split (str | None): the declared split of the text.
+    split (str | None): declared split of the text.
     """
     seen: set[str] = set()
     for answer in answers:
@@ -98,20 +98,20 @@ def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
 
 
 def by_time(answers: Iterable[Answer]) -> list[Answer]:
-    """Sort answers from the earliest to the latest: by time, if all have one, then by source and line."""
+    """Sort answers, earliest first: by time, if all have one, then by source and line."""
     group = list(answers)
     timed = all(answer.task.when is not None for answer in group)
     return sorted(group, key=lambda answer: (timed and answer.task.when, answer.source, answer.task.line))
 
 
 def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number], set[Number]]:
-    """Find the answers that a later one, in another file of their dataset, supersedes.
+    """Find the answers superseded by a later one in another file of their dataset.
 
-    An annotator's last answer to a question counts, even an `ignore`, wherever it is. A complete task asks about the
-    text, a binary one about its spans.
+    An annotator's last answer to a question counts, even an `ignore`. A complete task asks about the text, a binary one
+    about its spans.
 
-    RETURNS (tuple): the answer that counts instead of each superseded one; and the latest answers, if times and the
-        order of files disagree on them.
+    RETURNS (tuple): the answer that counts instead of each superseded one; and the latest answers, if times and order
+        of files disagree.
     """
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
@@ -130,11 +130,11 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
 
 
 def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
-    """Find the answers that repeat another one, as in a copy of a dataset, each with the one that counts.
+    """Find copies of answers, as in a copy of a dataset, each with the answer that counts.
 
-    They have the same time, spans, and annotator or session; and the one that counts covers all of their labels, since
-    an empty answer could be to another question. It is that of the dataset with the latest answer about the text, as
-    the others are earlier copies; or else of the first.
+    Both have the same time, spans, and annotator or session; and the one that counts covers all labels of the copy,
+    because an empty answer could be to another question. The dataset with the latest answer about the text counts,
+    because the others are earlier copies; or else the first.
     """
     known: dict[tuple[object, ...], list[Answer]] = {}
     latest: dict[str, float] = {}
@@ -162,13 +162,13 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
 
 
 def asked_labels(answer: Answer) -> Sequence[str]:
-    """List the labels of its dataset that a complete answer is about."""
+    """List the labels that a complete answer covers."""
     labels, uncovered = answer.dataset.labels, answer.task.uncovered
     return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 
 
 def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
-    """List the spans that an answer accepts, by label."""
+    """List the accepted spans of an answer, by label."""
     found: dict[str, set[Offsets]] = {}
     for span in task.spans:
         if (span.verdict or task.answer) == "accept":
@@ -177,9 +177,9 @@ def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
 
 
 def left_out(answer: Answer) -> Reason | None:
-    """Return the reason to drop an answer, whatever the others are; None if it may count.
+    """Return the reason to drop an answer, independent of others; None if it may count.
 
-    An exported prediction without a time is dropped: Prodigy gives a time to saved ones.
+    An exported prediction without a time is dropped: Prodigy adds a time when it saves one.
     """
     task = answer.task
     if task.predicted and task.when is None:
@@ -192,9 +192,9 @@ def left_out(answer: Answer) -> Reason | None:
 
 
 def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:
-    """Find the labels for which each answer is its annotator's latest accepted one, if there are several annotators.
+    """Find the labels for which each answer is its annotator's latest accepted one, with several annotators.
 
-    Other annotators' answers don't matter, even if they supersede it; nor does a review, whose author saw the others'.
+    Other annotators' answers don't matter, even if they supersede it; nor does a review, whose author saw them.
     """
     given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
     for answer in answers if len(answers) > 1 else ():

@@ -18,16 +18,16 @@ class Claim(NamedTuple):
     verdict: str
 
 
-Claims = Sequence[Claim]  # those of one span: the first carries the outcome, the rest are duplicates
+Claims = Sequence[Claim]  # of one span: the first carries the outcome, the others are duplicates
 Spans = dict[SpanKey, Claims]
 
 
 class SpanOutcome(NamedTuple):
     """The outcome of a span.
 
-    kept (SpanRef | None): the span that counts instead.
-    realigned (bool): it was expanded or contracted to whole tokens.
-    learned (bool): it isn't an entity, but overlaps only other labels, so that a head for its label learns it.
+    kept (SpanRef | None): span that counts instead.
+    realigned (bool): expanded or contracted to whole tokens.
+    learned (bool): not an entity, but learned by a per-label head, because it overlaps only other labels.
     """
 
     reason: Reason
@@ -40,9 +40,9 @@ class SpanOutcome(NamedTuple):
 class RowOutcome(NamedTuple):
     """The outcome of a row.
 
-    kept (Number | None): the answer that counts instead.
-    covered (Sequence[str]): the labels for which it counts.
-    superseded (dict): the labels for which another answer counts, each with that answer; None if there are several.
+    kept (Number | None): answer that counts instead.
+    covered (Sequence[str]): labels for which it counts.
+    superseded (dict): labels for which another answer counts, with that answer; None if there are several.
     """
 
     reason: Reason
@@ -58,7 +58,7 @@ INSIDE = {reason: Reason(f"in {reason} task") for reason in Reason if f"in {reas
 
 
 def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[SpanKey, Claim]]]:
-    """Return the outcomes of the unusable spans of an answer, and the claims of the others."""
+    """Return the outcomes of an answer's unusable spans, and the claims of the others."""
     number, task = answer.number, answer.task
     lost: Outcomes = {}
     if row.reason != Reason.MERGED:
@@ -77,9 +77,9 @@ def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[Sp
 
 
 def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOutcome:
-    """Return the outcome of a span that no claim is made of.
+    """Return the outcome of an unusable span.
 
-    usable (Collection[str]): the labels for which its answer counts.
+    usable (Collection[str]): labels for which its answer counts.
     """
     label = span.label
     if span.problem:
@@ -87,13 +87,13 @@ def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOu
     if label not in answer.dataset.labels:
         return SpanOutcome(Reason.UNDECLARED, label)
     if answer.task.uncovered.get(label) == "none":
-        detail = f"{label} {span.start} {span.end}: nobody looked for {label}, says `uncovered`"
+        detail = f"{label} {span.start} {span.end}: the text isn't annotated for {label}, by its `uncovered`"
         return SpanOutcome(Reason.INVALID, detail)
     return SpanOutcome(Reason.IGNORED if label in usable else Reason.SUPERSEDED)
 
 
 def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcomes of all claims of a span: the first has its outcome, and the others are duplicates."""
+    """Return the outcomes of all claims of a span: the first's own, and duplicates."""
     return {claims[0].span: first} | duplicates_of(claims)
 
 
@@ -103,7 +103,7 @@ def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
 
 
 def names_of(claims: Claims) -> list[str]:
-    """Name the datasets that assert a span."""
+    """List the datasets that assert a span."""
     if len(claims) == 1:  # as nearly all are
         return [claims[0].answer.dataset.name]
     return sorted({claim.answer.dataset.name for claim in claims})

@@ -1,11 +1,10 @@
-"""Apply decisions, in which somebody said whether gold is wrong at a span. They override all answers.
+"""Apply decisions on whether gold is wrong at a span. They override all answers.
 
-1. A decision is based on a dataset's answer about a text, for one label: if no answer of the dataset that counts has
-   the same spans any more, the decision is superseded.
-2. A decision is about the span that it removes, or else about the one that it adds. Of several about the same span of
-   the same answer, the last counts.
-3. If gold is wrong, the decisions of all datasets are followed in order: a removed span isn't gold, whoever marked it,
-   an added one is, and all others stay.
+1. A decision is based on a dataset's answer about a text, for one label: if none of the dataset's counting answers has
+   the same spans, the decision is stale.
+2. A decision is about the span that it removes, or else adds. Of several about one span of an answer, the last counts.
+3. If gold is wrong, the decisions of all datasets apply in order: a removed span isn't gold in any dataset, and an
+   added one is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +30,11 @@ class DecisionOutcome(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The change that a decision makes to a span.
+    """The change of a span by a decision.
 
-    row (int): the position of the decision among those about the text.
-    answer (Answer | None): the answer to which the span is added; None if it is removed.
-    place (str): the file and line of the decision.
+    row (int): number of the decision among the text's.
+    answer (Answer | None): answer that gets the span; None if it is removed.
+    place (str): file and line of the decision.
     """
 
     row: int
@@ -46,10 +45,10 @@ class Change(NamedTuple):
 def judge(
     rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]
 ) -> tuple[list[DecisionOutcome], Mapping[SpanKey, Change]]:
-    """Judge the decisions about a text.
+    """Check which decisions about a text apply.
 
-    rows (Sequence[DecisionRow]): those that have a decision, in order.
-    answers (Iterable[Answer]): those that count.
+    rows (Sequence[DecisionRow]): rows with a decision, in order.
+    answers (Iterable[Answer]): answers that count.
     RETURNS (tuple): each decision with its outcome, and the changes of spans.
     """
     if not rows:
@@ -85,7 +84,7 @@ def _chain(decision: Decision) -> Chain:
 
 
 def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
-    """Return the outcome of a decision that can't be followed, with a remedy; None if it can be."""
+    """Return the outcome of a decision that can't be applied, with a remedy; or None."""
     if _chain(decision) not in found:
         detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
         return Reason.STALE_DECISION, detail

@@ -1,18 +1,16 @@
 """Merge the answers about one text into one annotation, by pure functions.
 
-1. A row is dropped, and only counted, if its answer is `ignore` or unknown; if it comes from an interface that isn't
-   for spans, or from a dataset that declares another split than the text's; if another file of its dataset has a
-   later answer of the annotator's (with `duplicates: latest`); or if another row has the same answer.
-2. Complete tasks: if one person answered for a label more than once, in any datasets, the `duplicates` policy decides.
-   If the answer that counts is a `reject`, it says nothing about the text. If it is an `accept`, its spans are
-   accepted, and the text is complete for the labels of the dataset, and for those that it declares `absent`.
-   If several annotators answered for a label, the `annotators` policy decides which of their spans stand.
-3. Binary tasks judge single spans; if a dataset judged the same span twice, the `duplicates` policy decides.
-   A text with judged spans of a label is `partial` for it, unless it is complete.
-4. The `duplicates` policy also decides between a dataset's own accept and reject of a span; the `conflicts` policy
-   decides if one dataset accepts it, and another rejects it.
+1. A row is only counted if its answer is `ignore` or unknown, its interface isn't for spans, its dataset declares
+   another split than the text's, another file of its dataset has a later answer of the annotator
+   (`duplicates: latest`), or it copies another row.
+2. Complete tasks: the `duplicates` policy decides between one person's answers for a label, in any datasets. A `reject`
+   says nothing about the text. By an `accept`, the spans are accepted, and the text is complete for the labels of the
+   dataset, and for those declared `absent`. The `annotators` policy decides between several annotators' spans of a
+   label.
+3. Binary tasks accept or reject single spans, which makes the text `partial` for their label, unless it is complete.
+4. The `duplicates` policy decides between a dataset's verdicts on a span; the `conflicts` policy between datasets.
 5. Decisions change single spans of the result: see `decisions`.
-6. Every row and span gets one outcome here, or, if it is among the accepted and the rejected spans, in `to_doc`.
+6. Every row and span gets one outcome here; accepted and rejected spans in `to_doc`.
 
 `to_doc` decides about overlaps and token boundaries. The agreement of annotators is a query of the outcomes: see
 `corpus.agreement`.
@@ -89,10 +87,10 @@ def merge_text(
     split: Split | None = None,
     decisions: Sequence[DecisionRow] = (),
 ) -> Merged:
-    """Merge all answers about one text, in the order of the datasets.
+    """Merge all answers about one text, in order of the datasets.
 
-    split (str | None): the declared split of the text; answers of datasets that declare another one don't count.
-    decisions (Sequence[DecisionRow]): those about the text, in order.
+    split (str | None): declared split of the text; answers of datasets with another declared split don't count.
+    decisions (Sequence[DecisionRow]): about the text, in order.
     """
     apart = not decisions and are_apart(answers, split)
     rows, out_of_order = ({}, set()) if apart else _leave_out(answers, split, policies)
@@ -187,7 +185,7 @@ def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policie
 
 
 def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
-    """Choose among one person's complete answers, label by label."""
+    """Apply `duplicates` to one annotator's complete answers, per label."""
     counting: dict[Number, list[str]] = {answer.number: [] for answer in group if not asked_labels(answer)}
     superseded: dict[Number, dict[str, Number | None]] = {answer.number: {} for answer in group}
     given: dict[str, list[Answer]] = {}
@@ -218,7 +216,7 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
 def _choose_judgements(
     group: Sequence[Answer], claims: Iterable[tuple[SpanKey, Claim]], policies: Policies
 ) -> tuple[list[tuple[SpanKey, Claim]], Outcomes]:
-    """Choose among a dataset's verdicts on each span; with `union`, an accept and a reject can both stand."""
+    """Apply `duplicates` to a dataset's verdicts on each span; `union` can keep an accept and a reject."""
     numbers = {answer.number for answer in group}
     by_span: dict[SpanKey, list[Claim]] = {}
     for key, claim in claims:
@@ -241,7 +239,7 @@ def _choose_judgements(
 
 
 def _cover(complete: Sequence[Answer], judgements: Iterable[tuple[SpanKey, Claim]], rows: Rows) -> dict[str, str]:
-    """Return the state of each label that a text is complete or partial for; labels declared absent are complete."""
+    """Return the state of each label, complete or partial; labels declared absent are complete."""
     states = [
         (label, answer.task.uncovered.get(label, "complete"))
         for answer in complete

@@ -1,6 +1,6 @@
-"""Decide where annotations disagree: each policy is a table of its values, functions or numbers.
+"""Policies for disagreements: each is a table of its values, functions or numbers.
 
-`to_doc` applies those that need tokens, `overlap` and `alignment`.
+`to_doc` applies `overlap` and `alignment`, which need tokens.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,22 +25,21 @@ Unmarked = Literal["missing", "outside"]
 
 
 class Policies(msgspec.Struct, frozen=True):
-    """What to do where annotations disagree; the first value of each is the default.
+    """Policies for disagreements; the first value of each is the default.
 
-    duplicates (str): a person answered a text for a label more than once, in any datasets (without a name, in one
-        dataset), or a dataset judged a span more than once: the "latest" answer by time, if all have one, or else by
-        dataset, file and line; or the "union" of the accepted ones.
-    annotators (str): several annotators answered for a label on a text: a span stands if "half" of them marked it, or
-        "all"; the "union" of their spans; or names, separated by commas: the first of these who answered decides. See
-        `votes`.
+    duplicates (str): of one person's answers to a text for a label, in any datasets (unnamed: in one dataset), or a
+        dataset's verdicts on a span, the "latest" by time, if all have one, or else by dataset, file and line; or the
+        "union" of accepted ones.
+    annotators (str): of several annotators' answers to a text for a label, spans that "half" of them chose, or "all";
+        the "union"; or names, separated by commas: the first who answered decides. See `votes`.
     conflicts (str): a span accepted by one dataset and rejected by another.
     overlap (str): accepted spans that overlap, of which one can be an entity: the "longest" in characters, then the
         label declared first, then the earlier start; or the one whose label was declared "first", then the earlier
         start, then the longer.
-    coverage (str): the meaning of unmarked tokens in a text that isn't complete for all labels: "by-label", unknown for
-        the other labels, with missing values in the entities; "drop" the text from train; "outside" any entity.
-    alignment (str): an accepted span that isn't on token boundaries: "drop" it from the entities, or "expand" or
-        "contract" it to whole tokens.
+    coverage (str): the meaning of unannotated tokens in a text that isn't complete for all labels: "by-label", unknown
+        for the other labels, with missing values in the entities; "drop" the text from train; "outside" any entity.
+    alignment (str): a misaligned accepted span: "drop" it from the entities, or "expand" or "contract" it to whole
+        tokens.
     """
 
     duplicates: Duplicates = "latest"
@@ -51,7 +50,6 @@ class Policies(msgspec.Struct, frozen=True):
     alignment: Alignment = "drop"
 
     def __post_init__(self) -> None:
-        """Refuse values that no policy has."""
         check_choices(self)
 
 
@@ -61,7 +59,7 @@ def latest(group: Sequence[Answer]) -> list[Answer]:
 
 
 def union(group: Sequence[Answer]) -> list[Answer]:
-    """Keep all of a person's accepted answers about a text; without any, the latest."""
+    """Keep all of a person's accepted answers about a text, or else the latest."""
     return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
 
 
@@ -69,10 +67,10 @@ DUPLICATES = {"latest": latest, "union": union}
 
 
 def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
-    """Choose among a person's answers: first by the own policies of datasets, then among the rest.
+    """Choose among a person's answers: first by the datasets' own policies, then among the rest.
 
-    policy (str): the policy among the rest. If it keeps an answer of a dataset with a policy of its own, all answers
-        that this has chosen count.
+    policy (str): policy for the rest. If it keeps an answer of a dataset with its own policy, all answers chosen by
+        that count.
     """
     own: dict[str, list[Answer]] = {}
     for answer in group:
@@ -95,12 +93,12 @@ ANNOTATORS = {"half": 0.5, "all": 1, "union": 0}
 
 
 def names_in(annotators: str) -> list[str]:
-    """List the names of a value of `annotators`, in order; none if it is a policy."""
+    """List the names of a value of `annotators`, in order; none for a policy."""
     return [] if annotators in ANNOTATORS else [name.strip() for name in annotators.split(",")]
 
 
 def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
-    """List the names in a value of `annotators` that no annotator has; refuse a value if no name is known."""
+    """List names in `annotators` that no annotator has; refuse a value without any known name."""
     names = names_in(annotators)
     unknown = [name for name in names if name not in known]
     if names and unknown == names:
@@ -136,7 +134,7 @@ def expand(doc: Doc, key: SpanKey) -> Span | None:
 
 
 def contract(doc: Doc, key: SpanKey) -> Span | None:
-    """Return the tokens that lie inside the span, without white space at the edges, if there are any."""
+    """Return the tokens inside the span, stripped of white space, if there are any."""
     span = doc.char_span(*key, alignment_mode="contract")
     if span is None:
         return None
@@ -157,14 +155,14 @@ Rank = Callable[[SpanKey], tuple[int, ...]]
 
 
 class Flat(NamedTuple):
-    """Spans that don't overlap, in any order, and the others, each with a kept one that it overlaps."""
+    """Spans that don't overlap, in any order, and the others, each with an overlapping kept span."""
 
     kept: list[SpanKey]
     lost: list[tuple[SpanKey, SpanKey]]
 
 
 def flatten(spans: Mapping[SpanKey, Tokens], rank: Rank) -> Flat:
-    """Keep, in order of rank, the spans that share no token with a span kept before; see `Flat`."""
+    """Keep, in order of rank, spans that share no token with a kept span; see `Flat`."""
     in_order = sorted(spans.values())
     if all(one[1] <= other[0] for one, other in pairwise(in_order)):  # as in nearly all texts
         return Flat([*spans], [])
@@ -181,7 +179,7 @@ def flatten(spans: Mapping[SpanKey, Tokens], rank: Rank) -> Flat:
 
 
 def keep_longest(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
-    """Keep the span that is longest in characters; then by label, in the order of declaration, then by start."""
+    """Keep the longest span in characters; then by label, in order of declaration, then by start."""
     rank = {label: number for number, label in enumerate(labels)}
     return flatten(spans, lambda key: (key[0] - key[1], rank[key[2]], key[0]))
 

@@ -1,4 +1,4 @@
-"""The settings of a merge: everything that the corpus depends on besides the data."""
+"""Everything that a corpus depends on besides the data."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +25,7 @@ class Settings(Policies, frozen=True):
     by (list[str]): keys of the tasks' `meta`, or "dataset": evaluations score the texts of each value.
     near_duplicates (str): "report" nearly equal texts in two splits, keep them in one split ("group"), or don't look
         for them ("off").
-    near_similarity (float): the least similarity of these; below 0.5, most pairs are missed (see `near_duplicates`).
+    near_similarity (float): minimum similarity; below 0.5, most pairs are missed (see `near_duplicates`).
     docs_per_partition (int): the most texts in a partition, on average.
     """
 
@@ -41,7 +41,6 @@ class Settings(Policies, frozen=True):
     tokenizer: TokenizerRules = TokenizerRules()
 
     def __post_init__(self) -> None:
-        """Refuse values that no policy has, and numbers out of their range."""
         check_choices(self)
         check_types(self)
         if not (self.dev_ratio >= 0 and self.test_ratio >= 0 and self.dev_ratio + self.test_ratio < 1):
@@ -53,14 +52,14 @@ class Settings(Policies, frozen=True):
 
     @property
     def kept_meta(self) -> list[str]:
-        """The keys of the tasks' `meta` that the merge uses."""
+        """Return the keys of the tasks' `meta` that the merge uses."""
         return [key for key in (self.split_by, *self.by) if key]
 
 
 def read_settings(project: Path | None) -> Settings:
-    """Read the settings from project.yml; without one, all have their defaults.
+    """Read the settings from project.yml; without one, use the defaults.
 
-    RAISES (InputError): a value is wrong, or a key.
+    RAISES (InputError): if a value or a key is wrong.
     """
     section = read_section(project, "merge", Settings, other=("tokenizer",))
     lang = NAMES.get(section.lang, section.lang)
@@ -68,7 +67,7 @@ def read_settings(project: Path | None) -> Settings:
 
 
 def load_tokenizer(settings: Settings) -> LearningTokenizer:
-    """Make the tokenizer once per process, and again when it has seen many words.
+    """Make the tokenizer once per process, and again after many words.
 
     spaCy's memory zones leak a few bytes a word (`pipeline.bounded_vocab`); a new tokenizer frees them.
     """
@@ -81,7 +80,7 @@ def load_tokenizer(settings: Settings) -> LearningTokenizer:
 @lru_cache(maxsize=1)
 def _load(lang: str, rules: bytes) -> LearningTokenizer:
     nlp = make_nlp(lang, msgspec.json.decode(rules, type=TokenizerRules))
-    # A merge needs no shapes, prefixes and the like of words, which take time and memory.
+    # A merge needs no lexical attributes of words, such as shapes, which take time and memory.
     vocab: Any = nlp.vocab
     vocab.lex_attr_getters.clear()
     return LearningTokenizer(nlp)

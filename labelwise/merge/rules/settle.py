@@ -1,4 +1,4 @@
-"""Settle which spans of a text stand, by votes, by decisions, and between an accept and a reject."""
+"""Decide which spans of a text count, by votes, decisions and conflicts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ def vote(
     policies: Policies,
     decided: Mapping[SpanKey, Change],
 ) -> tuple[Spans, Outcomes]:
-    """Remove the accepted spans that too few annotators agree on, unless a decision is about them."""
+    """Remove accepted spans that too few annotators chose, unless a decision is about them."""
     voting: dict[str, list[Answer]] = {}
     for answer in complete:
         for label in rows[answer.number].covered:
@@ -41,9 +41,9 @@ def decide(
     decided: Mapping[SpanKey, Change],
     answers: int,
 ) -> tuple[Spans, Spans, Outcomes]:
-    """Add and remove the spans of decisions; on a text with judged spans, a removed one becomes rejected.
+    """Add and remove the spans of decisions; with binary answers, a removed span becomes rejected.
 
-    answers (int): the number of answers about the text, after which decisions are numbered.
+    answers (int): number of answers about the text, from which decisions are numbered.
     """
     accepted, rejected = dict(accepted), dict(rejected)
     lost: Outcomes = {}
@@ -61,7 +61,7 @@ def decide(
 def settle(
     accepted: Spans, rejected: Spans, policies: Policies, decided: Mapping[SpanKey, Change]
 ) -> tuple[Spans, Spans, Outcomes]:
-    """Decide between spans that are both accepted and rejected: first within each dataset, then between them."""
+    """Decide between accepted and rejected spans: within each dataset, then between datasets."""
     accepted, rejected = dict(accepted), dict(rejected)
     lost: Outcomes = {}
     for key in sorted(accepted.keys() & rejected.keys()):
@@ -82,7 +82,7 @@ def settle(
 
 
 def _settle_within(yes: Claims, no: Claims, policies: Policies) -> tuple[Claims, Claims, Outcomes]:
-    """Remove the verdicts on a span that a later, opposite one of the same dataset supersedes."""
+    """Remove verdicts superseded by a later, opposite verdict of the same dataset on the span."""
     lost: Outcomes = {}
     for name in sorted({*names_of(yes)} & {*names_of(no)}):
         given = [claim for claim in (*yes, *no) if claim.answer.dataset.name == name]

@@ -1,4 +1,4 @@
-"""Choose the split of a text: the one that its datasets declare, or else one by a hash."""
+"""Choose the split of a text: declared, or else by hash."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -15,9 +15,9 @@ from labelwise.merge.rules.settings import Settings
 class SplitGroup(NamedTuple):
     """A group of nearly equal texts, which stay in one split.
 
-    unit (bytes): the key to hash.
-    declared (str | None): the declared split.
-    without (Collection[str]): the splits that the hash doesn't choose.
+    unit (bytes): key to hash.
+    declared (str | None): declared split.
+    without (Collection[str]): splits that the hash doesn't choose.
     """
 
     unit: bytes
@@ -26,26 +26,26 @@ class SplitGroup(NamedTuple):
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
-    """Return the split that a text's datasets declare, test before dev before train; some answers don't count."""
+    """Return the declared split of a text, test before dev before train; some answers don't count."""
     declared = {one.dataset.split for one in answers if one.dataset.split not in HASHED and not left_out(one)}
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
 def excluded_splits(answers: Sequence[Answer]) -> set[Split]:
-    """Return the splits that a hash doesn't choose for a text, as its datasets declare; some answers don't count."""
+    """Return the splits that a hash doesn't choose for a text, by its datasets; some answers don't count."""
     return {split for one in answers for split in HASHED.get(one.dataset.split, ()) if not left_out(one)}
 
 
 def min_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:
-    """Return the value of each kept key of `meta` that a text has; the least one of several."""
+    """Return a text's value of each kept key of `meta`; the least of several."""
     found = {key: [one.task.meta[key] for one in answers if key in one.task.meta] for key in settings.kept_meta}
     return {key: min(values) for key, values in found.items() if values}
 
 
 def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Settings) -> str:
-    """Digest what a text shares with others: its value of `split_by`, or its document; empty if it has neither.
+    """Digest what a text shares with others: its `split_by` value or its document; empty without.
 
-    Dataset and file tell documents apart, as CoNLL's are numbered; the least of several counts.
+    The document includes dataset and file, because CoNLL's are numbered; the least of several counts.
     """
     documents = ([one.dataset.name, one.file.name, one.task.doc] for one in answers if one.task.doc)
     shared = values.get(settings.split_by) or min(documents, default=None)
@@ -53,10 +53,9 @@ def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Sett
 
 
 def hashed_split(unit: str, settings: Settings, without: Collection[Split] = ()) -> Split:
-    """Choose a split by a hash of the salt and a unit, the text's key or its value of `split_by`.
+    """Choose a split by a hash of the salt and a unit, the text's key or its `split_by` value.
 
-    without (Collection[str]): splits whose share is in train.
-    Adding texts never moves others.
+    without (Collection[str]): splits whose share is in train. Adding texts never moves others.
     """
     digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") / 2**64

@@ -1,6 +1,6 @@
-"""Turn a merged annotation into a Doc, by the policies on token boundaries and overlaps.
+"""Make a Doc of a merged annotation, by the policies `alignment` and `overlap`.
 
-See `annotation` for the content of the Doc.
+See `annotation` for its content.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,10 +23,10 @@ AN_ENTITY, MISALIGNED = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.MISALIGNE
 
 
 class Projection(NamedTuple):
-    """A Doc as it is stored, and the outcomes of the spans that count.
+    """A stored Doc, and the outcomes of its spans.
 
-    first, last (dict): its tokens by their start, and those behind them by their end, in characters.
-    spans (dict): the outcome of the first claim of each accepted and each rejected span.
+    first, last (dict): its tokens by their start, and the next ones by their end, in characters.
+    spans (dict): outcome of the first claim of each accepted and each rejected span.
     """
 
     doc: StoredDoc
@@ -38,12 +38,12 @@ class Projection(NamedTuple):
 def to_doc(
     tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies, unmarked: Unmarked
 ) -> Projection:
-    """Make a Doc from a merged annotation, and give each accepted and each rejected span its outcome.
+    """Make a Doc of a merged annotation, with the outcome of each accepted and each rejected span.
 
     tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
-    unmarked (str): the value of tokens outside all spans.
-    RAISES (InputError): the tokenizer fails.
+    unmarked (str): value of tokens outside all spans.
+    RAISES (InputError): if the tokenizer fails.
     """
     doc = tokenize(merged.text)
     tokens = doc.to_array([ORTH, SPACY, IDX, LENGTH])
@@ -105,8 +105,8 @@ def _outcomes(
 ) -> dict[SpanRef, SpanOutcome]:
     """Return the outcome of each accepted and each rejected span.
 
-    winners (Mapping): the entity that each other span overlaps.
-    moved, rejected (Collection): realigned spans, and rejected ones with token boundaries.
+    winners (Mapping): the entity that overlaps each dropped span.
+    moved, rejected (Collection): realigned spans; rejected, aligned spans.
     """
     learned = learned_by_heads(aligned, winners) if winners else set()
     found: dict[SpanRef, SpanOutcome] = {}
@@ -122,15 +122,14 @@ def _outcomes(
 
 
 def learned_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
-    """Find the spans that a head for each label learns: of those of one label that share a token, it learns one.
+    """Find the spans that per-label heads learn: one of those of a label that share a token.
 
-    That is the longest in tokens; of equally long ones the first, and of two in the same tokens the entity.
+    It is the longest in tokens; of equal ones the first, and on the same tokens the entity.
 
-    losers (Collection): the spans that aren't entities.
+    losers (Collection): spans that aren't entities.
     """
 
     def order(key: SpanKey) -> tuple[int, int, bool, SpanKey]:
-        """Sort learned spans first."""
         start, end = spans[key]
         return start - end, start, key in losers, key
 
@@ -154,5 +153,5 @@ def overlap_kind(one: SpanKey, other: SpanKey) -> Reason:
 
 
 def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, State]:
-    """List the labels that a text isn't complete for, each "partial" or "none"."""
+    """List the labels that a text isn't complete for, "partial" or "none"."""
     return {label: "partial" if label in coverage else "none" for label in labels if coverage.get(label) != "complete"}

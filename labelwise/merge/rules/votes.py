@@ -1,11 +1,11 @@
-"""Choose which spans stand if several annotators answered for a label on a text.
+"""Choose the spans that count if several annotators answered for a label on a text.
 
-1. Each annotator who accepted a complete task that covers the label has a vote, in any dataset. Answers without a name
-   are one annotator's in each dataset. Rejects and binary answers aren't votes.
+1. Each annotator who accepted a complete task that covers the label has a vote, in any dataset. Unnamed answers are one
+   annotator's in each dataset. Rejects and binary answers aren't votes.
 2. If there are adjudications (Prodigy's `review`, Label Studio's ground truth), the latest one decides alone.
-3. Spans that overlap, directly or through others, are one *candidate*: annotators who marked an entity with other
-   boundaries agree that it exists. It stands if as many of them as the policy asks for marked any of its spans.
-4. A candidate that stands has all boundaries that more than half of the annotators chose; else those that most chose;
+3. Spans that overlap, directly or through others, are one *candidate*: annotators with other boundaries agree that the
+   entity exists. It counts if the policy's number of them chose any of its spans.
+4. A candidate that counts has all boundaries that more than half of the annotators chose; else those that most chose;
    in a tie the longest, then the first, and others that don't overlap these.
 """
 
@@ -19,9 +19,9 @@ from labelwise.merge.rules.policies import ANNOTATORS, names_in
 
 
 def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
-    """List the accepted spans that don't stand, because only voters accepted them, and too few.
+    """List the accepted spans that lose because too few voters accepted them, and nobody else.
 
-    voting (Mapping): the accepted complete answers that count, by label.
+    voting (Mapping): accepted complete answers that count, by label.
     accepted (Mapping): their spans.
     policy (str): see `policies.Policies.annotators`.
     """
@@ -40,10 +40,10 @@ def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, 
 
 
 def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offsets]:
-    """Choose which spans of one label stand.
+    """Choose the spans of one label that count.
 
-    marked (Sequence): the spans of each annotator.
-    needed (float): the least number of annotators who must have marked any span of a candidate; 0 if all spans stand.
+    marked (Sequence): spans of each annotator.
+    needed (float): minimum number of annotators for a candidate; 0 keeps all spans.
     """
     times = Counter(offsets for spans in marked for offsets in spans)
     if not needed:
@@ -68,7 +68,7 @@ def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
 def _ballots(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
     """Return the ballots: the adjudication alone, else the first listed annotator's, else everyone's.
 
-    There are none with a single annotator.
+    Without a second annotator, there are none.
     """
     voters: dict[tuple[str, str], list[Answer]] = {}
     for answer in voting:
