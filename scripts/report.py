@@ -1,5 +1,6 @@
 """Write the report of a pipeline: one HTML page that says what to do next."""
 
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -11,8 +12,10 @@ from labelwise.base.errors import InputError
 from labelwise.base.sections import ReportSection
 from labelwise.base.settings import read_section
 from labelwise.compare.changed_spans import ChangedSpan, changed_spans
+from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
 from labelwise.datasets.own_data import check_own_data
+from labelwise.report.forecasts import FOLDER
 from labelwise.report.page import Baseline, write_report
 from labelwise.report.review_queue import DECISIONS, count_decided
 
@@ -60,15 +63,18 @@ def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
             raise
         return None
     try:
-        return baseline._replace(changed=read_changed(revision, pipeline, root))
+        changed, common = read_changed(revision, pipeline, root)
+        return baseline._replace(changed=changed, common=common)
     except InputError as error:
         if name:
             msg.info(f"Errors that were fixed or are new since aren't listed: {error}")
         return baseline
 
 
-def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
-    """List the mistakes that are gone or new since a revision.
+def read_changed(revision: str, pipeline: str, root: Path) -> tuple[list[ChangedSpan], dict[str, float | None]]:
+    """List the mistakes that are gone or new since a revision; where forecasts need them, compute changes of F1.
+
+    RETURNS (tuple): the mistakes; and the changes on the test texts of both, by label, "" for all spans.
 
     RAISES (InputError): DVC doesn't have the tables of one of them.
     """
@@ -77,7 +83,14 @@ def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
         now = read_revision(WORKSPACE, pipeline, Path(folder, "now"), root)
         if now.metrics.shows_dev and not before.metrics.dev:
             raise InputError(f"{revision}: dev wasn't evaluated there, and the page shows the errors on dev")
-        return changed_spans(before, now, dev=now.metrics.shows_dev)
+        common = {}
+        differ = before.metrics.split_digest != now.metrics.split_digest
+        if differ and (root / FOLDER / f"{pipeline}.jsonl").is_file():
+            with suppress(InputError):  # no text or label in common
+                compared = compare([before, now])
+                rows = {"": compared.micro, **compared.labels}
+                common = {label: row.changes[WORKSPACE].difference for label, row in rows.items()}
+        return changed_spans(before, now, dev=now.metrics.shows_dev), common
 
 
 if __name__ == "__main__":

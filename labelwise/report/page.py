@@ -8,10 +8,11 @@ bytes.
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from configparser import ConfigParser, Error
 from math import floor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -39,8 +40,18 @@ from labelwise.evaluate.results import Curve, load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
 from labelwise.merge.checks import KINDS as CHECKS
-from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Steps, advise, describe_pairs, divide
+from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Step, Steps, advise, describe_pairs, divide
 from labelwise.report.annotators import read_annotators
+from labelwise.report.forecasts import (
+    FOLDER,
+    Forecast,
+    describe_record,
+    forecast,
+    measure_seconds,
+    read_forecasts,
+    say_hours,
+    update_forecasts,
+)
 from labelwise.report.review_queue import read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
@@ -57,12 +68,14 @@ class Baseline(NamedTuple):
     name (str): of the git revision.
     decided (int): cases that were decided since.
     changed (Sequence): mistakes that are gone or new since.
+    common (Mapping): changes of F1 on the test texts that are the same, by label, "" for all spans; for `forecasts`.
     """
 
     name: str
     metrics: Metrics
     decided: int = 0
     changed: Sequence[ChangedSpan] = ()
+    common: Mapping[str, float | None] = MappingProxyType({})
 
 
 def write_report(
@@ -74,7 +87,7 @@ def write_report(
     target_f1: float = DEFAULT_TARGET_F1,
     annotators: bool = False,
 ) -> Advice:
-    """Write the report of a pipeline as an HTML page, and return what it says.
+    """Write the report of a pipeline as an HTML page, and its forecasts; return what the page says.
 
     root (Path | str): the folder of the project.
     pipeline (str): its name, such as cpu.
@@ -98,6 +111,16 @@ def write_report(
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
         answer["annotator"] = ""
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
+    cases_of = {"": len(sample)} | {label: counts.total() for label, counts in queue.counts.items()}
+    forecasts = [forecast(task, metrics, merge, cases_of, learning) for task in advice.tasks]
+    seconds = measure_seconds(root / "corpus") if any(forecasts) else {}
+    advice = advice._replace(tasks=add_notes(advice.tasks, forecasts, seconds, merge.labels))
+    new, file = [one for one in forecasts if one], root / FOLDER / f"{pipeline}.jsonl"
+    if advice.blocked or not metrics.pipeline_digest:
+        known_forecasts = read_forecasts(file)
+    else:
+        common = baseline and {(baseline.metrics.pipeline_digest, label): f for label, f in baseline.common.items()}
+        known_forecasts = update_forecasts(file, new, metrics, merge, common or {})
     split, learned = metrics.to_learn
     read = split if metrics.split else ""  # tables of 0.3.0 have one split
     mistakes, changed = (
@@ -114,6 +137,8 @@ def write_report(
         split=split,
         learned=learned,
         advice=advice,
+        forecasts=[row for row in known_forecasts if row.by == metrics.pipeline_digest and row.high is not None],
+        record=describe_record(known_forecasts),
         target_f1=target_f1,
         close=MAX_BORDERLINE,
         few=MIN_TEST_SPANS,
@@ -150,6 +175,24 @@ def write_report(
         with atomic(out) as [path]:
             path.write_bytes(content)
     return advice
+
+
+def add_notes(
+    tasks: Iterable[Step],
+    forecasts: Iterable[Forecast | None],
+    seconds: Mapping[frozenset[str], float],
+    labels: Collection[str],
+) -> list[Step]:
+    """Add to each task what it costs and brings.
+
+    seconds (Mapping): see `measure_seconds`.
+    """
+    found = []
+    for task, one in zip(tasks, forecasts, strict=True):
+        texts = one.asked if one and one.task == "texts" else 0
+        hours = say_hours(seconds, [one.label] if one.label else labels, texts) if one and texts else ""
+        found.append(task._replace(note=one.describe(hours)) if one else task)
+    return found
 
 
 def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
