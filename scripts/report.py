@@ -15,7 +15,7 @@ from labelwise.compare.changed_spans import ChangedSpan, changed_spans
 from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
 from labelwise.datasets.own_data import check_own_data
-from labelwise.report.forecasts import FOLDER
+from labelwise.report.forecasts import FOLDER, Changes
 from labelwise.report.page import Baseline, write_report
 from labelwise.report.review_queue import DECISIONS, count_decided
 
@@ -71,10 +71,9 @@ def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
         return baseline
 
 
-def read_changed(revision: str, pipeline: str, root: Path) -> tuple[list[ChangedSpan], dict[str, float | None]]:
-    """List the mistakes that are gone or new since a revision; where forecasts need them, compute changes of F1.
+def read_changed(revision: str, pipeline: str, root: Path) -> tuple[list[ChangedSpan], Changes]:
+    """List the mistakes that are gone or new since a revision, and, for forecasts, the changes of F1.
 
-    RETURNS (tuple): the mistakes; and the changes on the test texts of both, by label, "" for all spans.
 
     RAISES (InputError): DVC doesn't have the tables of one of them.
     """
@@ -83,13 +82,12 @@ def read_changed(revision: str, pipeline: str, root: Path) -> tuple[list[Changed
         now = read_revision(WORKSPACE, pipeline, Path(folder, "now"), root)
         if now.metrics.shows_dev and not before.metrics.dev:
             raise InputError(f"{revision}: dev wasn't evaluated there, and the page shows the errors on dev")
-        common = {}
-        differ = before.metrics.split_digest != now.metrics.split_digest
-        if differ and (root / FOLDER / f"{pipeline}.jsonl").is_file():
+        common: Changes = {}
+        if (root / FOLDER / f"{pipeline}.jsonl").is_file():
             with suppress(InputError):  # no text or label in common
-                compared = compare([before, now])
-                rows = {"": compared.micro, **compared.labels}
-                common = {label: row.changes[WORKSPACE].difference for label, row in rows.items()}
+                found, digest = compare([before, now]), before.metrics.pipeline_digest
+                rows = {"": found.micro, **found.labels}
+                common = {(digest, label): row.changes[WORKSPACE].difference for label, row in rows.items()}
         return changed_spans(before, now, dev=now.metrics.shows_dev), common
 
 

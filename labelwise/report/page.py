@@ -8,7 +8,7 @@ bytes.
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from configparser import ConfigParser, Error
 from math import floor
 from pathlib import Path
@@ -40,18 +40,9 @@ from labelwise.evaluate.results import Curve, load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
 from labelwise.merge.checks import KINDS as CHECKS
-from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Step, Steps, advise, describe_pairs, divide
+from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Steps, advise, describe_pairs, divide
 from labelwise.report.annotators import read_annotators
-from labelwise.report.forecasts import (
-    FOLDER,
-    Forecast,
-    describe_record,
-    forecast,
-    measure_seconds,
-    read_forecasts,
-    say_hours,
-    update_forecasts,
-)
+from labelwise.report.forecasts import FOLDER, Changes, Forecast, forecast, measure_seconds, say_hours, update_forecasts
 from labelwise.report.review_queue import read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
@@ -68,14 +59,14 @@ class Baseline(NamedTuple):
     name (str): of the git revision.
     decided (int): cases that were decided since.
     changed (Sequence): mistakes that are gone or new since.
-    common (Mapping): changes of F1 on the test texts that are the same, by label, "" for all spans; for `forecasts`.
+    common (Mapping): changes of F1 on the test texts of both, by pipeline digest and label; see `settle`.
     """
 
     name: str
     metrics: Metrics
     decided: int = 0
     changed: Sequence[ChangedSpan] = ()
-    common: Mapping[str, float | None] = MappingProxyType({})
+    common: Changes = MappingProxyType({})
 
 
 def write_report(
@@ -113,14 +104,16 @@ def write_report(
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
     cases_of = {"": len(sample)} | {label: counts.total() for label, counts in queue.counts.items()}
     forecasts = [forecast(task, metrics, merge, cases_of, learning) for task in advice.tasks]
-    seconds = measure_seconds(root / "corpus") if any(forecasts) else {}
-    advice = advice._replace(tasks=add_notes(advice.tasks, forecasts, seconds, merge.labels))
-    new, file = [one for one in forecasts if one], root / FOLDER / f"{pipeline}.jsonl"
-    if advice.blocked or not metrics.pipeline_digest:
-        known_forecasts = read_forecasts(file)
-    else:
-        common = baseline and {(baseline.metrics.pipeline_digest, label): f for label, f in baseline.common.items()}
-        known_forecasts = update_forecasts(file, new, metrics, merge, common or {})
+    seconds = measure_seconds(root / "corpus") if any(forecasts) and is_corpus(root / "corpus") else {}
+    for place, one in enumerate(forecasts):
+        if one:
+            texts = one.task == "texts"
+            hours = say_hours(seconds, [one.label] if one.label else merge.labels, one.asked) if texts else ""
+            advice.tasks[place] = advice.tasks[place]._replace(note=one.describe(hours))
+    written: list[Forecast] = []
+    if metrics.pipeline_digest and not advice.blocked:
+        new, file = [one for one in forecasts if one], root / FOLDER / f"{pipeline}.jsonl"
+        written = update_forecasts(file, new, metrics, merge, baseline.common if baseline else {})
     split, learned = metrics.to_learn
     read = split if metrics.split else ""  # tables of 0.3.0 have one split
     mistakes, changed = (
@@ -137,8 +130,8 @@ def write_report(
         split=split,
         learned=learned,
         advice=advice,
-        forecasts=[row for row in known_forecasts if row.by == metrics.pipeline_digest and row.high is not None],
-        record=describe_record(known_forecasts),
+        outcomes=[one for one in written if one.by == metrics.pipeline_digest and one.interval],
+        held=[one.held for one in written if one.held is not None],
         target_f1=target_f1,
         close=MAX_BORDERLINE,
         few=MIN_TEST_SPANS,
@@ -175,24 +168,6 @@ def write_report(
         with atomic(out) as [path]:
             path.write_bytes(content)
     return advice
-
-
-def add_notes(
-    tasks: Iterable[Step],
-    forecasts: Iterable[Forecast | None],
-    seconds: Mapping[frozenset[str], float],
-    labels: Collection[str],
-) -> list[Step]:
-    """Add to each task what it costs and brings.
-
-    seconds (Mapping): see `measure_seconds`.
-    """
-    found = []
-    for task, one in zip(tasks, forecasts, strict=True):
-        texts = one.asked if one and one.task == "texts" else 0
-        hours = say_hours(seconds, [one.label] if one.label else labels, texts) if one and texts else ""
-        found.append(task._replace(note=one.describe(hours)) if one else task)
-    return found
 
 
 def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:

@@ -14,7 +14,7 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.report.advice import FIX, PREDICT, Step
 from labelwise.report.forecasts import (
     Forecast,
-    describe_record,
+    bound_gain,
     forecast,
     measure_seconds,
     read_forecasts,
@@ -43,8 +43,7 @@ def make(**fields):
             "asked": 100,
             "count": 100,
             "f1": 0.7,
-            "low": -0.02,
-            "high": 0.1,
+            "interval": (-0.02, 0.1),
             "test": "one",
             **fields,
         }
@@ -85,8 +84,17 @@ def test_without_a_curve_a_share_of_the_errors_is_the_bound(step, count, expecte
     metrics = results(A=mistakes(right=60, unseen=40), B=mistakes(right=100))
     metrics.all_gold.f = 0.8889
     made = forecast(step, metrics, ledger(count), {"A": 200, "": 30}, None)
-    assert (made.asked, made.f1, made.gain, made.low, made.high) == pytest.approx(expected, abs=1e-4)
+    low, high = made.interval or (None, None)
+    assert (made.asked, made.f1, made.gain, low, high) == pytest.approx(expected, abs=1e-4)
     assert (made.pipeline, made.test, made.by) == ("q", "one", "")
+
+
+def test_a_bound_counts_both_sides_of_an_error():
+    """From F1 120/160: 10 spurious spans go, 10 spans get their boundaries, and all errors go."""
+    assert bound_gain([mistakes(right=60, spurious=40)], 10) == pytest.approx(120 / 150 - 0.75)
+    assert bound_gain([mistakes(right=60, boundaries=20)], 10) == pytest.approx(70 / 80 - 0.75)
+    assert bound_gain([mistakes(right=60, spurious=20, unseen=20)], 99) == pytest.approx(0.25)
+    assert bound_gain([mistakes(right=0)], 9) == 0
 
 
 def test_a_curve_gives_the_gain_of_a_doubling_in_part():
@@ -96,7 +104,7 @@ def test_a_curve_gives_the_gain_of_a_doubling_in_part():
     )
     made = forecast(TEXTS, metrics, ledger(300), {}, curve)
     # log2(4 / 3) of it, and as wide as it was
-    assert (made.gain, made.low, made.high) == pytest.approx((0.0208, -0.0192, 0.0508), abs=1e-4)
+    assert (made.gain, *made.interval) == pytest.approx((0.0208, -0.0192, 0.0508), abs=1e-4)
     assert made.describe("about 2 hours") == "100 texts, about 2 hours; F1 of A +0.021, 95% interval -0.019 to +0.051"
     curve.labels["A"].changes["all"].low = None
     assert forecast(TEXTS, metrics, ledger(300), {}, curve).gain is None, "too few texts for an interval"
@@ -116,12 +124,12 @@ OTHER = {"task": "decisions", "asked": 10, "count": 0}
         ([], ledger(149), "one", {}, "not followed", None),
         ([], ledger(150), "one", {}, "scored", 0.05),
         ([OTHER], ledger(150, 4), "one", {}, "scored", 0.05),
-        ([OTHER], ledger(150, 5), "one", {}, "not alone", None),
+        ([OTHER], ledger(150, 5), "one", {}, "so was other advice", None),
         ([OTHER | {"pipeline": "other"}], ledger(150, 5), "one", {}, "scored", 0.05),
-        ([], ledger(150), "two", {}, "other test set", None),
+        ([], ledger(150), "two", {}, "the test set has changed", None),
         ([], ledger(150), "two", {("p", "A"): 0.01, ("other", "A"): 0.02}, "scored", 0.01),
-        ([], ledger(150), "two", {("other", "A"): 0.02, ("p", ""): 0.03}, "other test set", None),
-        ([], ledger(150), "", {}, "other test set", None),
+        ([], ledger(150), "two", {("other", "A"): 0.02, ("p", ""): 0.03}, "the test set has changed", None),
+        ([], ledger(150), "", {}, "the test set has changed", None),
     ],
 )
 def test_a_forecast_is_scored_where_it_alone_was_followed_on_the_same_test_set(
@@ -135,13 +143,13 @@ def test_a_forecast_is_scored_where_it_alone_was_followed_on_the_same_test_set(
     assert found[0].added == merge.complete["train"]["A"] - 100
 
 
-def test_the_record_counts_the_intervals_that_held():
+def test_a_forecast_holds_within_its_interval():
     rows = [make(outcome="scored", change=change) for change in (-0.021, -0.02, 0.1, 0.11)]
-    assert describe_record(rows) == "The intervals of forecasts held in 2 of 4."
-    assert describe_record([make(), make(outcome="not followed"), make(outcome="scored", change=1, high=None)]) == ""
-    assert rows[2].describe_outcome() == (
-        "100 more texts of A: followed (0), F1 of A +0.100, forecast -0.020 to +0.100"
-    )
+    assert [row.held for row in rows] == [False, True, True, False]
+    assert (make().held, make(change=0.05, interval=None).held) == (None, None)
+    assert rows[2].describe_outcome() == "100 more texts of A: followed (0), F1 of A +0.100, forecast -0.020 to +0.100"
+    other = make(task="decisions", outcome="so was other advice", added=60)
+    assert other.describe_outcome() == "100 decisions of A: followed (60), not scored: so was other advice"
 
 
 @pytest.fixture
@@ -168,11 +176,11 @@ def test_a_pipelines_first_report_writes_its_forecasts_and_the_next_pipelines_wh
     first = render(project)
     [row] = read_forecasts(project / FILE)
     assert (row.pipeline, row.task, row.label, row.asked, row.count) == ("p", "texts", "", 100, 100)
-    assert f"(100 texts; F1 of all spans at most +{row.high:.3f})" in first
-    assert 'id="forecasts"' not in first
+    assert f"(100 texts; F1 of all spans at most +{row.interval[1]:.3f})" in first
+    assert 'id="outcomes"' not in first
     before = (project / FILE).read_bytes(), (project / FILE).stat().st_ino
     edit(project, "merge", texts={"train": 200})
-    assert 'id="forecasts"' not in render(project, target_f1=0.7)
+    assert 'id="outcomes"' not in render(project, target_f1=0.7)
     assert ((project / FILE).read_bytes(), (project / FILE).stat().st_ino) == before, "of the same pipeline"
 
     edit(project, pipeline_digest="q")
@@ -270,19 +278,32 @@ def test_hours_are_those_of_the_answers_and_nothing_of_people_is_kept(project, t
 def test_gaps_are_within_a_session_of_one_annotator(tmp_path):
     annotate(tmp_path)
     assert measure_seconds(tmp_path / "corpus") == {frozenset(["PERSON", "PLACE"]): 60.0}
-    assert measure_seconds(tmp_path) == {}
     both, a, b, c = (frozenset(labels) for labels in ("AB", "A", "B", "C"))
     assert say_hours({both: 60.0, a: 30.0, c: 12.0}, "ABC", 100) == "about 2 hours"
-    assert say_hours({both: 60.0, a: 30.0}, "A", 100) == "about 50 minutes"
+    assert say_hours({both: 60.0, b: 30.0}, "B", 100) == "about 50 minutes"
     assert say_hours({a: 1.0, b: 1.0}, "AB", 3) == "about 1 minute"
     assert say_hours({a: 30.0}, "AB", 100) == ""
 
 
-def test_few_answers_say_no_hours(tmp_path):
+@pytest.mark.parametrize(
+    ("gap", "people", "seconds"),
+    [
+        ([60] * 19, 1, None),
+        ([60] * 20, 1, 60),
+        ([60, 601] * 19, 1, None),
+        ([60] * 30, 15, None),
+        ([60, 0] * 19, 1, None),
+    ],
+)
+def test_too_few_gaps_pauses_and_other_peoples_answers_say_no_hours(tmp_path, gap, people, seconds):
     merging = Merging(tmp_path)
-    merging.add("a", ["A"], [task(f"Text {n}", (0, 4), _timestamp=60.0 * n) for n in range(1, 21)])
+    times = [1000.0 + sum(gap[:n]) for n in range(len(gap) + 1)]
+    whose = [f"{n * people // len(times):02d}" for n in range(len(times))]
+    rows = zip(times, whose, strict=True)
+    tasks = [task(f"Text {n}", (0, 4), _timestamp=when, _annotator_id=who) for n, (when, who) in enumerate(rows)]
+    merging.add("a", ["A"], tasks)
     merging.run()
-    assert measure_seconds(tmp_path / "corpus") == {}, "19 gaps"
+    assert measure_seconds(tmp_path / "corpus") == ({frozenset("A"): seconds} if seconds else {})
 
 
 def test_a_changed_test_set_is_scored_by_the_texts_of_both(tmp_path, monkeypatch):
