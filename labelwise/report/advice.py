@@ -270,7 +270,7 @@ def _choose_tasks(
 ) -> tuple[str, list[Step]]:
     """Choose what is in the way, and the tasks of the labels that aren't ready, by the errors that they may remove.
 
-    in_full (bool): ask for texts once, in full for all labels, as these teach more in the same time (docs/report.md).
+    in_full (bool): ask for texts once, in full for all labels.
     """
     undecided = [row.label for row, _ in rows if row.verdict in UNDECIDED]
     if 2 * len(undecided) > len(rows):
