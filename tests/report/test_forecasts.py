@@ -187,6 +187,8 @@ def test_a_pipelines_first_report_writes_its_forecasts_and_the_next_pipelines_wh
     page = render(project)
     [old, new] = read_forecasts(project / FILE)
     assert (old.outcome, old.by, old.added, old.change, new.pipeline, new.by) == ("scored", "q", 100, 0.0, "q", "")
+    kept = [json.loads(line)["pipeline"] for line in (project / FILE).read_text().splitlines()]
+    assert kept == ["p", "q"], "sorted"
     assert "100 more texts: followed (100), F1 +0.000, forecast -0.020 to" in page
     assert "The intervals of forecasts held in 1 of 1." in page
     settled = (project / FILE).stat().st_ino
