@@ -212,6 +212,9 @@ def test_a_pipeline_that_says_little_of_the_annotations_forecasts_nothing(projec
     edit(project, pipeline_digest="" if broken == "digest" else "q", seen=seen)
     render(project)
     assert (project / FILE).read_bytes() == before
+    (project / FILE).unlink()
+    render(project)
+    assert not (project / FILE).exists()
 
 
 def test_both_sides_of_a_merge_are_read(tmp_path):
