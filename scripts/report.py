@@ -1,5 +1,6 @@
 """Write the report of a pipeline: one HTML page that says what to do next."""
 
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -11,8 +12,10 @@ from labelwise.base.errors import InputError
 from labelwise.base.sections import ReportSection
 from labelwise.base.settings import read_section
 from labelwise.compare.changed_spans import ChangedSpan, changed_spans
+from labelwise.compare.comparison import compare
 from labelwise.compare.revisions import WORKSPACE, find_earlier, read_before, read_revision
 from labelwise.datasets.own_data import check_own_data
+from labelwise.report.forecasts import FOLDER, Changes
 from labelwise.report.page import Baseline, write_report
 from labelwise.report.review_queue import DECISIONS, count_decided
 
@@ -60,15 +63,16 @@ def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
             raise
         return None
     try:
-        return baseline._replace(changed=read_changed(revision, pipeline, root))
+        changed, common = read_changed(revision, pipeline, root)
+        return baseline._replace(changed=changed, common=common)
     except InputError as error:
         if name:
             msg.info(f"Fixed and new errors aren't listed: {error}")
         return baseline
 
 
-def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
-    """List the errors fixed or new since a revision.
+def read_changed(revision: str, pipeline: str, root: Path) -> tuple[list[ChangedSpan], Changes]:
+    """List the errors fixed or new since a revision, and the changes of F1 for forecasts.
 
     RAISES (InputError): if DVC lacks the tables of one of them.
     """
@@ -77,7 +81,13 @@ def read_changed(revision: str, pipeline: str, root: Path) -> list[ChangedSpan]:
         now = read_revision(WORKSPACE, pipeline, Path(folder, "now"), root)
         if now.metrics.shows_dev and not before.metrics.dev:
             raise InputError(f"{revision}: dev wasn't evaluated there, and the page shows the errors on dev")
-        return changed_spans(before, now, dev=now.metrics.shows_dev)
+        common: Changes = {}
+        if (root / FOLDER / f"{pipeline}.jsonl").is_file():
+            with suppress(InputError):  # no text or label in common
+                found, digest = compare([before, now]), before.metrics.pipeline_digest
+                rows = {"": found.micro, **found.labels}
+                common = {(digest, label): row.changes[WORKSPACE].difference for label, row in rows.items()}
+        return changed_spans(before, now, dev=now.metrics.shows_dev), common
 
 
 if __name__ == "__main__":

@@ -59,16 +59,19 @@ class Step(NamedTuple):
     command (str): the command to run, or the part of the page where it is done, such as "#fix"; "" if there is none.
     removes (int): errors that it may remove.
     labels (tuple): labels with errors that show it; an error must be of two labels, if there are two.
+    note (str): cost and gain; see `forecasts`.
     """
 
     words: str
     command: str = ""
     removes: int = 0
     labels: tuple[str, ...] = ()
+    note: str = ""
 
     def __str__(self) -> str:
         """Write it in one line, as its command is copied."""
-        return f"{self.words}: {self.command}" if self.command not in ("", FIX) else self.words
+        words = f"{self.words} ({self.note})" if self.note else self.words
+        return f"{words}: {self.command}" if self.command not in ("", FIX) else words
 
     def of(self, label: str) -> "Step":
         """Name the label in the words of its own step."""
@@ -162,6 +165,7 @@ class Advice(NamedTuple):
     tasks (list): what to do next, the most useful first, at most MAX_TASKS.
     rows (list): labels, the one with the most errors to learn from first, each with its next step.
     warnings (list): reasons not to trust the scores.
+    blocked (bool): the scores say little of the annotations, as the training or the evaluation must be repeated.
     """
 
     f: str
@@ -170,6 +174,7 @@ class Advice(NamedTuple):
     tasks: list[Step]
     rows: list[tuple[RankedLabel, Step]]
     warnings: list[ScoreWarning]
+    blocked: bool = False
 
 
 def advise(
@@ -204,12 +209,17 @@ def advise(
         rows = [(row, step if row.unscored else every) for row, step in rows]
     else:
         rows = _share_pairs(rows)
-        why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered)
+        why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered, in_full=may_annotate_in_full(merge))
         few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < MIN_CPU_TEXTS
         tasks[:0] = [TRY_SMALL] if few and tasks[0].command == PREDICT else []
         del tasks[MAX_TASKS:]
     warned = list(warnings(metrics, checks, unanswered))
-    return Advice(format_f(metrics), describe_verdicts(ranked), why, tasks, rows, warned)
+    return Advice(format_f(metrics), describe_verdicts(ranked), why, tasks, rows, warned, bool(blocked))
+
+
+def may_annotate_in_full(merge: Ledger) -> bool:
+    """Return whether a text of train is complete for all of several labels, so that others can be, too."""
+    return len(merge.labels) > 1 and merge.texts["train"] > merge.partly["train"]
 
 
 def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
@@ -255,8 +265,13 @@ def _choose_tasks(
     pipeline: str,
     sample: int,
     unanswered: Unanswered | None,
+    *,
+    in_full: bool,
 ) -> tuple[str, list[Step]]:
-    """Choose what is in the way, and the tasks of the labels that aren't ready, by the errors that they may remove."""
+    """Choose what is in the way, and the tasks of the labels that aren't ready, by the errors that they may remove.
+
+    in_full (bool): ask for texts once, in full for all labels.
+    """
     undecided = [row.label for row, _ in rows if row.verdict in UNDECIDED]
     if 2 * len(undecided) > len(rows):
         why = f"{len(undecided)} of {counted(len(rows), 'label')} have too little in test to tell"
@@ -268,6 +283,8 @@ def _choose_tasks(
     open_rows = [one for one in rows if one[0].label in improved]
     open_rows.sort(key=lambda one: (one[1].removes, one[1].command != TEST_TEXTS), reverse=True)
     wide = [row.label for row, step in open_rows if step.command == TEST_TEXTS]
+    taught = [(row.label, step.removes) for row, step in open_rows if step.command == PREDICT]
+    full = f"annotate more texts in full, mainly for {name_labels([label for label, _ in taught])}"
     drawn = Step(f"review {counted(sample, 'random suspect')}, to see how many are errors", FIX)
     tasks: dict[str, Step] = {}  # by its words: a rule is the step of two labels
     for row, step in open_rows:
@@ -275,6 +292,8 @@ def _choose_tasks(
             task = drawn
         elif step.command == TEST_TEXTS:
             task = _annotate_test(wide, metrics.texts, unanswered)
+        elif step.command == PREDICT and in_full:
+            task = Step(full, PREDICT, sum(removes for _, removes in taught))
         elif len(step.labels) == 2:
             total = counted(sum(divide(metrics).values()) - divide(metrics)["found"], "error")
             rule = f"agree on a rule for {' and '.join(step.labels)}"

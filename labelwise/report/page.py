@@ -8,10 +8,11 @@ bytes.
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from configparser import ConfigParser, Error
 from math import floor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -41,6 +42,7 @@ from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
 from labelwise.merge.checks import KINDS as CHECKS
 from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Steps, advise, describe_pairs, divide
 from labelwise.report.annotators import read_annotators
+from labelwise.report.forecasts import FOLDER, Changes, Forecast, forecast, measure_seconds, say_hours, update_forecasts
 from labelwise.report.review_queue import read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
@@ -57,12 +59,14 @@ class Baseline(NamedTuple):
     name (str): of the git revision.
     decided (int): cases that were decided since.
     changed (Sequence): mistakes that are gone or new since.
+    common (Mapping): changes of F1 on the test texts of both, by pipeline digest and label; see `settle`.
     """
 
     name: str
     metrics: Metrics
     decided: int = 0
     changed: Sequence[ChangedSpan] = ()
+    common: Changes = MappingProxyType({})
 
 
 def write_report(
@@ -74,12 +78,13 @@ def write_report(
     target_f1: float = DEFAULT_TARGET_F1,
     annotators: bool = False,
 ) -> Advice:
-    """Write the report of a pipeline as an HTML page, and return what it says.
+    """Write the report of a pipeline as an HTML page, and its forecasts; return what the page says.
 
     root (Path | str): the folder of the project.
     pipeline (str): its name, such as cpu.
     target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
     annotators (bool): name the people who annotated, though pages are sent around.
+    RETURNS (Advice): with hours, which the page has only if it names people.
     RAISES (InputError): nothing was evaluated, a file isn't what it should be, or another process is writing the page.
     """
     root = Path(root)
@@ -98,6 +103,15 @@ def write_report(
     for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
         answer["annotator"] = ""
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
+    cases_of = {"": len(sample)} | {label: counts.total() for label, counts in queue.counts.items()}
+    forecasts = [forecast(task, metrics, merge, cases_of, learning) for task in advice.tasks]
+    seconds = measure_seconds(root / "corpus") if any(forecasts) and is_corpus(root / "corpus") else {}
+    timed = add_notes(advice, forecasts, merge, seconds)
+    advice = timed if annotators else add_notes(advice, forecasts, merge, {})  # hours tell somebody's pace
+    written: list[Forecast] = []
+    if metrics.pipeline_digest and not advice.blocked:
+        new, file = [one for one in forecasts if one], root / FOLDER / f"{pipeline}.jsonl"
+        written = update_forecasts(file, new, metrics, merge, baseline.common if baseline else {})
     split, learned = metrics.to_learn
     read = split if metrics.split else ""  # tables of 0.3.0 have one split
     mistakes, changed = (
@@ -114,6 +128,8 @@ def write_report(
         split=split,
         learned=learned,
         advice=advice,
+        outcomes=[one for one in written if one.by == metrics.pipeline_digest and one.interval],
+        held=[one.held for one in written if one.held is not None],
         target_f1=target_f1,
         close=MAX_BORDERLINE,
         few=MIN_TEST_SPANS,
@@ -149,7 +165,23 @@ def write_report(
     if not out.is_file() or out.read_bytes() != content:  # its time tells when it has changed
         with atomic(out) as [path]:
             path.write_bytes(content)
-    return advice
+    return timed
+
+
+def add_notes(
+    advice: Advice, forecasts: Sequence[Forecast | None], merge: Ledger, seconds: Mapping[frozenset[str], float]
+) -> Advice:
+    """Add cost and gain to the tasks.
+
+    forecasts (Sequence): of each task; None without one.
+    seconds (Mapping): see `measure_seconds`; without it, no hours are said.
+    """
+    tasks = []
+    for task, one in zip(advice.tasks, forecasts, strict=True):
+        labels = [one.label] if one and one.label else merge.labels
+        hours = say_hours(seconds, labels, one.asked) if one and one.task == "texts" else ""
+        tasks.append(task._replace(note=one.describe(hours)) if one else task)
+    return advice._replace(tasks=tasks)
 
 
 def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:

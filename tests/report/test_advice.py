@@ -473,6 +473,20 @@ def test_never_more_test_texts_are_asked_for_than_there_are(there, do):
     assert str(advice_on(metrics, unanswered=unanswered).tasks[0]).startswith(do)
 
 
+@pytest.mark.parametrize(("partly", "full"), [(0, True), (99, True), (100, False)])
+def test_texts_are_annotated_in_full_where_some_are(partly, full):
+    """One task for all labels that learn from texts: label by label, the same hours teach less."""
+    merge = Ledger(texts=Counter(train=100), partly=Counter(train=partly), labels={"A": Counter(), "B": Counter()})
+    metrics = make_metrics(A=mistakes(right=60, unseen=40), B=mistakes(right=60, unseen=30, spurious=9))
+    tasks = advice_on(metrics, merge=merge, pipeline="gpu").tasks
+    labels = [("annotate more texts for A", 40), ("annotate more texts for B", 30)]
+    whole = [("annotate more texts in full, mainly for labels A, B", 70)]
+    assert [(task.words, task.removes) for task in tasks] == (whole if full else labels)
+    one = Ledger(texts=Counter(train=100), labels={"A": Counter()})
+    words = [task.words for task in advice_on(make_metrics(A=mistakes(right=60, unseen=40)), merge=one).tasks]
+    assert words[-1] == "annotate more texts for A", "it has one label"
+
+
 def test_up_to_three_tasks_follow_each_other_and_none_is_named_twice():
     """A rule is the step of two labels, one request has all labels with too wide an interval, and the sample is due."""
     pair = {"A": mistakes(right=60, label=30), "B": mistakes(right=60, taken=30, spurious=1)}

@@ -1,0 +1,188 @@
+"""Advice of the report, replayed on gold: which annotation teaches more in equal hours, and do the forecasts hold?
+
+    python -m benchmarks.next_task --corpus assets/wnut2020_wlp
+
+All ways begin with the same texts, annotated in full. In each round, one annotates random texts in full, as *Next* asks
+for where a text of train is complete; one annotates them only for the label that *Next* would name first if none was;
+and one annotates first the texts that `export` lists first, those with the most expected errors per word. Answers are
+gold. Each round trains `cpu` from the beginning; dev and test are the same, and fully annotated.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, NamedTuple
+from unittest.mock import patch
+
+import msgspec
+import typer
+import yaml
+
+from benchmarks.binary_answers import WORDS_PER_MINUTE, Data, read_data, write_rows
+from benchmarks.measure import Cell, write_result
+from benchmarks.public import Task
+from labelwise.corpus.ledger import Ledger
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
+from labelwise.evaluate.predict import predict_texts
+from labelwise.evaluate.scores import Metrics
+from labelwise.export.export_corpus import export
+from labelwise.merge.merge_data import merge_data
+from labelwise.merge.rules.settings import read_settings
+from labelwise.report import forecasts
+from labelwise.report.advice import PREDICT, Step, advise
+from labelwise.train.train_pipeline import train_pipeline
+from labelwise.train.training_config import TrainingConfig, default_config
+
+# Silent reading of English non-fiction: Brysbaert 2019, https://doi.org/10.1016/j.jml.2019.104047. The rest of the time
+# for annotating in full goes to spans, equally; one label takes the reading, and its spans' share.
+READ_PER_MINUTE = 238
+STEPS = 150  # of each training
+ROUNDS = 5
+WAYS = ("random texts", "label by label", "least certain texts")
+COLUMNS = {"corpus": "", "annotated": "", "minutes": ",", "texts": ",", "seeds": ",", "F1": ".3f", "macro F1": ".3f"}
+COLUMNS |= {"gain over random texts, F1": "", "forecasts that held": ""}
+Answers = dict[str, list[Task]]  # by label, "" for all
+
+
+class Trained(NamedTuple):
+    """A pipeline's folder, its scores, and the merge that it was trained on."""
+
+    model: Path
+    metrics: Metrics
+    merge: Ledger
+
+
+def minutes_of(task: Task, label: str, per_span: float) -> float:
+    """Compute the minutes of annotating a text for a label, or for all."""
+    spans = sum(label in ("", span["label"]) for span in task["spans"])
+    return len(task["text"].split()) / READ_PER_MINUTE + spans * per_span
+
+
+def take(tasks: Sequence[Task], label: str, per_span: float, minutes: float) -> list[Task]:
+    """Take the first texts that fit into the minutes."""
+    taken: list[Task] = []
+    for task in tasks:
+        minutes -= minutes_of(task, label, per_span)
+        if minutes < 0:
+            break
+        taken.append(task)
+    return taken
+
+
+def train(data: Data, start: int, more: Answers, folder: Path, seed: int) -> Trained:
+    """Merge the first texts of train and further ones, train on them, and score dev and test."""
+    folder.mkdir(parents=True)
+    entries: list[dict[str, Any]] = []
+    splits = {"train": data.train[:start], "dev": data.dev, "test": data.test}
+    every = [(name, name, "", rows) for name, rows in splits.items()]
+    every += [(f"more-{label or 'all'}", "train", label, rows) for label, rows in more.items()]
+    for name, split, label, rows in every:
+        labels = [label] if label else data.labels
+        kept = [{**task, "spans": [span for span in task["spans"] if span["label"] in labels]} for task in rows]
+        write_rows(folder / f"{name}.jsonl", kept)
+        entries.append({"name": name, "path": f"{name}.jsonl", "labels": labels, "kind": "complete", "split": split})
+    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
+    settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", coverage="by-label")
+    merge = merge_data([folder / "datasets.yml"], folder / "corpus", settings)
+    wanted = TrainingConfig(default_config("cpu"), folder / "corpus", seed=seed, max_steps=STEPS)
+    train_pipeline(wanted, folder / "model", folder / "curve.tsv")
+    metrics = evaluate_pipeline(folder / "model", folder / "corpus/test", dev=folder / "corpus/dev").metrics
+    metrics.pipeline_digest = folder.name
+    return Trained(folder / "model", metrics, merge)
+
+
+def next_step(trained: Trained, *, in_full: bool) -> Step:
+    """Return the report's step for more texts: in full, or for the label whose errors they remove most."""
+    rows = advise(trained.metrics, None, "gpu", 0.8, {}, trained.merge).rows
+    steps = [step.of(row.label) for row, step in rows if step.command == PREDICT]
+    if in_full:
+        return Step("annotate more texts in full", PREDICT, sum(step.removes for step in steps))
+    return max(steps, key=lambda step: step.removes)
+
+
+def rank(trained: Trained, rest: Sequence[Task], folder: Path) -> list[Task]:
+    """Sort texts as an export of their predictions does."""
+    folder.mkdir()
+    write_rows(folder / "raw.jsonl", [{"text": task["text"]} for task in rest])
+    for _ in predict_texts(trained.model, [folder / "raw.jsonl"], folder / "predicted.jsonl"):
+        pass
+    export(folder / "predicted.jsonl", folder / "asked", "prodigy")
+    tasks = {task["text"]: task for task in rest}
+    rows = map(json.loads, (folder / "asked/all.jsonl").read_text(encoding="utf8").splitlines())
+    return [tasks[row["text"]] for row in rows]
+
+
+def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) -> dict[str, list[list[float]]]:
+    """Annotate and train in rounds, each way.
+
+    RETURNS (dict): by way, of each round texts, F1, macro F1, and whether the forecast held; as kept, if an earlier
+        call has ended.
+    """
+    kept = folder / "scores.json"
+    if kept.exists():
+        return json.loads(kept.read_bytes())
+    folder.mkdir(parents=True)
+    data = read_data(corpus, folder, seed)
+    words = sum(len(task["text"].split()) for task in data.train)
+    spans = sum(len(task["spans"]) for task in data.train)
+    per_span = words * (1 / WORDS_PER_MINUTE - 1 / READ_PER_MINUTE) / spans
+    began = train(data, start, {}, folder / "start", seed)
+    scores = {}
+    for way in WAYS:
+        trained, more = began, defaultdict[str, list[Task]](list)
+        rows = scores[way] = [[0, *f1_of(trained), 0]]
+        for number in range(1, ROUNDS + 1):
+            step = next_step(trained, in_full=way != "label by label")
+            label = "".join(step.labels)
+            done = [task["text"] for task in more[label]]
+            rest = [task for task in data.train[start:] if task["text"] not in done]
+            if way == "least certain texts":
+                rest = rank(trained, rest, folder / f"{way}, {number}, ranked")
+            spent = sum(minutes_of(task, one, per_span) for one, tasks in more.items() for task in tasks)
+            new = take(rest, label, per_span, number * minutes - spent)
+            more[label] += new
+            with patch.object(forecasts, "MAX_ASKED", len(new)):
+                said = forecasts.forecast(step, trained.metrics, trained.merge, {}, None)
+            trained = train(data, start, more, folder / f"{way}, {number}", seed)
+            held = 0
+            if said:
+                [settled] = forecasts.settle([said], trained.metrics, trained.merge, {})
+                held = int(settled.held or 0)
+            rows.append([sum(map(len, more.values())), *f1_of(trained), held])
+            print(seed, way, number, label, len(new), rows[-1], said and said.interval, flush=True)
+    kept.write_text(json.dumps(scores), encoding="utf8")
+    return scores
+
+
+def f1_of(trained: Trained) -> list[float]:
+    """Return F1 and macro F1 on test."""
+    found = trained.metrics.all_gold
+    return [found.f or 0, found.macro.f or 0]
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    folder: Annotated[Path, typer.Option(help="Folder for corpora and pipelines")] = Path("benchmarks/out/next"),
+    start: Annotated[int, typer.Option(help="Fully annotated texts at the start")] = 100,
+    minutes: Annotated[int, typer.Option(help="Annotation of a round")] = 60,
+    seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
+) -> None:
+    """Replay all rounds, and write the table."""
+    rows: list[list[Cell]] = []
+    for place in corpus:
+        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
+        for way in WAYS:
+            for number in range(0 if way == WAYS[0] else 1, ROUNDS + 1):
+                texts, *f1, held = zip(*(one[way][number] for one in found), strict=True)
+                cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+                gains = [f"{one[way][number][1] - one[WAYS[0]][number][1]:+.3f}" for one in found]
+                name = way if number else "start"
+                gain, kept = " ".join(gains) * (way != WAYS[0]), f"{sum(held):.0f} of {seeds}" * bool(number)
+                rows.append([place.stem, name, number * minutes, median(texts), seeds, *cells, gain, kept])
+        write_result("next_task", COLUMNS, rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
