@@ -77,7 +77,8 @@ def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: i
     if answers:
         datasets["answers"] = [*answers]
         entries.append({"name": "answers", "labels": data.labels, "kind": "binary", "split": "train"})
-    corpus, model = merge_tasks(datasets, entries, folder, coverage="by-label"), folder / "model"
+    corpus, _ = merge_tasks(datasets, entries, folder, coverage="by-label")
+    model = folder / "model"
     wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS)
     train_pipeline(wanted, model, folder / "curve.tsv")
     found = evaluate_pipeline(model, corpus / "test").metrics.all_gold

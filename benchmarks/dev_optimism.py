@@ -45,7 +45,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, size: int, held: int) -> lis
     for dev, test in (("A", "B"), ("B", "A")):
         datasets = {"train": tasks[2 * held :][:size], "dev": halves[dev], "test": halves[test]}
         entries = [{"name": name, "labels": labels, "kind": "complete", "split": name} for name in datasets]
-        merged = merge_tasks(datasets, entries, folder / dev)
+        merged, _ = merge_tasks(datasets, entries, folder / dev)
         wanted = TrainingConfig(default_config("cpu"), merged, seed=seed)
         train_pipeline(wanted, folder / f"{dev}/model", folder / f"{dev}/curve.tsv")
         found = evaluate_pipeline(folder / f"{dev}/model", merged / "test", dev=merged / "dev").metrics

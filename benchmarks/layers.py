@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from benchmarks.binary_answers import Data, read_data
-from benchmarks.measure import Cell, write_result
+from benchmarks.measure import Cell, spread, write_result
 from benchmarks.public import Task
 from benchmarks.warm_start import merge
 from labelwise.corpus.docbin_reader import read_stored_docs
@@ -101,7 +101,7 @@ def row_of(name: str, texts: int, steps: int, layers: int, scores: list[Scores],
     """Make a row: medians of the seeds, with ranges, and each seed's gain in F1 over the training of all layers."""
     *f1, seconds, words = zip(*scores, strict=True)
     gains = " ".join(f"{own.f1 - other.f1:+.3f}" for own, other in zip(scores, whole, strict=True))
-    cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+    cells = [spread(each) for each in f1]
     return [name, texts, steps, layers, len(scores), *cells, gains, median(seconds), median(words)]
 
 

@@ -16,20 +16,16 @@ from statistics import median
 from typing import Annotated, Any, NamedTuple
 from unittest.mock import patch
 
-import msgspec
 import typer
-import yaml
 
-from benchmarks.binary_answers import WORDS_PER_MINUTE, Data, read_data, write_rows
+from benchmarks.binary_answers import WORDS_PER_MINUTE, Data, read_data
 from benchmarks.measure import Cell, write_result
-from benchmarks.public import Task
+from benchmarks.public import Task, merge_tasks, write_rows
 from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predict import predict_texts
 from labelwise.evaluate.scores import Metrics
 from labelwise.export.export_corpus import export
-from labelwise.merge.merge_data import merge_data
-from labelwise.merge.rules.settings import read_settings
 from labelwise.report import forecasts
 from labelwise.report.advice import PREDICT, Step, advise
 from labelwise.train.train_pipeline import train_pipeline
@@ -73,22 +69,21 @@ def take(tasks: Sequence[Task], label: str, per_span: float, minutes: float) -> 
 
 def train(data: Data, start: int, more: Answers, folder: Path, seed: int) -> Trained:
     """Merge the first texts of train and further ones, train on them, and score dev and test."""
-    folder.mkdir(parents=True)
+    datasets: dict[str, list[Task]] = {}
     entries: list[dict[str, Any]] = []
     splits = {"train": data.train[:start], "dev": data.dev, "test": data.test}
     every = [(name, name, "", rows) for name, rows in splits.items()]
     every += [(f"more-{label or 'all'}", "train", label, rows) for label, rows in more.items()]
     for name, split, label, rows in every:
         labels = [label] if label else data.labels
-        kept = [{**task, "spans": [span for span in task["spans"] if span["label"] in labels]} for task in rows]
-        write_rows(folder / f"{name}.jsonl", kept)
-        entries.append({"name": name, "path": f"{name}.jsonl", "labels": labels, "kind": "complete", "split": split})
-    (folder / "datasets.yml").write_text(yaml.safe_dump(entries), encoding="utf8")
-    settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", coverage="by-label")
-    merge = merge_data([folder / "datasets.yml"], folder / "corpus", settings)
-    wanted = TrainingConfig(default_config("cpu"), folder / "corpus", seed=seed, max_steps=STEPS)
+        datasets[name] = [
+            {**task, "spans": [span for span in task["spans"] if span["label"] in labels]} for task in rows
+        ]
+        entries.append({"name": name, "labels": labels, "kind": "complete", "split": split})
+    corpus, merge = merge_tasks(datasets, entries, folder, coverage="by-label")
+    wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS)
     train_pipeline(wanted, folder / "model", folder / "curve.tsv")
-    metrics = evaluate_pipeline(folder / "model", folder / "corpus/test", dev=folder / "corpus/dev").metrics
+    metrics = evaluate_pipeline(folder / "model", corpus / "test", dev=corpus / "dev").metrics
     metrics.pipeline_digest = folder.name
     return Trained(folder / "model", metrics, merge)
 

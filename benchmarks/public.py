@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from labelwise.corpus.ledger import Ledger
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
@@ -56,8 +57,8 @@ def write_rows(path: Path, rows: Iterable[Task]) -> None:
 
 def merge_tasks(
     datasets: Mapping[str, Iterable[Task]], entries: Sequence[Mapping[str, Any]], folder: Path, **settings: Any
-) -> Path:
-    """Write tasks and their declaration into a folder, merge them, and return the folder of the corpus.
+) -> tuple[Path, Ledger]:
+    """Write tasks and their declaration into a folder, and merge them; return the corpus and what became of each row.
 
     datasets (Mapping): tasks by the name of their dataset.
     entries (Sequence): entries of datasets.yml, without `path`.
@@ -69,8 +70,7 @@ def merge_tasks(
     declared = [{**entry, "path": f"{entry['name']}.jsonl"} for entry in entries]
     (folder / "datasets.yml").write_text(yaml.safe_dump(declared), encoding="utf8")
     given = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", **settings)
-    merge_data([folder / "datasets.yml"], folder / "corpus", given)
-    return folder / "corpus"
+    return folder / "corpus", merge_data([folder / "datasets.yml"], folder / "corpus", given)
 
 
 def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, *, choice: bool = False) -> Path:
@@ -93,7 +93,7 @@ def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, 
         declared += [(f"group-{n}", of_groups[n], labels[n::GROUPS], "auto") for n in groups]
     else:
         declared.append(("train", of_groups[0] if annotated == "texts" else train, labels, "auto"))
-    return merge_tasks(
+    merged, _ = merge_tasks(
         {
             name: [{**task, "spans": [span for span in task["spans"] if span["label"] in known]} for task in tasks]
             for name, tasks, known, _ in declared
@@ -104,3 +104,4 @@ def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, 
         test_ratio=0.0,
         coverage="by-label",
     )
+    return merged

@@ -60,7 +60,7 @@ def merge(splits: dict[str, Sequence[Task]], labels: Sequence[str], folder: Path
         for split, tasks in splits.items()
     }
     entries = [{"name": split, "labels": [*labels], "kind": "complete", "split": split} for split in splits]
-    return merge_tasks(datasets, entries, folder)
+    return merge_tasks(datasets, entries, folder)[0]
 
 
 def copy_weights(earlier: Language, nlp: Language) -> None:
