@@ -103,8 +103,8 @@ class Merged:
                 labels: Counter[str] = Counter()
                 for start, end, label in doc.gold:
                     labels[doc.strings[label]] += end - start
-                found.append(SampledText(doc.text, len(doc), [*dict.fromkeys(datasets[key])], labels))
-                chars += len(doc.text)
+                found.append(SampledText(text := doc.text, len(doc), [*dict.fromkeys(datasets[key])], labels))
+                chars += len(text)
                 if len(found) >= MAX_TEXTS or chars >= MAX_CHARS:
                     return found
         return found

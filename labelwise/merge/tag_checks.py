@@ -27,20 +27,21 @@ def tags_as_labels(data: Data) -> list[Found]:
 
 def label_of_most_words(data: Data) -> list[Found]:
     """Find tables with a label of most words, like a tag for words outside spans."""
+    if not all(file.path.name.endswith(TAGGED) for file in data.dataset.files):
+        return []
     texts = [one for one in data.merged.sample if data.dataset.name in one.datasets]
     words = sum(one.tokens for one in texts)
     covered: Counter[str] = Counter()
     for one in texts:
         covered.update({label: n for label, n in one.labels.items() if label in data.dataset.labels})
     label, n = max(covered.items(), key=lambda item: item[1], default=("", 0))
-    tagged = all(file.path.name.endswith(TAGGED) for file in data.dataset.files)
-    return some(tagged and words >= MIN_TOKENS and 2 * n > words and n, all=words, label=label)
+    return some(words >= MIN_TOKENS and 2 * n > words and n, all=words, label=label)
 
 
 def word_pieces(data: Data) -> list[Found]:
     """Find datasets with a tokenizer's word pieces."""
     texts = [one.text for one in data.merged.sample if data.dataset.name in one.datasets]
-    pieces = [piece for text in texts for piece in PIECE.findall(text)]
+    pieces = [piece for text in texts if "##" in text for piece in PIECE.findall(text)]
     words = sum(len(text.split()) for text in texts if pieces)
     return some(len(pieces) >= MIN_PIECES * words and len(pieces), pieces=[*dict.fromkeys(pieces)][:MAX_LISTED])
 

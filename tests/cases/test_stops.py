@@ -19,6 +19,7 @@ def write_rows(root: Path, early: int) -> None:
 @pytest.mark.long
 def test_weasel_and_dvc_stop_before_training(tmp_path: Path) -> None:
     clone = Clone(tmp_path / "clone")
+    clone.set("data", "assets")
     write_rows(clone.root, early=1)
     for command in (("weasel", "run", "all"), ("dvc", "repro", "train@cpu")):
         printed = clone.run(*command, status=1 if command[0] == "weasel" else 255)
