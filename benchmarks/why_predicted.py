@@ -20,6 +20,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
@@ -33,7 +34,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from benchmarks.measure import Cell, write_result
-from benchmarks.public import Task, chance, read_tasks
+from benchmarks.public import Task, read_tasks
 from benchmarks.warm_start import merge
 from labelwise.base.text import text_key
 from labelwise.check.findings import OutOfFold
@@ -84,8 +85,8 @@ def split(corpus: Path, folder: Path, seed: int) -> tuple[Path, list[str]]:
 def train(corpus: Path, out: Path, seed: int, unknown: Sequence[Span] = ()) -> float:
     """Train `cpu`, with the tokens of some annotated spans unknown for their label; return CPU seconds."""
     hidden: dict[str, set[tuple[int, int, str]]] = {}
-    for key, *span in unknown:
-        hidden.setdefault(key, set()).add(tuple(span))
+    for key, start, end, label in unknown:
+        hidden.setdefault(key, set()).add((start, end, label))
     make = reader.make_reference
 
     def hide(stored: StoredDoc, vocab: Vocab) -> Doc:
@@ -94,8 +95,8 @@ def train(corpus: Path, out: Path, seed: int, unknown: Sequence[Span] = ()) -> f
         known = get_known(doc)
         gold = [span for span in known.gold if span_key(span) not in spans]
         assert len(gold) == len(known.gold) - len(spans)
-        more = {"rejected": known.rejected, "coverage": known.coverage, "unaligned": [*known.unaligned, *spans]}
-        set_known(doc, gold=gold, **more)
+        unaligned = [*known.unaligned, *spans]
+        set_known(doc, gold=gold, rejected=known.rejected, coverage=known.coverage, unaligned=unaligned)
         return doc
 
     began = time.process_time()
@@ -110,10 +111,10 @@ def measure(nlp: Language, places: Sequence[Place]) -> list[float]:
     """Compute the log-odds of the marginals of some spans, each with its text."""
     _, ner = find_recognizer(nlp)
     found = []
-    for text, *span in places:
+    for text, start, end, label in places:
         log_p = ner.log_probabilities([nlp(text)])  # (tokens, labels, 5)
         ways = OutOfFold(log_p, decode(log_p, [len(log_p)])[0], range(len(ner.labels)))
-        found.append(float(log_odds(np.array(ways.probability(tuple(span))))))
+        found.append(float(log_odds(np.array(ways.probability((start, end, label))))))
     return found
 
 
@@ -126,16 +127,20 @@ def choose(nlp: Language, texts: Sequence[str], counts: Mapping[str, int], seed:
     _, ner = find_recognizer(nlp)
     for text in rng.sample(texts, len(texts)):
         spans = [span for span in nlp(text).ents if counts[span.label_] >= MIN_SPANS]
-        if spans and len(chosen) < GROUP * GROUPS:
+        if spans:
             span = rng.choice(spans)
             chosen.append((text, span.start, span.end, ner.labels.index(span.label_)))
+        if len(chosen) == GROUP * GROUPS:
+            break
     return [chosen[at : at + GROUP] for at in range(0, GROUP * GROUPS, GROUP)]
 
 
 def name_spans(nlp: Language, corpus: Path, places: Sequence[Place], sign: int) -> list[Span]:
     """Return the annotated spans that speak most for any of some predictions, or against it, if the sign is -1."""
     _, ner = find_recognizer(nlp)
-    gradients = np.concatenate([span_gradients(ner, [nlp(text)], [place]) for text, *place in places])
+    gradients = np.concatenate(
+        [span_gradients(ner, [nlp(text)], [(start, end, label)]) for text, start, end, label in places]
+    )
     found = rank(nlp, corpus, [label for *_, label in places], sign * gradients)
     return sorted({(one.key, one.start, one.end, one.label) for spans in found for one in spans})
 
@@ -149,14 +154,18 @@ def draw_others(named: Sequence[Span], every: Sequence[Span], rng: random.Random
     return drawn
 
 
-def run_seed(corpus: Path, folder: Path, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each training, those that are kept first; see `ARMS`."""
+def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each training, as kept, if an earlier call has ended it.
+
+    arms (Sequence[str]): whose trainings are run, a named one and a random one; see `ARMS`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     kept, base = folder / "rows.jsonl", folder / "base"
     rows = [json.loads(line) for line in kept.read_text(encoding="utf8").splitlines()] if kept.exists() else []
+    rows = [row for row in rows if row["arm"] in ("base", *arms)]
     yield from rows
     done = {(row["group"], row["arm"]) for row in rows}
-    if len(done) == 1 + GROUPS * len(ARMS):
+    if len(done) == 1 + GROUPS * len(arms):
         return
     merged, texts = folder / "merged/corpus", folder / "texts.json"
     if not texts.exists():
@@ -179,18 +188,18 @@ def run_seed(corpus: Path, folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     if (-1, "base") not in done:
         yield keep({"group": -1, "arm": "base", "seconds": seconds, "texts": len(stored), "annotated": len(every)})
     for number, places in enumerate(groups):
-        before, unknown = measure(nlp, places), dict[str, list[Span]]()
-        for arm, sign in (("named", 1), ("against", -1)):
-            unknown[arm] = name_spans(nlp, merged, places, sign)
-            rng = random.Random(f"{seed}/{number}/{arm}")
-            unknown["random" if arm == "named" else "random against"] = draw_others(unknown[arm], every, rng)
-        for arm in ARMS:
+        before = measure(nlp, places)
+        named = name_spans(nlp, merged, places, 1 if arms[0] == "named" else -1)
+        others = draw_others(named, every, random.Random(f"{seed}/{number}/{arms[0]}"))
+        for arm, unknown in zip(arms, (named, others), strict=True):
             if (number, arm) not in done:
                 out = folder / "again"
-                seconds = train(merged, out, seed, unknown[arm])
+                seconds = train(merged, out, seed, unknown)
                 after = measure(load_pipeline(out), places)
-                sizes = {"unknown": len(unknown[arm]), "spans": len(places)}
-                yield keep({"group": number, "arm": arm, "seconds": seconds, **sizes, "before": before, "after": after})
+                yield keep(
+                    {"group": number, "arm": arm, "seconds": seconds}
+                    | {"unknown": len(unknown), "before": before, "after": after}
+                )
 
 
 def interval(differences: Sequence[float]) -> str:
@@ -220,9 +229,9 @@ def main(
 ) -> None:
     """Train all, and write the table."""
     found: list[dict[str, Any]] = []
-    for seed in range(seeds):
-        for place in corpus:
-            for row in run_seed(place, folder / f"{place.stem}-{seed}", seed):
+    for arms, seed, place in product((ARMS[:2], ARMS[2:]), range(seeds), corpus):
+        for row in run_seed(place, folder / f"{place.stem}-{seed}", seed, arms):
+            if row["arm"] != "base" or arms == ARMS[:2]:
                 found.append(row)
                 print({key: value for key, value in row.items() if key not in ("before", "after")}, flush=True)
     again = [row for row in found if row["arm"] != "base"]
