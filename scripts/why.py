@@ -10,7 +10,7 @@ import typer
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.errors import InputError
 from labelwise.base.sections import ReportSection
-from labelwise.base.settings import read_section
+from labelwise.base.settings import find_project, read_section
 from labelwise.base.text import counted
 from labelwise.corpus.import_checks import read_checks
 from labelwise.corpus.manifest import read_manifest, unchanged
@@ -52,6 +52,13 @@ def why_cli(
             show_default=False,
         ),
     ] = None,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            help="project.yml whose section report says whether --predicted names annotators; by default ./project.yml",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show what became of each annotation of a line, a document or words, and why."""
     with user_errors("Nothing was found"):
@@ -60,7 +67,8 @@ def why_cli(
             raise InputError("give a file and line, a document or words, or else --problems")
         settings = read_manifest(corpus, stopped=True).settings
         if predicted:
-            print_predicted(corpus, words, predicted, settings)
+            section = read_section(project or find_project(), "report", ReportSection)
+            print_predicted(corpus, words, predicted, settings, people=section.annotators)
             return
         if not words and not problems:
             found = read_checks(corpus)
@@ -81,20 +89,19 @@ def why_cli(
             msg.info(f"There are more than {MAX_TEXTS} texts; give a line, or more words")
 
 
-def print_predicted(corpus: Path, asked: str, pipeline: str, settings: Mapping[str, Any]) -> None:
+def print_predicted(corpus: Path, asked: str, pipeline: str, settings: Mapping[str, Any], *, people: bool) -> None:
     """Print the spans that a pipeline predicts for a text, each with the annotated spans that speak most for it.
 
+    people (bool): name annotators.
     RAISES (InputError): if nothing is asked or found; see `predicted.explain`.
     """
     if not asked:
         raise InputError("--predicted: give a text in quotes, or a file and line")
-    project = Path("project.yml")
-    section = read_section(project if project.is_file() else None, "report", ReportSection)
     with unchanged(corpus):
         texts = find_shown(corpus, asked)
         found = explain(Path("training", pipeline, "model-best"), corpus, texts[:MAX_TEXTS])
         keys = {one.key for spans in found for span in spans for one in span.speaking}
-        accounts = {one.key: one if section.annotators else without_names(one) for one in find_texts(corpus, keys)}
+        accounts = {one.key: one if people else without_names(one) for one in find_texts(corpus, keys)}
     for text, spans in zip(texts, found, strict=False):
         typer.echo("\n".join(tell_predicted(text, spans, accounts, settings)))
     if len(texts) > MAX_TEXTS:
