@@ -1,6 +1,8 @@
 """Why a pipeline predicts a span: which annotated spans of train speak most for it, and where they are."""
 
+import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,9 @@ import pytest
 import spacy
 
 from labelwise.corpus.pipeline import load_pipeline
+from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.merge.rules.policies import Policies
+from labelwise.report.page import write_report
 from labelwise.why.predicted import MOST, explain, rank
 from scripts.why import why_cli
 from spacy_per_label.influence import span_gradients
@@ -39,6 +43,7 @@ def project(tmp_path_factory) -> Path:
         merging.add("drugs", ["DRUG"], rows if name == "project" else rows[:5])
         merging.add("ann", ["DRUG"], [drug("Take the Lasix now .", _annotator_id="ann")])
         merging.add("bob", ["DRUG"], [longer])
+        merging.add("it's", ["DRUG"], [task("Give her 99 mg Xanor .")], split="test")
         merging.run(dev_ratio=0, test_ratio=0, policies=Policies(annotators="ann, bob"))
     (root / "project.yml").write_text("report:\n  annotators: true\n", encoding="utf8")
     teach(root, root / "corpus")
@@ -124,3 +129,16 @@ def test_what_cannot_be_explained_is_refused(asked, said, project):
 
 def test_a_text_without_a_predicted_span_says_so_and_a_time_is_no_line(project):
     assert ask("corpus", "--predicted", "cpu", "we met at 10:30") == ["Text 'we met at 10:30': no span is predicted"]
+
+
+def test_the_report_has_the_line_that_asks_for_an_error(project):
+    """Its argument is quoted for a shell, and names no text."""
+    out = project / "report.html"
+    evaluate_pipeline(
+        Path("training/cpu/model-best"), Path("corpus/test"), Path("metrics/cpu.json"), tables=Path("training/cpu")
+    )
+    write_report(project, "cpu", out)
+    cards = json.loads(re.search(r'(?s)id="cards"[^>]*>(.*?)</script>', out.read_text(encoding="utf8"))[1])
+    [line] = {one["why"] for one in cards["mistakes"]}
+    assert line == """python -m scripts.why corpus --predicted cpu 'it'"'"'s.jsonl:1'"""
+    assert ask(*shlex.split(line)[3:])[:2] == ["Text 'Give her 99 mg Xanor .'", "  DRUG 'Xanor' [15, 20]: 1.00"]
