@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import spacy
 
+from labelwise.corpus.docbin_reader import read_stored_docs
+from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.merge.rules.policies import Policies
 from labelwise.report.page import write_report
-from labelwise.why.predicted import MOST, explain, rank
+from labelwise.why.predicted import MOST, explain, learned_spans, rank
 from scripts.why import why_cli
 from spacy_per_label.influence import span_gradients
 from tests.conftest import Merging, call, save_ruler, task
@@ -95,6 +97,19 @@ def test_the_scores_are_the_cosines_of_all_gradients(project):
     # What speaks against it is what speaks for the opposite.
     [against] = rank(nlp, project / "corpus", [0], -span_gradients(ner, [nlp(TEXT)], [(4, 5, 0)]))
     assert [-one.score for one in against] == pytest.approx([one for one in sorted(every) if one < 0][:MOST], abs=1e-4)
+
+
+def test_of_nested_spans_of_a_label_the_longest_is_named_as_it_is_the_one_learned(merging):
+    """Tokens are counted through all docs."""
+    nested = [task("big red cat", (4, 7), (0, 7), (8, 11)), task("old dog", (4, 7))]
+    merging.add("a", ["A"], nested)
+    merging.add("b", ["B"], [task("big red cat", (4, 7), label="B")])
+    merging.run(dev_ratio=0, test_ratio=0)
+    docs = [doc for one in find_partitions(merging.root / "corpus/train") for doc in read_stored_docs(one)]
+    found = {(place, doc.text[start:end]) for place, doc, start, end, _ in learned_spans(docs, ["B", "A"], {1})}
+    first = 2 if docs[0].text == "old dog" else 0
+    dog = (1, 2, 1) if first else (4, 5, 1)
+    assert found == {((first, first + 2, 1), "big red"), ((first + 2, first + 3, 1), "cat"), (dog, "dog")}
 
 
 def test_a_place_names_its_text_and_a_span_the_one_that_it_replaced(project):
