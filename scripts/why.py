@@ -52,6 +52,12 @@ def why_cli(
             show_default=False,
         ),
     ] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            help="With --predicted, only the spans that have the character at this offset", show_default=False
+        ),
+    ] = None,
     project: Annotated[
         Path | None,
         typer.Option(
@@ -68,7 +74,7 @@ def why_cli(
         settings = read_manifest(corpus, stopped=True).settings
         if predicted:
             section = read_section(project or find_project(), "report", ReportSection)
-            print_predicted(corpus, words, predicted, settings, people=section.annotators)
+            print_predicted(corpus, words, predicted, at, settings, people=section.annotators)
             return
         if not words and not problems:
             found = read_checks(corpus)
@@ -89,9 +95,12 @@ def why_cli(
             msg.info(f"There are more than {MAX_TEXTS} texts; give a line, or more words")
 
 
-def print_predicted(corpus: Path, asked: str, pipeline: str, settings: Mapping[str, Any], *, people: bool) -> None:
+def print_predicted(
+    corpus: Path, asked: str, pipeline: str, at: int | None, settings: Mapping[str, Any], *, people: bool
+) -> None:
     """Print the spans that a pipeline predicts for a text, each with the annotated spans that speak most for it.
 
+    at (int | None): see `predicted.explain`.
     people (bool): name annotators.
     RAISES (InputError): if nothing is asked or found; see `predicted.explain`.
     """
@@ -99,7 +108,7 @@ def print_predicted(corpus: Path, asked: str, pipeline: str, settings: Mapping[s
         raise InputError("--predicted: give a text in quotes, or a file and line")
     with unchanged(corpus):
         texts = find_shown(corpus, asked)
-        found = explain(Path("training", pipeline, "model-best"), corpus, texts[:MAX_TEXTS])
+        found = explain(Path("training", pipeline, "model-best"), corpus, texts[:MAX_TEXTS], at)
         keys = {one.key for spans in found for span in spans for one in span.speaking}
         accounts = {one.key: one if people else without_names(one) for one in find_texts(corpus, keys)}
     for text, spans in zip(texts, found, strict=False):

@@ -289,6 +289,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "datasets": ("@/animals/tasks", "@/more/tasks", status),
         "problems": (True, False, refusal, {"asked": None}),
         "predicted": (None, "cpu", printed(r"0\.\d\d"), PEOPLE | {"asked": ["people.jsonl:1"]}),
+        "at": (0, 10, printed("no span is predicted"), PEOPLE | {"predicted": "cpu"}),
         "project": ("@/named.yml", "@/check.yml", printed("people, ann"), PEOPLE | {"predicted": "cpu"}),
     },
 }

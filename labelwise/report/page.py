@@ -386,7 +386,8 @@ def name_texts(
     names = {key: answers[0].of(None) for key, answers in found if answers}
     for row in mistakes:
         explained = row.pop("probability") is not None and row["key"] in names
-        asked = ["python", "-m", "scripts.why", "corpus", "--predicted", pipeline, names.get(row["key"], "")]
+        at, name = str(row.pop("predicted_start")), names.get(row["key"], "")
+        asked = ["python", "-m", "scripts.why", "corpus", name, "--predicted", pipeline, "--at", at]
         row["why"] = shlex.join(asked) if explained else ""
         row["doc"] = row["doc"] or names.get(row["key"], row["key"])
     for row in changed:
@@ -443,6 +444,7 @@ def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
         gold.setdefault(row["key"], []).append((row["gold_start"], row["gold_end"], row["gold_label"]))
     for row, group in zip(found, chosen, strict=True):
         about, other = ([row.pop(f"{side}_{end}") for end in ("start", "end")] for side in ("gold", "predicted"))
+        row["predicted_start"] = other[0]
         start, end = row["span"] = about if row["gold_label"] else other
         first, last = start - len(row["before"]), end + len(row["after"])
         spans = (span for span in gold.get(row["key"], ()) if span[0] < last and first < span[1])

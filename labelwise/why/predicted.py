@@ -52,9 +52,10 @@ class PredictedSpan(NamedTuple):
     speaking: Sequence[TrainSpan]
 
 
-def explain(model: Path, corpus: Path, texts: Sequence[str]) -> list[list[PredictedSpan]]:
+def explain(model: Path, corpus: Path, texts: Sequence[str], at: int | None = None) -> list[list[PredictedSpan]]:
     """Return what a pipeline predicts for each text, with the annotated spans that speak most for it.
 
+    at (int | None): offset of a character; only the spans that have it.
     RAISES (InputError): if there is no pipeline, it has no heads for labels, or was trained on another corpus.
     """
     nlp = load_pipeline(model)
@@ -67,6 +68,7 @@ def explain(model: Path, corpus: Path, texts: Sequence[str]) -> list[list[Predic
         least = {label: point.get("least", 0.0) for label, point in ner.cfg.get("points", {}).items()}
         scored = zip(group, map(float, group.attrs["scores"]), strict=True)
         spans = [(span, p) for span, p in sorted(scored) if p >= least.get(span.label_, 0.0)]
+        spans = [(span, p) for span, p in spans if at is None or span.start_char <= at < span.end_char]
         labels = [ner.labels.index(span.label_) for span, _ in spans]
         places = [(span.start, span.end, label) for (span, _), label in zip(spans, labels, strict=True)]
         gradients = [*span_gradients(ner, [doc], places)] if places else []

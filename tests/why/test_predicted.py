@@ -143,6 +143,8 @@ def test_what_cannot_be_explained_is_refused(asked, said, project):
 
 
 def test_a_text_without_a_predicted_span_says_so_and_a_time_is_no_line(project):
+    assert ask("corpus", "--predicted", "cpu", "--at", 19, TEXT)[0].endswith(": no span is predicted")
+    assert ask("corpus", "--predicted", "cpu", "--at", 18, TEXT)[1].startswith("  DRUG 'Xanor'")
     assert ask("corpus", "--predicted", "cpu", "we met at 10:30") == ["Text 'we met at 10:30': no span is predicted"]
 
 
@@ -155,5 +157,5 @@ def test_the_report_has_the_line_that_asks_for_an_error(project):
     write_report(project, "cpu", out)
     cards = json.loads(re.search(r'(?s)id="cards"[^>]*>(.*?)</script>', out.read_text(encoding="utf8"))[1])
     [line] = {one["why"] for one in cards["mistakes"]}
-    assert line == """python -m scripts.why corpus --predicted cpu 'it'"'"'s.jsonl:1'"""
+    assert line == """python -m scripts.why corpus 'it'"'"'s.jsonl:1' --predicted cpu --at 15"""
     assert ask(*shlex.split(line)[3:])[:2] == ["Text 'Give her 99 mg Xanor .'", "  DRUG 'Xanor' [15, 20]: 1.00"]
