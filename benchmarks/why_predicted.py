@@ -8,11 +8,12 @@ annotated spans: their tokens are unknown for their label, so that they teach no
 
     named     the ten annotated spans that speak most for each prediction of the group
     random    as many other spans, of the same labels
-    against   the ten that speak most against each prediction, which no command prints
+    against   the ten that speak most against each prediction, which no command prints (the first seed alone)
     random against   as many others
 
-The measure is how far the log-odds of the group's predictions fall more than without random spans; its interval is
-Student's, by group. All corpora took MINUTES minutes of CPU time. Rows are kept as trainings end, in `rows.jsonl`.
+The measure is how far the log-odds of the group's predictions fall more than without random spans: the mean by group,
+and its 95% interval, Student's. Labels with fewer than MIN_SPANS annotated spans are left out, as few others could be
+drawn. Rows are kept as trainings end, so that an interrupted run continues.
 """
 
 import json
@@ -59,7 +60,7 @@ GROUP, GROUPS = 10, 3  # predictions of a group, and groups of a seed
 MIN_SPANS = 100  # annotated spans of a label in train, so that there are others
 ARMS = ("named", "random", "against", "random against")
 COLUMNS = {"corpus": "", "spans": "", "groups": ",", "unknown spans": ",.0f", "log-odds": ".2f"}
-COLUMNS |= {"log-odds without them": ".2f", "without random ones": ".2f", "difference": ".2f", "95% interval": ""}
+COLUMNS |= {"without them": ".2f", "without random ones": ".2f", "difference": "+.2f", "from": "+.2f", "to": "+.2f"}
 
 Span = tuple[str, int, int, str]  # text's key, start and end in characters, label
 Place = tuple[str, int, int, int]  # text, start and end in tokens, label's number
@@ -202,12 +203,6 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
                 )
 
 
-def interval(differences: Sequence[float]) -> str:
-    """Write Student's 95% interval of a mean."""
-    half = float(students_t(np.array(len(differences) - 1))) * stdev(differences) / sqrt(len(differences))
-    return f"{mean(differences) - half:+.2f} to {mean(differences) + half:+.2f}"
-
-
 def compare(name: str, rows: Sequence[dict[str, Any]], arm: str, other: str) -> list[Cell]:
     """Make the row of the table that compares two ways of leaving spans out."""
     by_group = {(row["corpus"], row["seed"], row["group"], row["arm"]): row for row in rows}
@@ -218,8 +213,9 @@ def compare(name: str, rows: Sequence[dict[str, Any]], arm: str, other: str) -> 
     )
     differences = [one - two for one, two in zip(after, at_random, strict=True)]
     size = mean(row["unknown"] for row, _ in pairs)
-    means = [mean(before), mean(after), mean(at_random), mean(differences)]
-    return [name, arm, len(groups), size, *means, interval(differences)]
+    means = [mean(one) for one in (before, after, at_random, differences)]
+    half = float(students_t(np.array([len(pairs) - 1]))[0]) * stdev(differences) / sqrt(len(pairs))
+    return [name, arm, len(groups), size, *means, means[-1] - half, means[-1] + half]
 
 
 def main(
