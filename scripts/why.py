@@ -1,20 +1,25 @@
 """Show what became of each annotation of a line, a document or words, and why."""
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from labelwise.base.console import msg, run, user_errors
 from labelwise.base.errors import InputError
+from labelwise.base.sections import ReportSection
+from labelwise.base.settings import find_project, read_section
 from labelwise.base.text import counted
 from labelwise.corpus.import_checks import read_checks
-from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.manifest import read_manifest, unchanged
 from labelwise.merge.checks import print_checks
-from labelwise.why.find import find
+from labelwise.why.account import without_names
+from labelwise.why.find import find, find_shown, find_texts
+from labelwise.why.predicted import explain
 from labelwise.why.problems import find_problems
-from labelwise.why.tell import tell
+from labelwise.why.tell import tell, tell_predicted
 
 MAX_TEXTS = 20  # texts that are told of
 DATASETS = ("corpus/tasks", "assets/prodigy", "assets/demo/prodigy")  # as in project.yml
@@ -39,6 +44,27 @@ def why_cli(
         ),
     ] = None,
     problems: Annotated[bool, typer.Option("--problems", help="List each row and span that can't be used")] = False,
+    predicted: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of a trained pipeline, such as cpu: list the spans that it predicts for a text, or for the text "
+            "at a place, each with the annotated spans that speak most for it",
+            show_default=False,
+        ),
+    ] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            help="With --predicted, only the spans that have the character at this offset", show_default=False
+        ),
+    ] = None,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            help="project.yml whose section report says whether --predicted names annotators; by default ./project.yml",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show what became of each annotation of a line, a document or words, and why."""
     with user_errors("Nothing was found"):
@@ -46,6 +72,10 @@ def why_cli(
         if words and problems:
             raise InputError("give a file and line, a document or words, or else --problems")
         settings = read_manifest(corpus, stopped=True).settings
+        if predicted:
+            section = read_section(project or find_project(), "report", ReportSection)
+            print_predicted(corpus, words, predicted, at, settings, people=section.annotators)
+            return
         if not words and not problems:
             found = read_checks(corpus)
             print_checks(found)
@@ -63,6 +93,28 @@ def why_cli(
             typer.echo("\n".join(tell(one, settings)))
         if next(texts, None):
             msg.info(f"There are more than {MAX_TEXTS} texts; give a line, or more words")
+
+
+def print_predicted(
+    corpus: Path, asked: str, pipeline: str, at: int | None, settings: Mapping[str, Any], *, people: bool
+) -> None:
+    """Print the spans that a pipeline predicts for a text, each with the annotated spans that speak most for it.
+
+    at (int | None): see `predicted.explain`.
+    people (bool): name annotators.
+    RAISES (InputError): if nothing is asked or found; see `predicted.explain`.
+    """
+    if not asked:
+        raise InputError("--predicted: give a text in quotes, or a file and line")
+    with unchanged(corpus):
+        texts = find_shown(corpus, asked)
+        found = explain(Path("training", pipeline, "model-best"), corpus, texts[:MAX_TEXTS], at)
+        keys = {one.key for spans in found for span in spans for one in span.speaking}
+        accounts = {one.key: one if people else without_names(one) for one in find_texts(corpus, keys)}
+    for text, spans in zip(texts, found, strict=False):
+        typer.echo("\n".join(tell_predicted(text, spans, accounts, settings)))
+    if len(texts) > MAX_TEXTS:
+        msg.info(f"There are more than {MAX_TEXTS} texts; give a line")
 
 
 if __name__ == "__main__":

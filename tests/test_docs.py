@@ -40,6 +40,7 @@ NOT_RUN = {
     ("docs/compare.md", "dvc:"): "test_own_data.py adds a pipeline",
     ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
     ("docs/compare.md", "weasel run seeds"): "two trainings; compare/test_seeds.py runs the command",
+    ("docs/report.md", "python -m scripts.why"): "why/test_predicted.py asks a pipeline",
     ("docs/scale.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
     ("docs/scale.md", "from dask_jobqueue"): "needs SLURM",
     ("docs/scale.md", "from dask_kubernetes"): "needs Kubernetes",

@@ -45,6 +45,7 @@ from tests.compare.test_revisions import Repository
 from tests.conftest import ROOT, TINY, Merging, read_docs, save_ruler, task, write_jsonl
 from tests.report.report_inputs import make_docs, write_json, write_results
 from tests.train.training import CPU, GPU
+from tests.why.taught import teach
 
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
 STRUCTS = {
@@ -65,6 +66,7 @@ READ_BY = {
     "check_labels": {"check"},
     "report": {"report", "vars"},
     "package": {"package", "report"},
+    "why": {"report"},
 }
 
 
@@ -168,6 +170,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 ON_GPU = {"pipeline": "gpu", "gpu_id": 0}  # pretended
 CONVERTED = {"source": "@/converted", "format": "prodigy"}
 FOLDS = {"config": "@/tiny.cfg", "project": "@/check.yml"}
+PEOPLE = {"corpus": "@/people/corpus", "asked": ["ann saw a cat"]}
 # By command and parameter: two values, what differs, and what else is given.
 OPTIONS: dict[str, dict[str, tuple]] = {
     "check_labels": {
@@ -285,6 +288,9 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "asked": (["toad"], ["frog"], printed(r"\w+\.jsonl:\d")),
         "datasets": ("@/animals/tasks", "@/more/tasks", status),
         "problems": (True, False, refusal, {"asked": None}),
+        "predicted": (None, "cpu", printed(r"0\.\d\d"), PEOPLE | {"asked": ["people.jsonl:1"]}),
+        "at": (0, 10, printed("no span is predicted"), PEOPLE | {"predicted": "cpu"}),
+        "project": ("@/named.yml", "@/check.yml", printed("people, ann"), PEOPLE | {"predicted": "cpu"}),
     },
 }
 # By command, section and key: two values, what differs, and what else the section and the command are given.
@@ -351,6 +357,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
         "description": ("", "Finds.", metadata),
     },
     ("package", "report"): {"target_f1": (0.8, 0.1, metadata)},
+    ("why", "report"): {"annotators": (False, True, printed("people, ann"), {}, PEOPLE | {"predicted": "cpu"})},
 }
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
@@ -585,6 +592,7 @@ def add_starts(root: Path, ruler: Path) -> None:
                 shutil.copytree(ruler, model)
                 write_record(model, corpus=digest_corpus(root / "corpus"))
     shutil.copy(GPU, start / "train/configs/gpu.cfg")
+    teach(start / "why", root / "people/corpus", steps=20)
     write_yaml(start / "convert_brat/brat.yml", {"brat": {"labels": ["A"]}})
     write_text(start / "convert_brat/configs/cpu.cfg", "")
     for path in ("convert_brat/assets/demo/brat/a", "report/own/assets/brat/a"):
@@ -614,6 +622,9 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     animals = Merging(root / "animals")
     animals.add("toad", ["D"], [task("a toad", answer="ignore"), task("a frog"), BAD])
     animals.run()
+    people = Merging(root / "people")
+    people.add("people", ["A"], [task(f"ann saw a cat {number}", (10, 13), **ANN) for number in range(8)])
+    people.run(dev_ratio=0, test_ratio=0)
     add_brat(root)
     for path, text in (
         ("other_brat/c.txt", "Eve left"),
@@ -653,6 +664,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for name, sections in (
         ("check", {"check": {"folds": 2, "steps": 2}}),
         ("bad", {"check": {"folds": 1}}),
+        ("named", {"report": {"annotators": True}}),
         ("tokens/project", {}),
         ("tokens/configs/tokenizer", {"tokenizer": {"infixes": ["(?<=[a-z])(?=e)"]}}),
     ):

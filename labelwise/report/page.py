@@ -7,6 +7,7 @@ bytes.
 
 import base64
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from configparser import ConfigParser, Error
@@ -118,7 +119,7 @@ def write_report(
         list_mistakes(tables, read) if tables else [],
         list_changed(baseline.changed) if baseline else [],
     )
-    name_texts(mistakes, changed, root / "corpus")
+    name_texts(mistakes, changed, root / "corpus", pipeline)
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
         pipeline=pipeline,
@@ -405,12 +406,21 @@ def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
     return charts
 
 
-def name_texts(mistakes: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]], corpus: Path) -> None:
-    """Name texts without a document by file and line, in place; without a corpus, they keep their digests."""
-    keys = {row["key"] for row in mistakes if not row["doc"]} | {row["text"] for row in changed}
+def name_texts(
+    mistakes: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]], corpus: Path, pipeline: str
+) -> None:
+    """Name texts without a document by file and line, in place; without a corpus, they keep their digests.
+
+    An error that is a prediction of heads for labels, which have probabilities, gets the command that explains it.
+    """
+    keys = {row["key"] for row in mistakes} | {row["text"] for row in changed}
     found = read_answers(corpus, keys) if keys and is_corpus(corpus) else ()
     names = {key: answers[0].of(None) for key, answers in found if answers}
     for row in mistakes:
+        explained = row.pop("probability") is not None and row["key"] in names
+        at, name = str(row.pop("predicted_start")), names.get(row["key"], "")
+        asked = ["python", "-m", "scripts.why", "corpus", name, "--predicted", pipeline, "--at", at]
+        row["why"] = shlex.join(asked) if explained else ""
         row["doc"] = row["doc"] or names.get(row["key"], row["key"])
     for row in changed:
         row["text"] = names.get(row["text"], row["text"])
@@ -451,7 +461,7 @@ def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
     """List errors on a split, equal words once, the most frequent first; if there are too many, those of each label."""
     names = ["kind", "gold_label", "predicted_label", "gold_text", "predicted_text"]
     places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
-    more = ["cause", "doc", "before", "after", "annotated", "unannotated", "otherwise", "other_label"]
+    more = ["probability", "cause", "doc", "before", "after", "annotated", "unannotated", "otherwise", "other_label"]
     rows = tables.read_pairs([*names, *places, *more, "key"], split, pc.field("kind").isin([*KINDS]))
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
@@ -466,6 +476,7 @@ def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
         gold.setdefault(row["key"], []).append((row["gold_start"], row["gold_end"], row["gold_label"]))
     for row, group in zip(found, chosen, strict=True):
         about, other = ([row.pop(f"{side}_{end}") for end in ("start", "end")] for side in ("gold", "predicted"))
+        row["predicted_start"] = other[0]
         start, end = row["span"] = about if row["gold_label"] else other
         first, last = start - len(row["before"]), end + len(row["after"])
         spans = (span for span in gold.get(row["key"], ()) if span[0] < last and first < span[1])

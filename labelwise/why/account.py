@@ -58,3 +58,8 @@ class Account(NamedTuple):
             number = row["superseded_by"][row["superseded"].index(span["label"])]
             return None if number is None else self.rows[number]
         return None
+
+
+def without_names(account: Account) -> Account:
+    """Return the account without the annotators' names."""
+    return account._replace(rows=[{**row, "who": None} for row in account.rows])

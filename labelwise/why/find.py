@@ -37,7 +37,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
     RAISES (InputError): nothing is found, or there is no corpus.
     """
     read_manifest(corpus, stopped=True)
-    for way in (_find_places(corpus, asked), _find_words_anywhere(corpus, asked, declarations)):
+    for way in (find_places(corpus, asked), _find_words_anywhere(corpus, asked, declarations)):
         found = False
         for one in way:
             found = True
@@ -47,7 +47,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
     raise InputError(_not_found(corpus, asked, declarations))
 
 
-def _find_places(corpus: Path, asked: str) -> Iterator[Account]:
+def find_places(corpus: Path, asked: str) -> Iterator[Account]:
     """Yield what is at a place, or in a document."""
     file, line = _split(asked)
     for group in read_groups(corpus, stopped=True):
@@ -108,6 +108,25 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
         found = {text: [one for one in (text, *same) if one in texts] for text, same in zip(*columns, strict=True)}
         for account in _accounts(group, {text for text, ones in found.items() if ones}):
             yield _choose_words(account._replace(shown=texts[found[account.key][0]]), pattern)
+
+
+def find_texts(corpus: Path, keys: Collection[str]) -> Iterator[Account]:
+    """Yield the texts with some keys, without their Docs."""
+    for group in read_groups(corpus):
+        yield from _accounts(group, keys)
+
+
+def find_shown(corpus: Path, asked: str) -> list[str]:
+    """Return the texts at a place, or in a document; what is neither is a text itself.
+
+    RAISES (InputError): if there is nothing at a place, or only texts that aren't in the corpus.
+    """
+    found = [*find_places(corpus, asked)]
+    if found and not any(account.shown for account in found):
+        raise InputError(f"{asked}: its text isn't in {corpus}; give the text itself, in quotes")
+    if not found and _split(asked)[1] is not None and not re.search(r"\s", asked):
+        raise InputError(_not_found(corpus, asked, ()))
+    return [account.shown for account in found if account.shown] or [asked]
 
 
 def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:

@@ -1,6 +1,6 @@
 """Print what was found, line by line: the outcome of each row and span, what was kept instead, and what decided."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from labelwise.annotations import Reason
@@ -8,6 +8,7 @@ from labelwise.corpus import queries
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.why.account import Account, Row
 from labelwise.why.deciders import SPLITS, decider, decider_of_text
+from labelwise.why.predicted import PredictedSpan, TrainSpan
 
 MAX_TEXT_CHARS = 150  # characters of a text that are shown
 
@@ -92,6 +93,43 @@ def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterato
         yield f"      decided by a review: {_place(review)}{_by(review)}"
     elif by := decider(span["reason"], settings, span["dataset"]):
         yield f"      {by}"
+
+
+def tell_predicted(
+    text: str, spans: Sequence[PredictedSpan], accounts: Mapping[str, Account], settings: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield lines about the predicted spans of a text, with the annotated spans that speak most for each.
+
+    accounts (Mapping): the texts of the annotated spans, by key.
+    """
+    found = Account(None, text, None, (), (), (), ())
+    yield f"Text {_shorten(found)!r}{'' if spans else ': no span is predicted'}"
+    for span in spans:
+        yield f"  {span.label} {text[span.start : span.end]!r} [{span.start}, {span.end}]: {span.probability:.2f}"
+        for one in span.speaking:
+            yield f"    {one.score:.2f} {one.shown}"
+            yield from _tell_annotated(accounts[one.key], one, settings)
+        if not span.speaking:
+            yield "    no annotated span of train speaks for it"
+
+
+def _tell_annotated(found: Account, one: TrainSpan, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Tell where a span of train was annotated, and which spans it replaced, by which setting."""
+    for span in found.spans:
+        # A span that `alignment` moved has its old offsets in the table.
+        same = (span["start"], span["end"]) == (one.start, one.end) or span["realigned"]
+        overlaps = span["start"] is not None and span["start"] < one.end and one.start < span["end"]
+        counts = span["reason"] == Reason.ENTITY or span["learned"]
+        if same and overlaps and counts and span["label"] == one.label:
+            by = decider(span["reason"], settings, span["dataset"])
+            moved = ["moved to whole tokens by `alignment`"] if span["realigned"] else []
+            row = found.row_of(span)
+            yield f"      {'; '.join([_place(span) + _by(row), *moved, *filter(None, [by])])}"
+            for other in found.spans:
+                if other["kept_span"] == span["span"] and other["reason"] != Reason.DUPLICATE:
+                    by = decider(other["reason"], settings, other["dataset"])
+                    said = "; ".join(filter(None, [queries.describe(other), by]))
+                    yield f"        instead of {_span(other)}, {_place(other)}: {said}"
 
 
 def _span(span: Row) -> str:

@@ -566,5 +566,6 @@ def test_texts_without_a_document_are_named_by_file_and_line_also_those_that_lac
     assert {int(one) for one in re.findall(r"a\.jsonl:(\d+)", named[1])} <= {11, 12, 13, 14, 15}
     assert own.remedy.endswith("A: annotate a.jsonl:8 in full.")
     page = Page((tmp_path / "report.html").read_text(encoding="utf8"))
-    docs = {one["doc"] for one in json.loads(page.scripts[0])["mistakes"] if one["predicted_label"] == "A"}
-    assert docs == {"a.jsonl:9"}
+    mistakes = json.loads(page.scripts[0])["mistakes"]
+    assert {one["doc"] for one in mistakes if one["predicted_label"] == "A"} == {"a.jsonl:9"}
+    assert {one["why"] for one in mistakes} == {""}, "rules have no head to ask"

@@ -73,7 +73,7 @@ const entry = (one, labels, note) => ({
   labels,
   count: one.count,
   text: [note, one.before, one.surface, one.after].join(" ").toLowerCase(),
-  make: () => make("article", {}, sentence(one, one.span), make("div", { className: "note" }, note)),
+  make: () => make("article", {}, sentence(one, one.span), make("div", { className: "note" }, note), ...(one.why ? [make("code", { className: "command" }, one.why)] : [])),
 });
 
 // Errors that are fixed or new since the baseline: a search looks at both, too.
