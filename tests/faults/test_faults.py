@@ -25,6 +25,7 @@ from labelwise.corpus.manifest import SPLITS, find_partitions, read_manifest, re
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.datasets.declarations import load_datasets
 from labelwise.report.page import write_report
+from labelwise.train.checkpoint import has_ended
 from scripts.convert_brat import convert_brat_cli
 from scripts.evaluate import evaluate_cli
 from scripts.export import export_cli
@@ -187,9 +188,15 @@ def outputs(command: Command, root: Path) -> dict[str, bytes]:
 
 
 def leftovers(root: Path) -> list[str]:
-    """List what is in the project and in no output: what is needed beside outputs while they are written."""
-    pattern = r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp"
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if re.fullmatch(pattern, path.name))
+    """List what is in the project and in no output: what is needed beside outputs while they are written.
+
+    The checkpoint of a training that has ended stays, so that another goal takes no steps. A killed process no longer
+    locks its empty lock file, which stays where the next run has nothing to write.
+    """
+    pattern = r"\..*\.labelwise\.(?!lock)\w+|.*\.checkpoint|.*\.tmp"
+    left = {path for path in root.rglob("*") if re.fullmatch(pattern, path.name)}
+    ended = {path for path in left if path.suffix == ".checkpoint" and has_ended(path)}
+    return sorted(path.relative_to(root).as_posix() for path in left - ended)
 
 
 @pytest.fixture(scope="module")
