@@ -75,7 +75,7 @@ ALL = (
             lambda root: write_report(root, "cpu", root / "read.html"),
         ),
     ),
-    Command("export", 8, export_cli, "corpus exported --format brat", ("exported",)),
+    Command("export", 8, export_cli, "corpus exported --format brat --originals brat", ("exported",)),
     Command(
         *("train", 8, train_cli),
         "cpu --max-steps 4 --resume",
