@@ -28,7 +28,8 @@ def trained(tmp_path, monkeypatch, demo_corpus):
     """A project with a pipeline that finds some spans."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").mkdir()
-    overrides = {**TINY, "training.max_steps": 60, "training.eval_frequency": 15}
+    overrides = {**TINY, "training.max_steps": 60, "training.eval_frequency": 15, "training.batcher.size": 2000}
+    overrides["labelwise.few_words"] = 0
     load_config(CPU, overrides=overrides, interpolate=False).to_disk("configs/tiny.cfg")
     shutil.copytree(demo_corpus, "corpus")
     call(train_cli, "tiny", "--seed", 5, "--max-steps", 40)

@@ -61,7 +61,7 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
     declared.write_text(both, encoding="utf8")
     printed, ledger = merge(tmp_path)
     assert "Dataset 'person': 2 files and no span of 'TITLE'. If two files have an answer" in printed
-    assert "If each file was annotated for other labels, give each an entry" in printed
+    assert "If each file was annotated for other labels, give each a separate entry" in printed
     assert ledger["rows"] == {"merged": 100, "superseded": 100}
     assert ledger["spans"] == {"entity": 100, "in superseded task": 150}
     assert {label: n.get("gold") for label, n in ledger["labels"].items()} == {"PERSON": 100, "TITLE": None}
