@@ -10,16 +10,14 @@ neither the difficulty of the texts nor the seed is in it.
 import json
 import random
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from benchmarks.measure import Cell, spread, write_result
+from benchmarks.measure import Cell, mean_interval, spread, write_result
 from benchmarks.public import merge_tasks, read_tasks
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
-from labelwise.evaluate.resampling import students_t
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
@@ -72,16 +70,9 @@ def main(
         gains = [mean(as_dev - as_test for as_dev, as_test in halves) for halves in found]
         every += gains
         f1 = spread([as_dev for halves in found for as_dev, _ in halves])
-        rows.append([place.stem, size, held, seeds, f1, *interval(gains)])
-    rows.append(["all", size, held, len(every), None, *interval(every)])
+        rows.append([place.stem, size, held, seeds, f1, *mean_interval(gains)])
+    rows.append(["all", size, held, len(every), None, *mean_interval(every)])
     write_result("dev_optimism", COLUMNS, rows)
-
-
-def interval(values: list[float]) -> tuple[float, float, float]:
-    """Return the mean of values, and its 95% interval."""
-    degrees = np.array([len(values) - 1.0])
-    middle, wide = mean(values), float(students_t(degrees)[0]) * stdev(values) / len(values) ** 0.5
-    return middle, middle - wide, middle + wide
 
 
 if __name__ == "__main__":

@@ -9,13 +9,15 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from statistics import median
+from statistics import mean, median, stdev
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import yaml
 
 from labelwise.base.parallel import count_cores, tree_memory
+from labelwise.evaluate.resampling import students_t
 
 INTERVAL = 0.1  # seconds between two samples
 DEV = 300  # texts of dev in a corpus that is made, roughly
@@ -143,6 +145,13 @@ def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[
 def spread(values: Sequence[float]) -> Cell:
     """Return the median, the least and the most of values."""
     return median(values), min(values), max(values)
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of values, and its 95% interval by Student's t."""
+    middle, degrees = mean(values), np.array([len(values) - 1.0])
+    half = float(students_t(degrees)[0]) * stdev(values) / len(values) ** 0.5
+    return middle, middle - half, middle + half
 
 
 def shorten(cell: Cell) -> Cell:

@@ -19,7 +19,7 @@ from unittest.mock import patch
 import typer
 
 from benchmarks.binary_answers import WORDS_PER_MINUTE, Data, read_data
-from benchmarks.measure import Cell, write_result
+from benchmarks.measure import Cell, spread, write_result
 from benchmarks.public import Task, merge_tasks, write_rows
 from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
@@ -171,7 +171,7 @@ def main(
         for way in WAYS:
             for number in range(0 if way == WAYS[0] else 1, ROUNDS + 1):
                 texts, *f1, held = zip(*(one[way][number] for one in found), strict=True)
-                cells: list[Cell] = [(median(each), min(each), max(each)) for each in f1]
+                cells = [spread(each) for each in f1]
                 gains = [f"{one[way][number][1] - one[WAYS[0]][number][1]:+.3f}" for one in found]
                 name = way if number else "start"
                 gain, kept = " ".join(gains) * (way != WAYS[0]), f"{sum(held):.0f} of {seeds}" * bool(number)

@@ -23,9 +23,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import sqrt
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Annotated, Any
 from unittest.mock import patch
 
@@ -35,7 +34,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from benchmarks.measure import Cell, write_result
+from benchmarks.measure import Cell, mean_interval, write_result
 from benchmarks.public import Task, read_tasks
 from benchmarks.warm_start import merge
 from labelwise.base.text import text_key
@@ -44,7 +43,6 @@ from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline
 from labelwise.corpus.texts import key_of
-from labelwise.evaluate.resampling import students_t
 from labelwise.train import reader
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
@@ -214,9 +212,8 @@ def compare(name: str, rows: Sequence[dict[str, Any]], arm: str, other: str) -> 
     )
     differences = [one - two for one, two in zip(after, at_random, strict=True)]
     size = mean(row["unknown"] for row, _ in pairs)
-    means = [mean(one) for one in (before, after, at_random, differences)]
-    half = float(students_t(np.array([len(pairs) - 1]))[0]) * stdev(differences) / sqrt(len(pairs))
-    return [name, arm, len(groups), size, *means, means[-1] - half, means[-1] + half]
+    means = [mean(one) for one in (before, after, at_random)]
+    return [name, arm, len(groups), size, *means, *mean_interval(differences)]
 
 
 def main(

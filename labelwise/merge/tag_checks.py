@@ -41,7 +41,7 @@ def label_of_most_words(data: Data) -> list[Found]:
 def word_pieces(data: Data) -> list[Found]:
     """Find datasets with a tokenizer's word pieces."""
     texts = [one.text for one in data.merged.sample if data.dataset.name in one.datasets]
-    pieces = [piece for text in texts if "##" in text for piece in PIECE.findall(text)]
+    pieces = [piece for text in texts for piece in PIECE.findall(text)]
     words = sum(len(text.split()) for text in texts if pieces)
     return some(len(pieces) >= MIN_PIECES * words and len(pieces), pieces=[*dict.fromkeys(pieces)][:MAX_LISTED])
 

@@ -26,7 +26,7 @@ from markupsafe import Markup
 
 from labelwise import __version__
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic
+from labelwise.base.files import atomic, locked
 from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import MAX_CONTEXT_CHARS, SpanKey, counted
@@ -163,7 +163,9 @@ def write_report(
         texts_per_100=count_texts_per_100(tables, read) if tables else {},
     )
     content = page.encode()
-    if not out.is_file() or out.read_bytes() != content:  # its time tells when it has changed
+    with locked(out):  # a killed run's lock file goes, too
+        changed_page = not out.is_file() or out.read_bytes() != content
+    if changed_page:  # its time tells when it has changed
         with atomic(out) as [path]:
             path.write_bytes(content)
     return timed

@@ -190,10 +190,9 @@ def outputs(command: Command, root: Path) -> dict[str, bytes]:
 def leftovers(root: Path) -> list[str]:
     """List what is in the project and in no output: what is needed beside outputs while they are written.
 
-    The checkpoint of a training that has ended stays, so that another goal takes no steps. A killed process no longer
-    locks its empty lock file, which stays where the next run has nothing to write.
+    The checkpoint of a training that has ended stays, so that another goal takes no steps.
     """
-    pattern = r"\..*\.labelwise\.(?!lock)\w+|.*\.checkpoint|.*\.tmp"
+    pattern = r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp"
     left = {path for path in root.rglob("*") if re.fullmatch(pattern, path.name)}
     ended = {path for path in left if path.suffix == ".checkpoint" and has_ended(path)}
     return sorted(path.relative_to(root).as_posix() for path in left - ended)
