@@ -1,4 +1,4 @@
-"""Train on a quarter and on half of train, to estimate the gain from twice the texts."""
+"""Train on a quarter and on half of train, to estimate the gain from doubling the texts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,7 @@ def train_curve_cli(
     max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
-    """Train on a quarter and on half of train, to estimate the gain from twice the texts."""
+    """Train on a quarter and on half of train, to estimate the gain from doubling the texts."""
     config, model = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
     corpus, out = corpus or corpus_of(config), Path("metrics/train_curve.json")
     with user_errors("No curve was measured"):

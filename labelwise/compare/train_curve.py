@@ -1,7 +1,7 @@
 """Learning curve: F1 on dev after training on a quarter, on half and on all of train.
 
-The expected gain of twice the texts is the gain of the last doubling, with its jackknife interval over units of dev; no
-curve is fitted to three points. It is Prodigy's `train-curve`, label by label.
+The expected gain from doubling the texts is the gain of the last doubling, with its jackknife interval over units of
+dev; no curve is fitted to three points. It is Prodigy's `train-curve`, label by label.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,11 +46,11 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         )
 
     def describe(self) -> str:
-        """Describe the expected gain of twice the texts."""
+        """Describe the expected gain from doubling the texts."""
         half, now = (self.micro.f[share] for share in (HALF, ALL))
         gain = self.gain
         if half is None or now is None or gain.low is None or gain.high is None:
-            return "The gain from twice the texts isn't known: too few dev texts have spans"
+            return "The gain from doubling the texts isn't known: too few dev texts have spans"
         doubled = f"the last doubling took it from {half:.3f} to {now:.3f}, one training each"
         between = f"({gain.low:+.3f} to {gain.high:+.3f})"
         if gain.low > 0:

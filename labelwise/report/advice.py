@@ -7,12 +7,12 @@ as far as there is evidence that it does. Each error is of one kind, and removed
 - Missed, and the words are new or annotated in train, or another prediction overlaps them: annotate more texts, if
   these are more than a third of the errors.
 - Missed, and the words are unannotated in train 19 times of 20, or have another label there; or spurious: fix
-  annotations, as many as the check has findings for, per text.
+  annotations, one error per finding of the check, per text.
 - Wrong label, or words that are annotated in train less often than not: the same; more texts teach those without a
   finding.
 - Wrong label, and two labels are confused with each other: agree on a rule for both, one step of both labels.
-- Wrong boundaries: decide where spans begin and end, as many as the check has findings for, or all if it finds a
-  quarter of them; more texts teach the others.
+- Wrong boundaries: decide where spans begin and end. This removes one error per finding of the check, or all if it
+  finds a quarter of them; more texts teach the others.
 - No token boundary: split the tokens.
 
 If the first step of cpu were to annotate more texts, and train has fewer than MIN_CPU_TEXTS, a small transformer comes
@@ -55,10 +55,10 @@ AGAIN = {"cpu": "weasel run all"} | {name: f"weasel run {name}" for name in ("sm
 class Step(NamedTuple):
     """A next step.
 
-    words (str): the imperative; of a label's own step, "its" is the label's.
-    command (str): the command to run, or the part of the page where it is done, such as "#fix"; "" if there is none.
+    words (str): the imperative; "its" in a label's own step is the label's.
+    command (str): command to run, or anchor on the page, such as "#fix"; "" for neither.
     removes (int): errors that it may remove.
-    labels (tuple): labels with errors that show it; an error must be of two labels, if there are two.
+    labels (tuple): labels whose errors the page shows; of two labels, the errors between them.
     note (str): cost and gain; see `forecasts`.
     """
 
@@ -68,9 +68,15 @@ class Step(NamedTuple):
     labels: tuple[str, ...] = ()
     note: str = ""
 
+    @property
+    def first(self) -> str:
+        """What to do before the command."""
+        return "; first put them into assets/raw" if self.command == PREDICT else ""
+
     def __str__(self) -> str:
         """Write it in one line, as its command is copied."""
         words = f"{self.words} ({self.note})" if self.note else self.words
+        words += self.first
         return f"{words}: {self.command}" if self.command not in ("", FIX) else words
 
     def of(self, label: str) -> "Step":
@@ -142,9 +148,9 @@ class Steps(NamedTuple):
     """The number of training steps, as a project has it; 0 where it isn't known.
 
     asked (int): `steps` of project.yml; 0 leaves the number to the config.
-    least (int): the least that the config takes by itself.
+    least (int): the config's minimum.
     most (int): the config's limit.
-    trained (int): the most that the pipeline was trained with.
+    trained (int): the maximum of the pipeline's training.
     """
 
     asked: int = 0
@@ -161,9 +167,9 @@ class Advice(NamedTuple):
 
     f (str): F1 of all spans, with its interval.
     verdict (str): how many labels are ready.
-    why (str): what is in the way: the training, test, or the most frequent errors.
-    tasks (list): what to do next, the most useful first, at most MAX_TASKS.
-    rows (list): labels, the one with the most errors to learn from first, each with its next step.
+    why (str): the obstacle: the training, the test set, or the most frequent errors.
+    tasks (list): next tasks, the most useful first, at most MAX_TASKS.
+    rows (list): labels with their next steps, most errors first.
     warnings (list): reasons not to trust the scores.
     blocked (bool): the scores say little of the annotations, as the training or the evaluation must be repeated.
     """
@@ -192,12 +198,12 @@ def advise(
     unanswered: Unanswered | None = None,
     tried: Collection[str] = (),
 ) -> Advice:
-    """Decide whether a pipeline may be used, and what to do next.
+    """Decide whether a pipeline may be used, and choose the next tasks.
 
-    found (Mapping): by label, how many findings of each kind the check has.
+    found (Mapping): findings of the check, by label and kind.
     checks (Sequence): the import checks to show.
-    sample (int): cases of the random sample that nobody has decided yet.
-    shares (Shares): of findings that are right, by that sample.
+    sample (int): undecided cases of the random sample.
+    shares (Shares): shares of right findings in that sample.
     unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
     tried (Collection[str]): pipelines that were evaluated.
     """
@@ -268,7 +274,7 @@ def _choose_tasks(
     *,
     in_full: bool,
 ) -> tuple[str, list[Step]]:
-    """Choose what is in the way, and the tasks of the labels that aren't ready, by the errors that they may remove.
+    """Choose the obstacle, and tasks for the labels that aren't ready, by the errors that they may remove.
 
     in_full (bool): ask for texts once, in full for all labels.
     """
@@ -336,7 +342,7 @@ def _share_pairs(rows: Sequence[tuple[RankedLabel, Step]]) -> list[tuple[RankedL
 
 
 def divide(metrics: Metrics) -> dict[str, int]:
-    """Count all pairs of gold and predicted spans to learn from: those that are right, and each error once, by kind."""
+    """Count pairs of gold and predicted spans to learn from: correct ones, and each error once, by kind."""
     total: Counter[str] = Counter()
     for one in metrics.to_learn[1].mistakes.values():
         total.update({"found": one.right, **one.kinds, "label": one.label})  # `taken` is another's `label`
@@ -344,15 +350,18 @@ def divide(metrics: Metrics) -> dict[str, int]:
 
 
 def describe_mistakes(metrics: Metrics) -> str:
-    """Count the errors in words, with their most frequent kind, and the labels that are confused most often."""
+    """Count the errors in words, with their most frequent kind, and the pair of labels with the most wrong labels."""
     kinds = divide(metrics)
     total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
     if not n:
         return f"no errors on {metrics.to_learn[0]}"
-    often = f", most often {describe_pairs(metrics)[0]}" if most == "label" else ""
+    between = ""
+    if most == "label":
+        pair, pair_n = _rank_pairs(metrics)[0]
+        between = f"{f', {pair_n:,} of them' if pair_n < n else ''} between {' and '.join(pair)}"
     kind = KINDS[most]
     errors = f"{counted(total, 'error')} on {metrics.to_learn[0]}"
-    return f"of {errors}, {n:,} {f'is {kind.one}' if n == 1 else f'are {kind.more}'}{often}"
+    return f"of {errors}, {n:,} {f'is {kind.one}' if n == 1 else f'are {kind.more}'}{between}"
 
 
 def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
@@ -365,10 +374,14 @@ def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
     return pairs
 
 
+def _rank_pairs(metrics: Metrics) -> list[tuple[tuple[str, ...], int]]:
+    """Sort pairs of confused labels, most wrong labels first."""
+    return sorted(confused_pairs(metrics).items(), key=lambda one: (-one[1], one[0]))
+
+
 def describe_pairs(metrics: Metrics) -> list[str]:
-    """List pairs of labels that are confused, the most frequent first."""
-    pairs = sorted(confused_pairs(metrics).items(), key=lambda one: (-one[1], one[0]))
-    return [f"{' and '.join(pair)} ({n:,})" for pair, n in pairs]
+    """List pairs of confused labels, most wrong labels first."""
+    return [f"{' and '.join(pair)} ({n:,})" for pair, n in _rank_pairs(metrics)]
 
 
 def next_step(row: RankedLabel, target_f1: float, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
@@ -405,7 +418,7 @@ def removable(row: RankedLabel, found: Counter[str], pairs: Mapping[tuple[str, .
 
     found (Counter): findings of the check, by kind, scaled to the texts with errors; each explains one error at most.
         More texts teach neither what train contradicts nor what gold lacks.
-    pairs (Mapping): wrong labels by pair; a rule for both labels removes those that no finding explains.
+    pairs (Mapping): wrong labels by pair; a rule for both labels removes errors that no finding explains.
     """
     one, causes = row.mistakes, Counter(row.mistakes.causes)
     boundaries, either = causes["boundaries"], causes["label"] + one.taken + causes["inconsistent"]

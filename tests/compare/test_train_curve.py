@@ -66,7 +66,7 @@ def test_documents_are_the_units_of_dev(tmp_path, units):
     [
         (20, {"half": 10, "a_quarter": 0, "all": 11}, "Twice the training texts may add nothing to F1 on dev: "),
         (20, {"half": 15, "a_quarter": 0, "all": 5}, "Twice the training texts may add nothing to F1 on dev: "),
-        (4, {"half": 0, "a_quarter": 0, "all": 4}, "The gain from twice the texts isn't known: "),
+        (4, {"half": 0, "a_quarter": 0, "all": 4}, "The gain from doubling the texts isn't known: "),
     ],
 )
 def test_what_may_be_chance_is_no_promise(tmp_path, docs, right, said):

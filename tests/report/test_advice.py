@@ -171,7 +171,7 @@ def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
     assert steps["PERSON"] == steps["DOCTOR"]
     assert (steps["DOCTOR"].words, steps["DOCTOR"].removes) == ("agree on PERSON / DOCTOR", 22)
     assert steps["PLACE"].words == "agree on PERSON / PLACE"
-    assert advice.why == "of 33 errors on test, 27 are wrong labels, most often PERSON and DOCTOR (22)"
+    assert advice.why == "of 33 errors on test, 27 are wrong labels, 22 of them between PERSON and DOCTOR"
     assert str(advice.tasks[0]) == "agree on a rule for PERSON and DOCTOR: 22 of 33 errors"
     assert advice.tasks[0].labels == ("PERSON", "DOCTOR")
     assert describe_pairs(metrics) == ["PERSON and DOCTOR (22)", "PERSON and PLACE (4)", "DOCTOR and PLACE (1)"]
@@ -213,17 +213,17 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=60, unseen=40)},
             "0 of 1 label is ready; 1 not ready: of 40 errors on test, 40 are missed spans",
-            "annotate more texts for A: weasel run predict",
+            "annotate more texts for A; first put them into assets/raw: weasel run predict",
         ),
         # The label of which the most is removed comes first, though another one has more errors.
         (
             {"A": mistakes(right=90, seen=9), "B": mistakes(right=60, seen=40), "C": mistakes(spurious=50, unseen=2)},
             "0 of 3 labels are ready; 3 not ready: of 101 errors on test, 51 are missed spans",
-            "annotate more texts for B: weasel run predict",
+            "annotate more texts for B; first put them into assets/raw: weasel run predict",
         ),
         (
             {"A": mistakes(right=30, label=7, boundaries=6), "B": mistakes(taken=7, spurious=3)},
-            "0 of 2 labels are ready; 2 not ready: of 16 errors on test, 7 are wrong labels, most often A and B (7)",
+            "0 of 2 labels are ready; 2 not ready: of 16 errors on test, 7 are wrong labels between A and B",
             "agree on a rule for A and B: 7 of 16 errors",
         ),
         (
@@ -234,7 +234,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=30, boundaries=8, unseen=7)},
             "0 of 1 label is ready; 1 not ready: of 15 errors on test, 8 are wrong boundaries",
-            "annotate more texts for A: weasel run predict",
+            "annotate more texts for A; first put them into assets/raw: weasel run predict",
         ),
         (
             {"A": mistakes(right=60, spurious=1)},
@@ -245,7 +245,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             {"A": mistakes(right=25, unseen=7, spurious=9), "B": Mistakes(spurious=10)},
             "0 of 2 labels are ready; 1 not ready, 1 with too few test spans: of 26 errors on test, 10 are predictions "
             "of labels without gold",
-            "annotate more texts for A: weasel run predict",
+            "annotate more texts for A; first put them into assets/raw: weasel run predict",
         ),
         (
             {"A": mistakes(right=49, seen=50)},

@@ -108,7 +108,7 @@ def test_a_curve_of_learning_is_shown_if_it_is_of_this_pipeline(own):
     f = {"f": {"half": 0.7, "a quarter": 0.6, "all": 0.75}, "changes": {"a quarter": change, "all": change}}
     curve = {"pipeline_digest": "89abcdef01234567", "texts": {}, "micro": f, "labels": {"PLACE": f}}
     for digest, said in (
-        ("other", "Estimate the gain from twice the texts: weasel run train-curve"),
+        ("other", "Estimate the gain from doubling the texts: weasel run train-curve"),
         (
             "89abcdef01234567",
             "Twice the training texts should add about 0.050 to F1 on dev (+0.010 to +0.090), or less: the last",
@@ -366,7 +366,9 @@ def test_the_command_writes_the_page_and_says_what_to_do_first(results, tmp_path
     *_, first, where = call(report_cli, "cpu", "--root", root).splitlines()
     words = f"annotate more texts in full, mainly for labels {HOSTILE}, PLACE, COMPANY"
     assert re.fullmatch(
-        rf"Next: {re.escape(words)} \(100 texts; F1 of all spans at most \+0\.\d+\): weasel run predict", first
+        rf"Next: {re.escape(words)} \(100 texts; F1 of all spans at most \+0\.\d+\); "
+        "first put them into assets/raw: weasel run predict",
+        first,
     )
     assert where == out.resolve().as_uri()
     assert "F1 0." in printed

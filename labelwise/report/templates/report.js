@@ -55,7 +55,7 @@ function sentence(one, [from, to]) {
   return make("div", { className: "text", dir: "auto" }, ...parts, text.slice(done).join(""), cut(after));
 }
 
-// What is wrong, and what train has of the words.
+// The error, and how train annotates its words.
 function describe(one) {
   const sides = [one.gold_label && `gold ${one.gold_label}`, one.predicted_label && `predicted ${one.predicted_label}`];
   const other = one.gold_text && one.predicted_text && one.predicted_text !== one.gold_text ? ` (“${one.predicted_text}”)` : "";
@@ -68,7 +68,7 @@ function describe(one) {
   return parts.filter(Boolean).join(" · ");
 }
 
-// A mistake in its sentence, and the text that a search looks at.
+// An error in its sentence, and the text to search.
 const entry = (one, labels, note) => ({
   labels,
   count: one.count,
@@ -76,7 +76,7 @@ const entry = (one, labels, note) => ({
   make: () => make("article", {}, sentence(one, one.span), make("div", { className: "note" }, note), ...(one.why ? [make("code", { className: "command" }, one.why)] : [])),
 });
 
-// Errors that are fixed or new since the baseline: a search looks at both, too.
+// Errors that are fixed or new since the baseline, to search, too.
 const mistakes = cards.mistakes.map((one) => entry({ ...one, surface: one.gold_text ?? one.predicted_text }, [one.gold_label, one.predicted_label], describe(one)));
 for (const one of cards.changed) {
   const place = { ...one, surface: one.words, span: [0, [...one.words].length], others: [] };
@@ -84,7 +84,7 @@ for (const one of cards.changed) {
   mistakes.push(entry(place, [one.label], parts.filter(Boolean).join(" · ")));
 }
 
-// Show the first mistakes of a list, with a button for as many again.
+// Show the first errors of a list, with a button that doubles their number.
 function list(some) {
   const listed = make("div");
   const button = make("button", { type: "button" });
@@ -101,7 +101,7 @@ function list(some) {
   return [listed, buttons];
 }
 
-// Show the errors of a label below its row, if the address ends with #label=NAME; of two labels, those that confuse them.
+// Show the errors of a label below its row, if the address ends with #label=NAME; for two labels, the errors between them.
 function closeCard() {
   document.getElementById("card")?.closest("tr").remove();
 }
@@ -124,7 +124,7 @@ function showLabel() {
 addEventListener("hashchange", showLabel);
 showLabel();
 
-// Show the mistakes that a search finds.
+// Show the errors that a search finds.
 function search() {
   const words = document.getElementById("search").value.toLowerCase().split(/\s+/);
   const some = mistakes.filter(({ text }) => words.every((word) => text.includes(word)));
@@ -134,7 +134,7 @@ function search() {
 document.getElementById("search")?.addEventListener("input", search);
 if (document.getElementById("search")) search();
 
-// Triage, one question at a time. This browser keeps each decision until it is saved as decisions.jsonl; tabs, and later reports in the same
+// Triage, question by question. This browser keeps each decision until it is saved as decisions.jsonl; tabs, and later reports in the same
 // folder, share it.
 const KEPT = `labelwise decision ${location.pathname.replace(/[^/]*$/, "")} `;
 const VERDICTS = { r: "gold is right", w: "gold is wrong", p: "policy" };
@@ -143,8 +143,8 @@ const kept = new Map(); // by id: {rows, saved}
 const actions = []; // of this tab: where it was, and the entries before
 let queue = []; // groups of cases that one answer decides; of the sample, each case is one
 let at = 0;
-let inside = -1; // the case of the group that is decided by itself
-let last = null; // the last verdict on a case by itself
+let inside = -1; // index of the group's case that is decided alone; -1: the whole group is
+let last = null; // the last verdict on a single case
 
 // A correction to another label is two decisions: one removes, one adds.
 function rowsOf(one) {
@@ -181,7 +181,7 @@ function put(id, entry) {
   tryToKeep(() => (entry ? localStorage.setItem(KEPT + id, JSON.stringify(entry)) : localStorage.removeItem(KEPT + id)));
 }
 
-// Load the decisions, and forget those that were saved, and aren't asked about here.
+// Load the decisions, and forget saved ones about other reports' cases.
 function load() {
   for (const key of Object.keys(localStorage).filter((name) => name.startsWith(KEPT))) {
     const id = key.slice(KEPT.length);
@@ -210,7 +210,7 @@ function fill() {
 const open = (group) => group.filter((one) => one.rows.length && !kept.has(one.id));
 const single = () => queue[at]?.[queue[at].length === 1 ? 0 : inside]; // the case, unless all of a group are asked about
 
-// The cases that a verdict decides: a single one, or those of the group that are open, or all.
+// The cases that a verdict decides: a single one, or the open ones of the group, or all.
 function asked() {
   const [one, group] = [single(), queue[at] ?? []];
   if (one) return [one];
@@ -234,7 +234,7 @@ function advance() {
   skipDecided();
 }
 
-// What a change makes: of several cases, what is the same in all.
+// Name the change of a case, or the change that several cases share.
 function proposal(one, cases) {
   const { current, proposed } = one;
   if (!proposed) return "Remove the span";
@@ -283,8 +283,11 @@ function showCase() {
     make("div", { className: "buttons" }, ...buttons, button("j", "Skip")),
     make("div", { id: "cases", tabIndex: 0, role: "region", ariaLabel: "Cases of the question" }, ...listed),
   );
-  document.getElementById("next").textContent = `${at + 1} of ${queue.length}: ${question}. ${first.before}${first.surface}${first.after}. ${first.why}`;
+  document.getElementById("next").textContent = sentences(`${at + 1} of ${queue.length}: ${question}`, first.before + first.surface + first.after, first.why);
 }
+
+// Join parts to read aloud, with one full stop after each.
+const sentences = (...parts) => parts.map((part) => part.trim().replace(/[^.?!…]$/u, "$&.")).join(" ");
 
 const placeOf = (one) => `${one.doc} ${Object.values(one.answers).map(({ file, annotator }) => (annotator ? `${file} (${annotator})` : file)).join(", ")}`;
 
@@ -322,7 +325,7 @@ function act(key) {
   return true;
 }
 
-// What an earlier report asked comes first: of several decisions on a span, the last counts.
+// Decisions from an earlier report come first, because the last decision about a span counts.
 function download() {
   const saved = [...kept.keys()].filter((id) => !ids.has(id)).concat([...ids].filter((id) => kept.has(id)));
   const rows = saved.flatMap((id) => kept.get(id).rows);
