@@ -216,5 +216,10 @@ def test_a_table_with_more_columns_than_a_terminal_has_room_for_keeps_its_figure
         "Dataset",
         *["rows", "texts", "accepted", "superseded", "ignored", "rejected", "unused", "spans", "entities", "dropped"],
     ]
-    print_table(header, [["brat-dev-2", *["1,234,567"] * 10]])
-    assert capsys.readouterr().out.count("1,234,567") == 10
+    for name in ("brat-dev-2", "fashion_brands_training"):
+        print_table(header, [[name, *["1,234,567"] * 10]], whole="Dataset")
+        assert capsys.readouterr().out.count("1,234,567") == 10
+    print_table(header, [["fashion_brands_training", *["451"] * 9, "12"]], whole="Dataset")
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.endswith(" dropped") for line in lines)
+    assert lines[-1].endswith(" 12")

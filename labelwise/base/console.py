@@ -173,7 +173,9 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
     for at, name in enumerate(header):
         longest = max(len(str(row[at])) for row in (header, *shown))  # numbers aren't wrapped
         least = longest if name == whole else min(longest, 9)
-        table.add_column(Text(name), justify="right" if at else "left", overflow="fold", min_width=least)
+        table.add_column(
+            Text(name), justify="right" if at else "left", overflow="fold", min_width=least, no_wrap=name == whole
+        )  # without no_wrap, rich narrows the widest column first, and cuts the last one off
     all_columns = sum((column.min_width or 0) + 1 for column in table.columns) - 1
     console.width = max(console.width, all_columns)  # nothing is cut off
     for row in shown:

@@ -54,7 +54,8 @@ def declare(folder: Path) -> list[Undeclared]:
     if new:
         msg.warn(
             f"Check the {counted(len(new), 'dataset') if len(new) > 1 else 'dataset'} added to {folder / DATASETS}",
-            "They list the labels that occur: add each label that annotators were shown but never used"
+            f"{'They list' if len(new) > 1 else 'It lists'} the labels that occur: "
+            "add each label that annotators were shown but never used"
             + ("; a `split` is what the file is named after" if splits else ""),
         )
     return [one for one in found if one.problem]

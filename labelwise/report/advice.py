@@ -280,7 +280,8 @@ def _choose_tasks(
     """
     undecided = [row.label for row, _ in rows if row.verdict in UNDECIDED]
     if 2 * len(undecided) > len(rows):
-        why = f"{len(undecided)} of {counted(len(rows), 'label')} have too little in test to tell"
+        have = "has" if len(rows) == 1 else "have"
+        why = f"{len(undecided)} of {counted(len(rows), 'label')} {have} too little in test to tell"
         return why, [_annotate_test(undecided, metrics.texts, unanswered)]
     why, verdicts = describe_mistakes(metrics), group_by_verdict(row for row, _ in rows)
     improved = verdicts["not ready"] or ([] if verdicts["ready"] else verdicts["borderline"])
@@ -480,18 +481,22 @@ def _describe(check: ImportCheck) -> ScoreWarning:
 
 def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
     """Warn about predictions that can't be scored, and name the texts, for the labels with the most of them."""
-    remedies, labels = [], [label for label, _ in unanswered.unscored.most_common(MAX_NAMED_LABELS)]
-    for label in labels:
-        places, texts = unanswered.places.get(label, []), unanswered.unscored[label]
-        rest = f" and {texts - len(places):,} more" if texts > len(places) else ""
-        named = f"{', '.join(place.name for place in places)}{rest}" if places else counted(texts, "test text")
-        lacking = sorted({place.dataset for place in places if place.lacks})
-        absent = f", or, if {label} never occurs there, declare it absent for {', '.join(lacking)} in datasets.yml"
-        remedies.append(f"{label}: annotate {named} in full{absent if lacking else ''}.")
+    texts, absent = [], dict[str, list[str]]()  # labels that a dataset may not have, by dataset
+    for label, n in unanswered.unscored.most_common(MAX_NAMED_LABELS):
+        places = unanswered.places.get(label, [])
+        rest = f" and {n - len(places):,} more" if n > len(places) else ""
+        named = f"{', '.join(place.name for place in places)}{rest}" if places else counted(n, "test text")
+        texts.append(f"{label}: {named}")
+        for dataset in sorted({place.dataset for place in places if place.lacks}):
+            absent.setdefault(dataset, []).append(label)
+    remedy = f"Annotate in full for {'; '.join(texts)}."
+    if absent:
+        never = "; ".join(f"{dataset}: {', '.join(labels)}" for dataset, labels in absent.items())
+        remedy += f" If labels never occur in a dataset, declare them `absent` in its entry in datasets.yml: {never}."
     there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unscored, MAX_NAMED_LABELS)
     return ScoreWarning(
         f"{counted(metrics.unscored, 'prediction')} in {there} can't be scored: these aren't fully annotated for {of}.",
-        " ".join(remedies),
+        remedy,
     )
 
 

@@ -240,7 +240,7 @@ def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
     declare_folder(tmp_path)
     write_jsonl(tmp_path / "place.jsonl", [marked("Rom", "PLACE")])
     printed = " ".join(call(merge_cli, tmp_path, tmp_path / "corpus", "--workers", 1).split())
-    assert "Check the dataset added to" in printed
+    assert re.search(r"Check the dataset added to \S+datasets\.yml It lists the labels that occur", printed)
     assert "is named after" not in printed
     assert [one["name"] for one in declared(tmp_path)] == ["person", "place"]
     assert (tmp_path / "datasets.yml").read_text(encoding="utf8").count("# Found in this folder") == 1

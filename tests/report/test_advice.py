@@ -253,6 +253,11 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             "words are annotated in train, and finds 49 in all",
             "set steps: 800 in project.yml: weasel run gpu",
         ),
+        (
+            {"A": mistakes(right=3, unseen=1)},
+            "0 of 1 label is ready; 1 with too few test spans: 1 of 1 label has too little in test to tell",
+            "annotate new texts for label A, and declare",
+        ),
         # Two labels of three with few test spans, or with predictions that nobody can judge.
         (
             {"A": mistakes(unseen=40), "B": mistakes(right=3, unseen=1), "C": mistakes(unscored=300)},
@@ -442,7 +447,7 @@ def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they
     said = "1 test text" if unscored == 1 else f"{unscored} test texts"
     assert what == f"7 predictions in {said} can't be scored: these aren't fully annotated for A ({unscored})."
     more = f", A.jsonl:2, A.jsonl:3 and {unscored - 3} more" if unscored > 3 else ""
-    assert remedy == f"A: annotate A.jsonl:1{more} in full."
+    assert remedy == f"Annotate in full for A: A.jsonl:1{more}."
 
 
 def test_a_label_is_never_to_be_declared_absent_where_the_dataset_has_spans_of_it():
@@ -452,8 +457,8 @@ def test_a_label_is_never_to_be_declared_absent_where_the_dataset_has_spans_of_i
     unanswered = Unanswered(Counter(A=1, B=1), Counter(A=1, B=1), 1, places)
     (_, remedy) = list(warnings(metrics, unanswered=unanswered))[-1]
     assert remedy == (
-        "A: annotate a.jsonl:1 in full. B: annotate a.jsonl:1 in full, or, if B never occurs there, declare it absent "
-        "for a in datasets.yml."
+        "Annotate in full for A: a.jsonl:1; B: a.jsonl:1. If labels never occur in a dataset, declare them `absent` in "
+        "its entry in datasets.yml: a: B."
     )
 
 

@@ -562,11 +562,9 @@ def test_texts_without_a_document_are_named_by_file_and_line_also_those_that_lac
     evaluate_pipeline(model, tmp_path / "corpus/test", tmp_path / "metrics/cpu.json", tables=tmp_path / "training/cpu")
     (own,) = [one for one in write_report(tmp_path, "cpu", tmp_path / "report.html").warnings if "can't" in one.what]
     assert own.what == "6 predictions in 6 test texts can't be scored: these aren't fully annotated for B (5), A (1)."
-    named = re.search(
-        r"B: annotate (.*?) and 2 more in full, or, if B never occurs there, declare it absent for a ", own.remedy
-    )
+    named = re.match(r"Annotate in full for B: (.*?) and 2 more; A: a\.jsonl:8\. If labels never occur in", own.remedy)
     assert {int(one) for one in re.findall(r"a\.jsonl:(\d+)", named[1])} <= {11, 12, 13, 14, 15}
-    assert own.remedy.endswith("A: annotate a.jsonl:8 in full.")
+    assert own.remedy.endswith(" declare them `absent` in its entry in datasets.yml: a: B.")
     page = Page((tmp_path / "report.html").read_text(encoding="utf8"))
     mistakes = json.loads(page.scripts[0])["mistakes"]
     assert {one["doc"] for one in mistakes if one["predicted_label"] == "A"} == {"a.jsonl:9"}
