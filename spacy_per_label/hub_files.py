@@ -1,7 +1,8 @@
 """Find a model's folder, and read its files as the Hugging Face hub has them, without PyTorch."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,37 @@ class NoModelError(ValueError):
     """There is no model of that name, or none that can be used; the message says so, with a remedy."""
 
 
+class SettingError(NoModelError):
+    """A layer's argument, `key = value`, can't be used; `problem` says why, with a remedy."""
+
+    def __init__(self, key: str, value: Any, problem: str) -> None:
+        self.key, self.value, self.problem = key, value, " ".join(problem.removeprefix(f"{value}: ").split())
+        super().__init__(f"{key} = {value}: {self.problem}")
+
+
+@contextmanager
+def setting_named(key: str, value: Any) -> Iterator[None]:
+    """Name the argument that a model was read for.
+
+    RAISES (SettingError): if there is no such model.
+    """
+    try:
+        yield
+    except SettingError:
+        raise
+    except (NoModelError, OSError) as error:
+        raise SettingError(key, value, str(error)) from error
+
+
 def check_layers(name: str, layers: int, found: int) -> int:
     """Return how many of a transformer's layers are kept, the lowest ones.
 
     layers (int): the number that is asked for; 0 for all.
     found (int): the number that the transformer has.
-    RAISES (NoModelError): if it hasn't so many.
+    RAISES (SettingError): if it hasn't so many.
     """
     if not 0 <= layers <= found:
-        raise NoModelError(f"layers = {layers}: {name} has {found} layers; write 1 to {found}, or 0 for all")
+        raise SettingError("layers", layers, f"{name} has {found} layers; write 1 to {found}, or 0 for all")
     return layers or found
 
 

@@ -18,7 +18,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from spacy_per_label.bert_weights import adapt_tokenizer
-from spacy_per_label.hub_files import NoModelError
+from spacy_per_label.hub_files import SettingError, setting_named
 from spacy_per_label.numpy_shim import NumpyShim
 from spacy_per_label.windows import MAX_TOKEN_PIECES, Window, find_own_pieces, find_windows
 
@@ -82,13 +82,14 @@ def _make_layer(backend: str, name: str, window: int, context: int, layers: int)
 def _init(name: str, layers: int, model: Any, X: Any = None, Y: Any = None) -> None:
     """Read the transformer; what was learned is forgotten.
 
-    RAISES (NoModelError): if there is none, it has too few layers, or windows have no room for tokens or too much.
+    RAISES (SettingError): if there is none, it has too few layers, or windows have no room for tokens or too much.
     """
-    tokenizer, width, positions = model.shims[0].read(name, layers)
+    with setting_named("name", name):
+        tokenizer, width, positions = model.shims[0].read(name, layers)
     window, context = model.attrs["window"], model.attrs["context"]
     least, most = 2 * context + 3, positions - MAX_TOKEN_PIECES
     if not least <= window <= most:
-        raise NoModelError(f"window = {window}: with context = {context}, {name} needs {least} to {most}")
+        raise SettingError("window", window, f"with context = {context}, {name} needs {least} to {most}; correct it")
     model.attrs["tokenizer"] = adapt_tokenizer(tokenizer)
     model.set_dim("nO", width, force=True)
 

@@ -24,6 +24,8 @@ from spacy.util import registry
 from thinc.api import Maxout, Model, uniform_init
 from thinc.types import Floats2d
 
+from spacy_per_label.hub_files import setting_named
+
 GROUPS = 5
 HASHES = 2
 INNER = "##"  # what a piece begins with that isn't the beginning of a word
@@ -52,7 +54,8 @@ def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None)
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
     if model.attrs["path"]:
-        with TemporaryDirectory() as folder, np.load(as_table(model.attrs["path"], Path(folder))) as file:
+        path, given = model.attrs["path"], TemporaryDirectory()
+        with given as folder, setting_named("vectors", path), np.load(as_table(path, Path(folder))) as file:
             model.attrs["pieces"] = file["pieces"].tobytes().decode("utf8")
             model.attrs["vectors"] = file["vectors"]
     model.attrs["path"] = ""

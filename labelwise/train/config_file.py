@@ -20,6 +20,7 @@ from labelwise.base.removed import check_removed, has_key
 from labelwise.train.dev_scores import SCORES
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.training_config import default_config
+from spacy_per_label.hub_files import SettingError
 
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 SEED = "${system.seed}"
@@ -104,30 +105,37 @@ class ConfigFile(NamedTuple):
         return refuse(self.path, self.text, key, problem)
 
     def explain(self, error: Exception) -> InputError:
-        """Convert an error of spaCy's registry or of a component to one that names the key."""
-        values = {value: key for key, value in flatten(self.raw).items() if isinstance(value, str)}
-        blocks: list[str] = []
+        """Convert an error of spaCy's registry or of a component to one that names the key, where the error does."""
+        told = SENTENCE_END.split(" ".join(str(error).split()))[0]  # then come all names there are
+        if isinstance(error, SettingError):
+            key = self.find_value(error.value, error.key)
+            return self.error(key, error.problem if flatten(self.raw).get(key) == error.value else str(error))
         if isinstance(error, ConfigValidationError) and error.errors:
-            found = sorted(error.errors, key=lambda one: "unexpected" not in one["msg"])[0]
-            place = ".".join(map(str, found.get("loc", ())))
-            told = found["msg"].removeprefix("at root: ")
-            blocks = [values[name].rpartition(".")[0] for name in QUOTED.findall(error.title or "") if name in values]
+            found = min(error.errors, key=lambda one: "unexpected" not in one["msg"])
+            key, told = self.locate(*map(str, found["loc"])), found["msg"].removeprefix("at root: ")
         else:
-            place, told = "", SENTENCE_END.split(" ".join(str(error).split()))[0]  # then come all names there are
-            for name in [*QUOTED.findall(told), *told.split()]:
-                place = place or values.get(name, "") or name * (name in self.raw.get("components", {}))
-            setting, _, problem = told.partition(": ")  # such as layers = 9: ...
-            key = f"{place.rpartition('.')[0]}.{setting.partition(' = ')[0]}"
-            if key in names_of(self.text):
-                place, told = key, problem if setting in self.text.splitlines() else told
-        # spaCy's names begin below the block that it has resolved, such as encode.depth.
-        while place:
-            names = [name for name in names_of(self.text) if f".{name}".endswith(f".{place}")]
-            if names:
-                first = min(names, key=lambda name: (not name.startswith(tuple(blocks)), name.count(".")))
-                return self.error(first, f"{told}; correct it")
-            place = place.rpartition(".")[0]
-        return InputError(f"{self.path}: {told}; correct it")
+            words = [*QUOTED.findall(told), *told.split()]  # a value, or a component's name
+            named = (self.find_value(word) or f"components.{word}" for word in words)
+            key = next((name for name in named if has_key(self.raw, name)), "")
+        return self.error(key, f"{told}; correct it")
+
+    def locate(self, *path: str) -> str:
+        """Find a key by spaCy's location, which begins below the resolved block or with a factory: per_label.model."""
+        place = ".".join(path).split(".")
+        factories = {block.get("factory"): name for name, block in self.raw.get("components", {}).items()}
+        *block, key = [factories.get(place[0], place[0]), *place[1:]] if len(place) > 1 else place
+        ending = ".".join(["", *block]) if block else f".{key}"
+        found = [name for name in names_of(self.text) if f".{name}".endswith(ending)]
+        nearest = min(found, key=lambda name: name.count("."), default="")
+        return f"{nearest}.{key}" if nearest and block else nearest
+
+    def find_value(self, value: Any, key: str = "") -> str:
+        """Find the first key with a value, in any block; "" without any.
+
+        key (str): last part of its name, if known.
+        """
+        values = flatten(self.raw.interpolate()).items()
+        return next((name for name, one in values if one == value and f".{name}".endswith(f".{key}" * bool(key))), "")
 
     def override(self, overrides: Mapping[str, Any]) -> Config:
         """Copy the values, with others for some keys.
@@ -232,6 +240,8 @@ def names_of(text: str) -> dict[str, int]:
 
 def refuse(path: Path, text: str, key: str, problem: str) -> InputError:
     """Return an error about a key or a block of a config; see `ConfigFile.error`."""
+    if not key:
+        return InputError(f"{path}: {problem}")
     names, place = names_of(text), key
     while place and place not in names:
         place = place.rpartition(".")[0]

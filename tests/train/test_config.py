@@ -326,6 +326,11 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
         ({"spacy.Tok2Vec.v2": "spacy.Tok2Vec.v9"}, r"\[components\.tok2vec\.model\] @architectures = .*; correct it"),
         ({"depth = 4": "dept = 4"}, r"\[components\.tok2vec\.model\.encode\] dept = 4: unexpected argument: 'dept'"),
         ({"depth = 4": 'depth = "x"'}, r"\[components\.tok2vec\.model\.encode\] depth = \"x\": 'x' is not .*int"),
+        ({"hidden_width = 128": "hidden_width = big"}, r"\[components\.ner\.model\] hidden_width = big: 'big' is not"),
+        (
+            {"vectors = null\n\n[components.tok2vec.model.enc": 'vectors = "nosuch"\n\n[components.tok2vec.model.enc'},
+            r"\[components\.tok2vec\.model\.embed\] vectors = \"nosuch\": neither a package .*, or give its folder$",
+        ),
         ({"beta1 = 0.9": "beta3 = 0.9"}, r"\[training\.optimizer\] beta3 = 0\.9: unexpected argument: 'beta3'"),
         (
             {"gradient = 1": 'gradient = "x"'},
