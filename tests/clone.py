@@ -3,10 +3,13 @@
 import os
 import pickle
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from copy import copy
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +17,7 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from tests.conftest import ROOT, SUBPROCESSES, make_narrow, run_command
+from tests.conftest import ROOT, SUBPROCESSES, call, make_narrow, run_command
 
 DEMO = "scripts.make_demo assets/demo"
 OWN = ("--format", "both", "--docs", "24", "--labels", "3")
@@ -96,6 +99,18 @@ class Clone:
         """Run a command of the environment, and return what it prints."""
         done = run_command(command, self.root, self.environment, status)
         return done.stdout + done.stderr
+
+    def call(self, *names: str, status: int = 0) -> str:
+        """Run commands of project.yml in this process, which takes a tenth of the time; return what they print."""
+        project, printed = yaml.safe_load((self.root / "project.yml").read_text(encoding="utf8")), []
+        scripts = {command["name"]: command["script"] for command in project["commands"]}
+        with chdir(self.root):
+            for line in (line for name in names for line in scripts[name]):
+                given = re.sub(r"\$\{vars\.(\w+)\}", lambda found: str(project["vars"][found[1]]), line)
+                module, *arguments = shlex.split(given)[2:]
+                command = getattr(import_module(module), f"{module.removeprefix('scripts.')}_cli")
+                printed.append(call(command, *arguments, status=status))
+        return "".join(printed)
 
     def paste(self, commands: str) -> str:
         """Run commands as somebody does who pastes them into a terminal; returns what they print."""

@@ -108,9 +108,7 @@ def block(page: str, beginning: str, **instead: str) -> str:
 def test_readme_shows_what_why_prints_of_the_demo(tmp_path):
     clone = Clone(tmp_path / "clone")
     replace_once(clone.root / "project.yml", " --docs 24 --labels 3", "")
-    clone.run("weasel", "run", "demo")
-    for command in ("convert-brat", "merge"):
-        clone.run("weasel", "run", command)
+    clone.call("demo", "convert-brat", "merge")
     assert block("README.md", "  TEMPERATURE") in clone.run("bash", "-c", block("README.md", "python -m scripts.why"))
 
 

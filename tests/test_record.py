@@ -2,70 +2,70 @@
 
 import json
 import shutil
+from contextlib import chdir
+from copy import copy
 
 import pytest
 
 from labelwise.corpus.record import RECORD
 from labelwise.export.source import read_corpus
-from tests.clone import run_by_weasel
+from scripts.record import record_cli
+from tests.clone import Clone, run_by_weasel
+from tests.conftest import call
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory) -> Clone:
     return run_by_weasel(tmp_path_factory)[0]
 
 
-def correct_a_test_text(clone):
-    """Delete a span of a text that is in the test split."""
-    text = next(doc for doc in read_corpus(clone.root / "corpus", ["test"]) if doc.spans)
-    file = (clone.root / "assets/demo/brat" / text.name).with_suffix(".ann")
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
-
-
-def record(clone, status=0):
-    return " ".join(clone.run("python", "-m", "scripts.record", "cpu", status=status).split())
-
-
 def test_what_belongs_together_is_recorded_and_not_run_again(run):
-    assert "DVC has recorded evaluate@cpu and the stages before it" in record(run)
+    printed = " ".join(run.run("python", "-m", "scripts.record", "cpu").split())
+    assert "DVC has recorded evaluate@cpu and the stages before it" in printed
     printed = run.run("dvc", "repro", "evaluate@cpu")
     assert "Running stage" not in printed
     assert "up to date" in printed
 
 
-@pytest.mark.parametrize("what", ["merged", "corrected test", "evaluated", "of an earlier version"])
-def test_what_does_not_belong_together_is_refused(what, run, tmp_path):
-    run.commit("before")
-    lock = (run.root / "dvc.lock").read_bytes()
-    model, changed = run.root / "training/cpu/model-best", ("training", "assets/demo")
-    for name in changed:
-        shutil.copytree(run.root / name, tmp_path / name)
-    try:
-        if what == "merged":
-            run.set("dev_ratio", "0.4")
-            run.run("weasel", "run", "merge")
-            said = f"{model.relative_to(run.root)}: trained on another corpus than corpus; train and evaluate again"
-        elif what == "corrected test":
-            correct_a_test_text(run)
-            run.run("weasel", "run", "convert-brat")
-            run.run("weasel", "run", "merge")
-            said = "corpus: test has changed since cpu was evaluated; evaluate cpu again"
-        elif what == "evaluated":
-            run.run("python", "-m", "scripts.train", "cpu", "--seed", "3", "--max-steps", "10")
-            said = "metrics: its scores are of another pipeline; evaluate cpu again"
-        else:
-            content = json.loads((model / RECORD).read_text())
-            del content["corpus"]
-            (model / RECORD).write_text(json.dumps(content))
-            said = f"{RECORD}: it doesn't name the corpus (KeyError('corpus')); train again"
-        printed = record(run, status=1)
-        assert "Nothing was recorded" in printed
-        assert said in printed
-        assert (run.root / "dvc.lock").read_bytes() == lock
-    finally:
-        run.run("git", "checkout", "-q", ".")
-        for name in changed:
-            shutil.rmtree(run.root / name)
-            shutil.copytree(tmp_path / name, run.root / name)
-        for command in ("convert-brat", "merge"):
-            run.run("weasel", "run", command)
+def merge_anew(clone: Clone) -> None:
+    clone.set("dev_ratio", "0.4")
+    clone.call("merge")
+
+
+def correct_a_test_text(clone: Clone) -> None:
+    """Delete a span of a text that is in the test split."""
+    text = next(doc for doc in read_corpus(clone.root / "corpus", ["test"]) if doc.spans)
+    file = (clone.root / "assets/demo/brat" / text.name).with_suffix(".ann")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    clone.call("convert-brat", "merge")
+
+
+def train_again(clone: Clone) -> None:
+    """As another training would, change the parameters."""
+    (clone.root / "training/cpu/model-best/ner/model").write_bytes(b"other parameters")
+
+
+def forget_the_corpus(clone: Clone) -> None:
+    file = clone.root / "training/cpu/model-best" / RECORD
+    file.write_text(json.dumps({key: one for key, one in json.loads(file.read_text()).items() if key != "corpus"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (merge_anew, "training/cpu/model-best: trained on another corpus than corpus; train and evaluate again"),
+        (correct_a_test_text, "corpus: test has changed since cpu was evaluated; evaluate cpu again"),
+        (train_again, "metrics: its scores are of another pipeline; evaluate cpu again"),
+        (forget_the_corpus, f"{RECORD}: it doesn't name the corpus (KeyError('corpus')); train again"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(change, said, run, tmp_path):
+    clone = copy(run)
+    clone.root = shutil.copytree(run.root, tmp_path / "clone", symlinks=True)
+    change(clone)
+    with chdir(clone.root):
+        printed = " ".join(call(record_cli, "cpu", status=1).split())
+    assert "Nothing was recorded" in printed
+    assert said in printed
+    locks = [[file.read_bytes() for file in one.root.glob("dvc.lock")] for one in (run, clone)]
+    assert locks[0] == locks[1]
