@@ -22,8 +22,8 @@ from scripts.check_labels import check_labels_cli
 from tests.conftest import ROOT, TINY, call, merge_demo, read_jsonl, run_python, task
 
 CPU = ROOT / "configs" / "cpu.cfg"
-SMALL = {"training.max_steps": 60, "training.eval_frequency": 30, "training.batcher.size": 1000}
-SHORT = TINY | {"training.max_steps": 4, "training.eval_frequency": 1}
+SMALL = TINY | {"training.max_steps": 60, "training.batcher.size": 1000, "training.optimizer.learn_rate": 0.01}
+SHORT = TINY | {"training.max_steps": 2, "training.eval_frequency": 1}
 LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
 
 
@@ -77,7 +77,7 @@ def test_one_process_finds_what_two_find(folded, noisy):
     assert bytes_of(noisy / "alone") == bytes_of(folded) != {}
 
 
-def test_a_killed_check_does_not_repeat_a_training_that_has_ended(noisy, tmp_path):
+def test_a_killed_check_does_not_repeat_a_training_that_has_ended(demo_corpus, tmp_path):
     """Only another training, here of another seed, is done again."""
     pipelines, made = sibling(tmp_path / "folds", "folds"), list[tuple[int, ...]]()
 
@@ -88,9 +88,9 @@ def test_a_killed_check_does_not_repeat_a_training_that_has_ended(noisy, tmp_pat
                 raise KeyboardInterrupt
 
     for seed in (0, 0, 1):
-        recipe = TrainingConfig(CPU, noisy / "corpus", overrides=SMALL | SHORT, seed=seed, resume=True)
+        recipe = TrainingConfig(CPU, demo_corpus, overrides=SHORT, seed=seed, resume=True)
         with pytest.raises(KeyboardInterrupt):
-            check(noisy / "corpus", tmp_path / "folds", Folds(recipe, 2), tell=kill)
+            check(demo_corpus, tmp_path / "folds", Folds(recipe, 2), tell=kill)
     first, before, again, then, other, _ = made
     assert first == before[:1]
     assert again == then == before

@@ -33,8 +33,11 @@ from labelwise.package.card import write_card
 from labelwise.package.wheel import identify, make_package
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig
+from scripts.evaluate import evaluate_cli
+from scripts.package import package_cli
+from scripts.report import report_cli
 from tests.bare import bare_environment, in_bare
-from tests.conftest import ROOT, TINY, run_python
+from tests.conftest import ROOT, TINY, call, run_python
 from tests.package.building import build
 from tests.report.report_inputs import make_docs, write_results
 from tests.train.training import with_bert
@@ -134,7 +137,7 @@ def test_a_retrained_pipeline_replaces_the_one_that_is_installed(own, tmp_path):
     found = []
     for outside in (-50.0, 50.0):
         edit_model(own, "ner/cfg", lambda cfg, outside=outside: cfg | {"outside": outside})
-        printed = run_python("-m", "scripts.package", "cpu", "--root", own)
+        printed = call(package_cli, "cpu", "--root", own)
         (line,) = re.findall(r"(?m)^pip install (.*)$", printed)
         wheels = [Path(name) for name in line.split()]
         digest = digest_folder(own / "training/cpu/model-best")[:8]
@@ -152,7 +155,7 @@ print([token.tag_ for token in spacy.load("en_ner_mine")("Ann likes cats")], spa
 """
 
 
-def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, tmp_path):
+def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, tmp_path, monkeypatch):
     """By the page's config, with a tagger in the place of en_core_web_sm; once cpu is another, nothing knows it."""
     tagger = spacy.blank("en")
     tagger.add_pipe("tok2vec")
@@ -166,21 +169,22 @@ def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, 
     (own / "project.yml").write_text("vars: {}\n")
     code = ("--code", ROOT / "labelwise/train/registry.py")
     run_python("-m", "spacy", "assemble", "own.cfg", "training/mine/model-best", *code, cwd=own)
+    monkeypatch.chdir(own)
     ours, mine = (msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics), own / "metrics/mine.json")
-    printed = run_python("-m", "scripts.evaluate", "mine", cwd=own)
+    printed = call(evaluate_cli, "mine")
     scores = msgspec.json.decode(mine.read_bytes(), type=Metrics)
     assert (scores.all_gold, scores.seen) == (ours.all_gold, ours.seen)
     assert ours.seen is not None
     assert "Unknown whether" not in printed
-    assert "Unknown whether" not in run_python("-m", "scripts.report", "mine", cwd=own)
-    run_python("-m", "scripts.package", "mine", cwd=own)
+    assert "Unknown whether" not in call(report_cli, "mine")
+    call(package_cli, "mine")
     python = bare_environment(tmp_path / "venv", "spacy", "pip")
     install(python, *(own / "dist/mine").glob("*.whl"))
     tags, names = in_bare(python, "-c", TAG).strip().split("] [")
     assert set(re.findall(r"'(\w+)'", tags)) <= {"NP", "V", "NNS"}
     assert names.startswith("'tok2vec', 'ner', 'tagger'")
     edit_model(own, RECORD, lambda record: record | {"files": {}})
-    assert "Unknown whether" in run_python("-m", "scripts.evaluate", "mine", cwd=own)
+    assert "Unknown whether" in call(evaluate_cli, "mine")
 
 
 def edit_model(root: Path, name: str, edit: Callable[[Any], Any]) -> None:

@@ -2,13 +2,15 @@
 
 import itertools
 import math
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span, SpanGroup
 
-from spacy_per_label import set_known
+from spacy_per_label import PerLabelRecognizer, set_known
 from spacy_per_label.decode import FoundSpans, decode
 from spacy_per_label.loss import log_softmax
 from spacy_per_label.operating_point import MIN_SPANS, Goal, OperatingPoints, choose_level, lower_bound
@@ -41,10 +43,21 @@ def test_for_recall_all_spans_that_are_so_probable_are_found(seed):
         base += length
 
 
+@cache
+def make_ner() -> PerLabelRecognizer:
+    return with_ner("per_label").get_pipe("ner")
+
+
+def configured(**cfg: Any) -> PerLabelRecognizer:
+    """A recognizer of two labels."""
+    ner = make_ner()
+    ner.cfg = {**ner.cfg, "labels": ["A", "B"], "taught": ["A", "B"], "points": {}, **cfg}
+    return ner
+
+
 def annotated(points: dict, rows: list[tuple[str, int, int, float]]) -> Doc:
     """A Doc with the entities that are chosen of spans, by label, start, end and probability."""
-    ner = with_ner("per_label").get_pipe("ner")
-    ner.cfg |= {"labels": ["A", "B"], "taught": ["A", "B"], "points": points}
+    ner = configured(points=points)
     doc, columns = NLP.make_doc("a b c d e"), list(zip(*rows, strict=True))
     numbers = np.array(["AB".index(label) for label in columns[0]])
     ner.set_annotations([doc], [FoundSpans(numbers, *map(np.array, columns[1:]))])
@@ -62,9 +75,7 @@ def test_an_improbable_span_is_no_entity_and_frees_its_neighbour():
 
 def fit(texts: list[tuple[list, list]], goals: dict[str, Goal], units: list | None = None, **options) -> dict:
     """Fit points for texts, each with spans found (label, start, end, probability) and gold (label, start, end)."""
-    ner = with_ner("per_label").get_pipe("ner")
-    ner.cfg |= {"labels": ["A", "B"], "taught": ["A", "B"]}
-    fitting = OperatingPoints(ner, goals, {"A": 3})
+    fitting = OperatingPoints(configured(), goals, {"A": 3})
     for (found, gold), unit in zip(texts, units or [None] * len(texts), strict=True):
         predicted, reference = NLP.make_doc("a b c d e"), NLP.make_doc("a b c d e")
         group = [Span(predicted, start, end, label=label) for label, start, end, _ in found]

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import threading
+from contextlib import chdir
 from itertools import islice
 from pathlib import Path
 from unittest.mock import Mock
@@ -28,7 +29,8 @@ from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
-from tests.conftest import ROOT, run_python
+from scripts.train import train_cli
+from tests.conftest import ROOT, call, run_python
 from tests.train.training import CPU, GPU, NER, SMALL, STEPS, files, train_in, with_bert
 
 OVER = "Starting over, because the config, the corpus, the device, code or packages have changed"
@@ -208,9 +210,7 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
 
 @pytest.mark.parametrize("other", ["config", "code", "nothing"])
 def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_path):
-    """The command goes on with one in a copy of the code."""
-    for name in ("labelwise", "scripts", "spacy_per_label"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    """The command goes on with one, where the code is another, in a copy of it."""
     (tmp_path / "configs").mkdir()
     load_config(CPU, overrides=STEPS, interpolate=False).to_disk(config := tmp_path / "configs/own.cfg")
     kill_in(tmp_path, demo_corpus, {}, config, at=5)
@@ -219,10 +219,18 @@ def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_
     if other == "config":
         config.write_text(config.read_text().replace("\nfew_dropout = 0.4", "\nfew_dropout = 0.2"))
     if other == "code":
+        for name in ("labelwise", "scripts", "spacy_per_label"):
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         with (tmp_path / "spacy_per_label/loss.py").open("a") as file:
             file.write("# edited\n")
-    command = ["-m", "scripts.train", "own", "--corpus", demo_corpus]
-    printed = run_python(*command, "--resume", cwd=tmp_path, WITH_TORCH="1")  # a checkpoint knows packages
+    command = ("own", "--corpus", demo_corpus, "--resume")
+    if other == "code":
+        printed = run_python(
+            "-m", "scripts.train", *command, cwd=tmp_path, WITH_TORCH="1"
+        )  # a checkpoint knows packages
+    else:
+        with chdir(tmp_path):
+            printed = call(train_cli, *command)
     assert ("Resuming from step" in printed) == (other == "nothing")
     assert (OVER in " ".join(printed.split())) == (other != "nothing")
     assert len((tmp_path / "plots/own.tsv").read_text().splitlines()) == 7

@@ -27,9 +27,9 @@ TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 @pytest.fixture(scope="module")
 def given(tiny_bert) -> dict[str, Any]:
     # It is randomly initialized, and so has all to learn.
-    overrides = {"training.eval_frequency": 40, "components.ner.model.tok2vec.rate": 1.0, "training.dropout": 0.0}
+    overrides = {"training.eval_frequency": 20, "components.ner.model.tok2vec.rate": 1.0, "training.dropout": 0.0}
     overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
-    return {"config": SMALL, "max_steps": 80, "overrides": overrides}
+    return {"config": SMALL, "max_steps": 40, "overrides": overrides}
 
 
 @pytest.fixture(scope="module")
