@@ -1,7 +1,4 @@
-"""Tasks and spans from any tool, and the outcomes that a merge gives them.
-
-`sources.clean` makes them from raw values, `sources.brat` from brat's lines. They are immutable, and their types hold.
-"""
+"""Tasks and spans from any tool, and the outcomes that a merge gives them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -117,14 +114,11 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     line (int): place in the source, from 1.
     unusable (tuple[Span, ...]): spans with a problem, left out of `spans`.
     answer (str): "accept", "reject" or "ignore"; other values can't be used.
-    kind (str): the question, according to the row.
     who (str): annotator or session; empty if unknown.
     when (float | None): seconds since 1970.
     review (bool): decides between several annotators.
     predicted (bool): a pipeline made the spans; unsaved if `when` is None.
-    doc (str): document name, if any.
     uncovered (dict): labels that an earlier merge says aren't fully annotated.
-    meta (dict): other metadata, as strings.
     """
 
     line: int
@@ -177,7 +171,6 @@ def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:
 
     line (int): first unread line; 0 if unknown.
     there (int): an independent count from the file's content.
-    what (str): the counted unit, such as "sentences".
     """
     return Problem(line, Reason.INCOMPLETE_READ, f"{there:,} {what}, of which {read:,} were read")
 

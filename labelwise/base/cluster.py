@@ -92,9 +92,7 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
 
 
 def _watch(connected: list["Client"], address: str, ended: Event) -> None:
-    """Print a message if there has been no scheduler, or no worker, for some seconds.
-    connected (list[Client]): one client, once the scheduler has answered.
-    """
+    """Print a message if there has been no scheduler, or no worker, for some seconds."""
     told = ""
     while not ended.wait(SILENCE):
         waiting = f"Waiting for the Dask scheduler at {address}"
@@ -135,8 +133,6 @@ def digest_rounding() -> str:
 def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
     """Run a job on a worker.
 
-    sender (dict[str, str]): fingerprint of the sending process.
-    folder (str): its working directory.
     mark (str): a file in the outputs' folder.
     packed (bytes): function and job.
     RAISES (InputError): if this worker has another fingerprint, or doesn't see the folders.

@@ -15,10 +15,7 @@ WRITTEN = ("dvc.lock", "metrics", "plots")  # the paths of a project that comman
 
 
 def check_edited(content: bytes, name: str) -> None:
-    """Refuse a file that people write, such as project.yml, if it has conflict markers.
-
-    RAISES (InputError): if it has some.
-    """
+    """Refuse a file that people write, such as project.yml, if it has conflict markers."""
     if line := find_marker(content):
         raise InputError(
             f"{name}:{line}: a git conflict; edit the file: keep one side, or join both, without git's markers"

@@ -45,7 +45,6 @@ class AllScores(Scores, omit_defaults=True, kw_only=True):
 def count_spans(gold: Collection[SpanKey], predicted: Collection[SpanKey], scored: Sequence[str]) -> np.ndarray:
     """Count the spans of a text that can be scored; see `text.evaluable`.
 
-    scored (Sequence[str]): labels to count.
     RETURNS (np.ndarray): shape (labels, 3); right, predicted and gold spans.
     """
     counts = [Counter(label for *_, label in spans) for spans in ({*gold} & {*predicted}, predicted, gold)]

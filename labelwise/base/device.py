@@ -79,10 +79,7 @@ def compute_alone() -> None:
 
 
 def why_not(error: Exception) -> str:
-    """Explain why GPUs can't be used, with a remedy: thinc reports an old driver as no GPU.
-
-    error (Exception): thinc's error.
-    """
+    """Explain why GPUs can't be used, with a remedy: thinc reports an old driver as no GPU."""
     try:
         import cupy
         import cupy.cublas  # loads libcublas and libcublasLt

@@ -95,10 +95,7 @@ def _put_aside(path: Path, new: Path) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock an output until the block or this process ends.
-
-    RAISES (InputError): if another process has locked it.
-    """
+    """Lock an output until the block or this process ends; refuse one that another process has locked."""
     path = real_path(path)
     file = sibling(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -128,10 +125,7 @@ def caseless(path: PurePath | str) -> str:
 
 
 def check_kind(path: Path, *, folder: bool) -> None:
-    """Check that an existing path may be replaced by a folder, or by a file.
-
-    RAISES (InputError): if it is of the other kind, or a broken link.
-    """
+    """Refuse to replace a file by a folder, a folder by a file, or a broken link."""
     if path.is_symlink() and not path.exists():
         raise InputError(f"{path}: this is a broken link; delete it, or create its target")
     if path.exists() and path.is_dir() != folder:
@@ -143,7 +137,6 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
     """Check that a folder to replace is absent, empty, or an earlier output of this kind.
 
     marks (Iterable[str]): file names in all such outputs.
-    what (str): the kind, such as "pipeline".
     RAISES (InputError): if the folder has other content.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -217,7 +210,6 @@ def full_disk_named(folder: Path) -> Iterator[None]:
 def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
     """Turn the error of the file size limit into one that names the file's place.
 
-    folders (Iterable[Path]): folders of the outputs.
     RAISES (InputError): if a file in these folders has reached the limit.
     """
     try:

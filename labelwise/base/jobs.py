@@ -34,7 +34,6 @@ def map_in_order(
 ) -> Iterator[Result]:
     """Yield job results in order, with bounded look-ahead.
 
-    submit (Callable): an Executor's submit.
     workers (Callable): current number of workers, which may change.
     killed (tuple): the executor's errors for a killed worker.
     RAISES (InputError): if a worker was killed. Errors of the function are raised, too.
@@ -70,7 +69,6 @@ def map_apart(
 ) -> Iterator[Result]:
     """Yield results of jobs that write files, in order; a job's files are in `out` by then.
 
-    function (Callable): takes a job and a folder to write to.
     folders (Path | None): parent of these folders, on the disk of `out`; default: `out`.
     """
     folders = folders or out
@@ -87,10 +85,7 @@ def map_apart(
 def map_in_place(
     map_jobs: MapJobs, function: Callable[[Job, Path], Result], jobs: Iterable[Job], out: Path
 ) -> Iterator[Result]:
-    """Yield results of jobs that write new files to `out`, in order; on a cluster as `map_apart` does.
-
-    function (Callable): takes a job and a folder to write to; each file is written by one job.
-    """
+    """Yield results of jobs that write new files to `out`, in order; on a cluster as `map_apart` does."""
     out.mkdir(parents=True, exist_ok=True)
     if scheduler_address():
         return map_apart(map_jobs, function, jobs, out)

@@ -86,10 +86,7 @@ def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
 
 @contextmanager
 def shared_memory_named() -> Iterator[None]:
-    """Turn OSError into an InputError that names the place of shared memory.
-
-    RAISES (InputError): if shared memory can't be created.
-    """
+    """Turn OSError into an InputError that names the place of shared memory."""
     try:
         yield
     except OSError as error:
@@ -163,10 +160,7 @@ def _quota(group: Path) -> float:
 
 
 def check_workers(workers: int, gpu_id: int) -> None:
-    """Check the number of processes for prediction or training.
-
-    RAISES (InputError): if it is less than 1, or more than 1 on a GPU.
-    """
+    """Refuse less than 1 process for prediction or training, and more than 1 on a GPU."""
     if workers < 1 or (workers > 1 and gpu_id >= 0):
         raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
 

@@ -17,11 +17,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 class VarsSection(msgspec.Struct, frozen=True):
     """The section `vars` of project.yml.
 
-    data (str): data folder, with brat/ and prodigy/
-    pipeline (str): pipeline of seeds, train-curve, compare, predict and package.
-    seed (int): random seed.
     seeds (int): trainings that differ by their seed alone.
-    teacher (str): pipeline that annotates raw texts for a student.
     steps (int): training steps; 0 for the config's.
     workers, gpus (int): processes on the CPU, and GPUs, for training.
     """
@@ -59,10 +55,7 @@ def stage_of(kind: str, pipeline: str) -> str:
 
 
 def check_pipeline(name: str, root: Path = Path()) -> None:
-    """Check that a pipeline has a config, configs/NAME.cfg.
-
-    RAISES (InputError): if it has none.
-    """
+    """Refuse a pipeline without a config, configs/NAME.cfg."""
     if not re.fullmatch(r"\w[\w.-]*", name) or not (root / CONFIGS / f"{name}.cfg").is_file():
         there = ", ".join(sorted(path.stem for path in (root / CONFIGS).glob("*.cfg"))) or "none"
         raise InputError(f"pipeline {name!r}: there is no {CONFIGS / name}.cfg; there are {there}")
@@ -95,9 +88,7 @@ class ReportSection(msgspec.Struct, frozen=True):
 class PackageName(msgspec.Struct, frozen=True):
     """The section `package` of project.yml.
 
-    name (str): wheel name after the language.
     license (str): an identifier of the hub, such as mit; may be empty.
-    description (str): purpose of the pipeline; may be empty.
     """
 
     name: str = "ner"
@@ -106,10 +97,6 @@ class PackageName(msgspec.Struct, frozen=True):
     description: str = ""
 
     def __post_init__(self) -> None:
-        """Check that a package can be called that.
-
-        RAISES (InputError): it can't.
-        """
         if not NAME.fullmatch(self.name):
             raise InputError(
                 f"name: {self.name!r}: write small letters, digits and single underscores, such as ner_lab"

@@ -78,29 +78,20 @@ def read_section(
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Check that a value is one of a Literal's choices.
-
-    RAISES (InputError): if it isn't.
-    """
+    """Refuse a value that isn't one of a Literal's choices."""
     if value not in get_args(choices):
         raise InputError(f"{name} {value!r}: give {' or '.join(get_args(choices))}")
 
 
 def check_choices(record: object) -> None:
-    """Check the fields of a dataclass or Struct whose type is a Literal.
-
-    RAISES (InputError): if a value isn't one of the choices.
-    """
+    """Refuse a dataclass or Struct with a Literal field whose value isn't one of the choices."""
     for name, hint in get_type_hints(type(record)).items():
         if get_origin(hint) is Literal:
             check_choice(name, getattr(record, name), hint)
 
 
 def check_types(record: msgspec.Struct) -> None:
-    """Validate a Struct's field types; msgspec doesn't on construction.
-
-    RAISES (InputError): if a value is of another type, or out of range.
-    """
+    """Refuse a Struct with a field of another type, or out of range; msgspec doesn't on construction."""
     for field in msgspec.structs.fields(record):
         value = getattr(record, field.name)
         try:
@@ -120,7 +111,6 @@ for one in ("int", "float", "timestamp"):
 def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, words: bool = False) -> Kind:
     """Decode YAML 1.2, where `NO` is a word, and `010` is ten.
 
-    name, remedy (str): for the error: the file, and what to do.
     words (bool): keep numbers as strings, such as `010` and `1.10`.
     RAISES (InputError): if it has a git conflict or a repeated key, isn't YAML, or has another form.
     """

@@ -126,8 +126,6 @@ def describe_seconds(seconds: float) -> str:
 def name_counts(counts: Counter[Any], most: int | None = None) -> str:
     """Format counts, the most frequent first.
 
-    most (int | None): maximum number of names; None for all.
-
     >>> name_counts(Counter(LOC=3, PER=1200))
     'PER (1,200), LOC (3)'
     """
@@ -145,8 +143,6 @@ def place(file: str, line: int) -> str:
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Format a number with its noun.
-
-    nouns (str): irregular plural.
 
     >>> counted(1, "text"), counted(2000, "text"), counted(2, "row or span", "rows or spans")
     ('1 text', '2,000 texts', '2 rows or spans')

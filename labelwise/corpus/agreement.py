@@ -14,7 +14,6 @@ class Version(NamedTuple):
     """An annotator's latest spans of a label in a text.
 
     who (str): annotator, or the dataset of an unnamed one; numbered if repeated.
-    place (str): file and line of the answer.
     """
 
     who: str

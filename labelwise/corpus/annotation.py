@@ -32,9 +32,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """All annotation of a text; offsets in characters.
 
     gold (list): accepted spans, also misaligned ones, each with the names of its datasets.
-    rejected (list[SpanKey]): rejected spans.
     uncovered (dict[str, State]): labels that the text isn't complete for.
-    datasets (list[str]): datasets of the text.
     doc (str): document name (`meta.doc`), if any.
     unit (str): digest of the group of dependent texts that it belongs to; empty for none.
     groups (dict[str, list[str]]): values of the keys in the setting `by`.
@@ -54,10 +52,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
         return {(start, end, label) for start, end, label, _ in self.gold}
 
     def evaluable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
-        """Keep the spans that can be scored; see `text.evaluable`.
-
-        also (Iterable): more spans to score.
-        """
+        """Keep the spans that can be scored; see `text.evaluable`."""
         return evaluable(spans, (*self.accepted, *self.rejected, *also), self.uncovered)
 
 

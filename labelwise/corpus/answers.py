@@ -45,10 +45,7 @@ class AnswerPlace(msgspec.Struct):
 
 
 def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, list[AnswerPlace]]]:
-    """Yield texts of a corpus, each with the answers that count, sorted by key.
-
-    texts (Collection[str]): keys of the texts.
-    """
+    """Yield texts of a corpus, each with the answers that count, sorted by key."""
     for group in read_groups(corpus):
         wanted = pa.array([key for key in group.texts["text"].to_pylist() if key in texts], pa.string())
         if not len(wanted):

@@ -34,13 +34,10 @@ TokenSpan = tuple[int, int, int]  # start and end in tokens, hash of the label
 class StoredDoc:
     """A text, with the annotation for training.
 
-    words (np.ndarray): hashes of the tokens.
-    spaces (np.ndarray): whether a space follows each token.
     iob, labels (np.ndarray): spaCy's ENT_IOB, 0 for a missing value, and hashes of ENT_TYPE.
     gold, rejected (list): aligned accepted and rejected spans, also nested ones, as (start, end, label hash), in
         tokens.
     strings (Mapping[int, str]): strings by hash, at least the file's.
-    merged (Annotation | None): annotation by a merge, if any.
     """
 
     words: np.ndarray
@@ -57,10 +54,7 @@ class StoredDoc:
 
     @property
     def annotation(self) -> Annotation:
-        """Return the annotation by a merge.
-
-        RAISES (InputError): if the text isn't from a merge.
-        """
+        """Return the annotation by a merge; refuse a text without one."""
         if self.merged is None:
             raise not_merged(self.text)
         return self.merged

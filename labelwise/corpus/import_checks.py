@@ -22,8 +22,6 @@ class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     kind (str): name of an entry of `merge.checks`.
     dataset (str): empty if the check is about the corpus.
-    n (int): number of rows, spans or texts.
-    values (dict): other values of sentence and remedy.
     places (list[str]): up to three examples, such as "person.jsonl:34".
     stops (bool): whether later stages refuse the corpus.
     sample (list[str]): quoted places; not stored.
@@ -47,10 +45,7 @@ def write_checks(corpus: Path, found: Iterable[ImportCheck]) -> None:
 
 
 def read_checks(corpus: Path) -> list[ImportCheck]:
-    """Read the findings of import checks.
-
-    RAISES (InputError): if the file is missing or malformed.
-    """
+    """Read the findings of import checks; refuse a missing or malformed file."""
     file = corpus / IMPORT_CHECKS
     try:
         return msgspec.json.decode(file.read_bytes(), type=list[ImportCheck])

@@ -33,12 +33,10 @@ class SplitCounts(msgspec.Struct):
 class Manifest(msgspec.Struct, kw_only=True):
     """The manifest of a corpus.
 
-    format (int): version of the format.
     settings (dict): all that the corpus depends on besides the data, as JSON.
     labels (list[str]): sorted.
     datasets (dict[str, int]): rows by dataset.
     declared (dict): declared labels by dataset.
-    splits (dict): sizes of the splits.
     partitions (dict[str, str]): SHA-256 of each `.spacy` file, by path in the corpus, such as "train/part-00000.spacy".
     stops (list[str]): import checks that stop later stages, with their datasets.
     """
@@ -132,10 +130,7 @@ def is_corpus(folder: Path) -> bool:
 
 
 def read_split(split: Path) -> SplitCounts:
-    """Read the size of a split, such as corpus/test.
-
-    RAISES (InputError): if it isn't a split of a merged corpus.
-    """
+    """Read the size of a split, such as corpus/test; refuse another folder."""
     folder = split.resolve()
     splits: dict[Any, SplitCounts] = {**read_manifest(folder.parent).splits}
     if folder.name not in splits:
@@ -162,7 +157,6 @@ def find_partitions(split: Path) -> list[Partition]:
 def partitions_of(corpus: Path, split: str, *, stopped: bool = False) -> list[Partition]:
     """List the `.spacy` files of a split, sorted; may be empty.
 
-    stopped (bool): accept a corpus that an import check stops.
     RAISES (InputError): if they differ from the manifest.
     """
     files = sorted((corpus / split).glob("*.spacy"))

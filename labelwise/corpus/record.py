@@ -70,10 +70,7 @@ def find_trained(pipeline: Path, digests: Mapping[str, str]) -> Iterator[Path]:
 
 
 def find_edited(pipeline: Path, digests: Mapping[str, str]) -> list[str]:
-    """List files changed, added or deleted since training; empty without a record.
-
-    digests (Mapping[str, str]): current files.
-    """
+    """List files changed, added or deleted since training; empty without a record."""
     try:
         trained = json.loads((pipeline / RECORD).read_bytes())["files"].items()
     except FileNotFoundError:

@@ -42,9 +42,6 @@ def write_seen(pipeline: Path, seen: np.ndarray) -> None:
 
 
 def find_seen(pipeline: Path, digests: Mapping[str, str]) -> Path | None:
-    """Find the file of a pipeline, or of the trained one with the same recognizer; None without.
-
-    digests (Mapping[str, str]): the pipeline's files.
-    """
+    """Find the file of a pipeline, or of the trained one with the same recognizer; None without."""
     files = (folder / SEEN_TEXTS for folder in chain([pipeline], find_trained(pipeline, digests)))
     return next(filter(Path.is_file, files), None)

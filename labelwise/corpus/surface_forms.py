@@ -54,7 +54,6 @@ class Occurrences(NamedTuple):
     """Unannotated occurrences of surface forms in a text.
 
     starts, ends (np.ndarray): in tokens.
-    labels (np.ndarray): numbers of the labels.
     keys (np.ndarray): surface form and label.
     """
 
@@ -67,7 +66,6 @@ class Occurrences(NamedTuple):
 class SurfaceForms:
     """Counts of annotated and unannotated occurrences of surface forms, by label.
 
-    labels (Sequence[str]): all labels.
     marked, free (HashCounter): annotated and unannotated, by `keys`.
     """
 

@@ -101,8 +101,6 @@ def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator
     """Write the three tables into a corpus folder, and yield their row groups.
 
     Rows without a usable text have separate row groups.
-
-    batches (Iterable[Sequence[Columns]]): three tables of some texts each.
     """
     with ExitStack() as stack:
         writers = [

@@ -38,7 +38,6 @@ def read_groups_with_docs(
 
     Docs are read as they are consumed, one partition of each split in memory.
 
-    merged, stopped (bool): see `tables.read_groups`.
     only (Collection[str]): columns to read, with "text" and "split"; empty for all.
     """
     docs = {

@@ -181,8 +181,6 @@ class LearningTokenizer:
     spaCy's tokenizer doesn't cache a word's tokens after a special case, such as "don't" or "May", in the same text,
     and nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new words are
     tokenized separately first, as long as the cache has room.
-
-    words (int): number of words so far.
     """
 
     def __init__(self, nlp: Language) -> None:

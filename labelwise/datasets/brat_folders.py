@@ -80,8 +80,6 @@ class Folders:
     def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
         """List the labels that a folder was annotated for: its annotation.conf's, if any.
 
-        labels (Sequence[str]): labels of all folders.
-        rename (Mapping[str, str]): new names of labels.
         own (bool): without an annotation.conf, list the folder's labels, not all.
         """
         used = self.labels.get(name, Counter())

@@ -22,7 +22,6 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
     They are at the top, or below single folders without annotations beside them. If dev or test has no folder, the
     texts of train are split by hash; see `split_others`.
 
-    log (Callable): takes messages: splits, and unusable folders with such names.
     RETURNS (dict): splits by folder path, with a final slash.
     """
     annotated = [stem for stem in stems if any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)]
@@ -70,5 +69,4 @@ def split_others(folders: Collection[Split]) -> AnySplit:
 
 
 def _are_splits(names: Sequence[str]) -> bool:
-    """Return whether a folder, if there is one, is named after a split."""
     return any(name.lower() in SPLIT_FOLDERS for name in names)

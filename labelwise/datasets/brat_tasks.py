@@ -33,8 +33,6 @@ class Converted(msgspec.Struct):
     """Counts of a conversion to print.
 
     files (Counter): annotated documents by file.
-    first (Problem | None): first problem.
-    problems (Counter): problems by reason.
     lines, notes, labels (Counter): sums over documents; see `brat.Document`.
     suffixes (dict): suffixes of annotation files, by split.
     used (set): suffixes of annotation files with converted labels.
@@ -75,11 +73,7 @@ class Converted(msgspec.Struct):
 
 
 def write_tasks(documents: Iterable[Document], out: Path, file_of: Callable[[str], TaskFile]) -> Converted:
-    """Write the files of tasks into a new folder.
-
-    file_of (Callable): the file of a document, by path.
-    RAISES (InputError): if two file names differ in case alone.
-    """
+    """Write the files of tasks into a new folder; refuse file names that differ in case alone."""
     out.mkdir()
     converted = Converted()
     with ExitStack() as stack:

@@ -42,7 +42,6 @@ OLD_MARKS = ("report.json", "problems.jsonl", DATASETS)  # of releases up to 0.2
 class Conversion(msgspec.Struct, frozen=True, omit_defaults=True):
     """The mark of a folder of tasks, which a conversion may replace.
 
-    how (BratOptions): options of the conversion.
     lacking (dict): documents by split without a kind of file, such as .a2, that other splits have.
     disjoint (dict): labels by folder, if folders share no label and aren't declared.
     empty, documents (int): documents with empty annotation files, and all annotated ones.
@@ -68,11 +67,7 @@ def convert_brat(
     """Convert a brat folder, one document at a time, to tasks with all its labels.
 
     out (Path): folder for the tasks; replaced as a whole.
-    how (BratOptions): the section `brat` of project.yml.
     may_be_empty (bool): accept a folder without documents.
-    prefix (str): see `declare_tasks`.
-    progress (Callable): shows progress; takes an iterable and a name.
-    log (Callable): takes messages, such as how many spans are renamed.
 
     RAISES (InputError): if there is no document, label or such encoding, the folder can't be replaced, or the corpus
         has changed meanwhile.
@@ -154,8 +149,6 @@ def choose_labels(
 ) -> list[str]:
     """Choose the labels to declare: those in the options, or all.
 
-    written (Counter): labels of all annotations, before renaming.
-    log (Callable): takes messages: how many spans of each label are renamed.
     bad (Problem | None): first file or line that can't be converted.
     RAISES (InputError): if an option's label doesn't occur, or there is no label.
     """
@@ -194,8 +187,6 @@ def declare_tasks(
     """Write `datasets.yml`: each file is a dataset, brat or brat-SPLIT, complete for all labels.
 
     folders (Folders): if folders are annotators or labels, datasets are brat-FOLDER-SPLIT.
-    prefix (str): prefix of all names.
-    others (str): split of the texts that are split by hash.
     """
     entries = [
         Entry(

@@ -38,7 +38,6 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     text (str): key of the text, in hexadecimal.
     answer (str): digest of the answer when it was decided; see `annotations.answer_digest`.
     removed, added (tuple | None): start and end, in characters; one of them may be None.
-    note (str): a person's comment.
     """
 
     dataset: str
@@ -89,10 +88,7 @@ _decode = msgspec.json.Decoder(Decision).decode
 
 
 def read_decisions(file: Path) -> Iterator[DecisionRow]:
-    """Yield the nonblank rows of a file.
-
-    RAISES (InputError): if it has a git conflict, or can't be read.
-    """
+    """Yield the nonblank rows of a file; refuse one with a git conflict."""
     content = read_file(file)
     check_edited(content, f"{file}")
     yield from decode_decisions(content, file.name)
@@ -131,12 +127,7 @@ def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
 
 
 class Added(NamedTuple):
-    """The outcome of adding a file's decisions.
-
-    counts (Counter): its rows.
-    problems (list): unusable rows.
-    total, cases (int): rows and cases in the project now.
-    """
+    """Counts of added rows, unusable rows, and rows and cases in the project now."""
 
     counts: Counter[str]
     problems: list[DecisionRow]
@@ -147,7 +138,6 @@ class Added(NamedTuple):
 def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added:
     """Add the decisions of a file to a folder, which keeps the last about each span; omit bad rows.
 
-    corpus (Path | None): the project's corpus, if any.
     RAISES (InputError): if the file has no decision about a text of the corpus, the folder's file has a bad row, or
         another process is adding to it.
     """

@@ -22,9 +22,7 @@ NUMBERS = re.compile(r"([0-9]+)")
 class DataSet(Entry, frozen=True):
     """An entry, with its files.
 
-    files (tuple[SourceFile, ...]): sources of its tasks, in order.
     annotators (dict[str, str]): people by the names in answers; "" stands for unnamed answers.
-    declared (str): the file that declares it.
     """
 
     declared: str = ""
@@ -65,10 +63,7 @@ def list_sources(declarations: Sequence[Path]) -> list[Path]:
 
 
 def _check_labels(dataset: DataSet, known: set[str]) -> None:
-    """Refuse a dataset without labels, with an empty label, or with a contradictory `rename` or `absent`.
-
-    known (set[str]): the labels of all datasets.
-    """
+    """Refuse a dataset without labels, with an empty label, or with a contradictory `rename` or `absent`."""
     where = f"dataset {dataset.name!r}"
     if not dataset.labels:
         raise InputError(f"{where}: no `labels`; list every label that its annotators were shown")
@@ -104,7 +99,6 @@ def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -
 def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
     """List the sources of an entry, each once: files, matches of patterns, and `.spacy` files of folders.
 
-    file (Path): the `datasets.yml`.
     RAISES (InputError): if it has both a path and a database, or neither, or a file is missing.
     """
     where = f"dataset {entry.name!r}"
@@ -141,10 +135,7 @@ def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
 
 
 def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
-    """List the sources of one path of an entry; of a pattern, in natural order.
-
-    where (str): the dataset, for errors.
-    """
+    """List the sources of one path of an entry; of a pattern, in natural order."""
     path = folder / declared
     if path.is_dir():
         return _find_inside(path, where)

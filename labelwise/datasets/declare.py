@@ -95,10 +95,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
 
 
 def name_splits(found: Sequence[Undeclared], entries: Sequence[Entry]) -> list[Undeclared]:
-    """Give entries the splits that their files are named after.
-
-    entries (Sequence[Entry]): existing entries.
-    """
+    """Give entries the splits that their files are named after."""
     named = [split_in(one.entry.paths[0]) if not one.entry.db else None for one in found]
     usable = [split for one, split in zip(found, named, strict=True) if not one.problem]
     splits = {*usable, *(entry.split for entry in entries if not entry.skip)}

@@ -135,11 +135,7 @@ def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
 
 
 def check_renaming(rename: Mapping[str, str], labels: Iterable[str], where: str) -> None:
-    """Refuse an empty new name of a label, and labels listed by their old names.
-
-    labels (Iterable[str]): labels by their new names.
-    where (str): place of the renaming, for the error.
-    """
+    """Refuse an empty new name of a label, and labels listed by their old names."""
     for old, new in rename.items():
         if not new.strip():
             raise InputError(f"{where}: `rename` gives {old!r} an empty name; give it another")

@@ -39,8 +39,6 @@ MAX_READ = 50  # files of a folder, and rows of each, searched for labels
 class Undeclared(NamedTuple):
     """An undeclared file, or dataset of a Prodigy database.
 
-    entry (Entry): its future entry.
-    texts (int): number of annotated texts.
     problem (str): why it can't be declared, if it can't.
     readable (bool): whether it can be merged once it is declared.
     """
@@ -114,10 +112,7 @@ def _sources_of(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 
 
 def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
-    """Add the labels in a file to its entry, or explain why it can't be declared.
-
-    names (set[str]): names of other entries.
-    """
+    """Add the labels in a file to its entry, or explain why it can't be declared."""
     if file.is_dir():
         entry = msgspec.structs.replace(entry, labels=labels_in(file))
         return Undeclared(entry, problem="a folder isn't looked into; declare a pattern or a folder")

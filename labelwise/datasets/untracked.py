@@ -66,7 +66,6 @@ def check_tracked(files: Iterable[Path], made: Path, project: Path, given: Itera
     """Refuse files that a project's command reads, and no dependency of it covers.
 
     made (Path): an output of the command; files are accepted if it isn't the project's.
-    project (Path): the project.yml; its paths are relative to it.
     given (Iterable[Path]): dependencies named on the command line instead of by variables.
     """
     root, output = Path(os.path.realpath(project.parent)), os.path.realpath(made)
@@ -111,7 +110,6 @@ def _by_folder(files: Iterable[Path]) -> dict[Path, list[Path]]:
 
 
 def _follow_links(roots: Iterable[Path]) -> Iterator[Path]:
-    """Yield the targets of links in some folders and below them."""
     for root in roots:
         for folder, _, names in os.walk(root):
             links = (Path(folder, name) for name in names if Path(folder, name).is_symlink())

@@ -26,7 +26,6 @@ Span = tuple[int, int, str]
 class DemoDoc(NamedTuple):
     """One text with its entities; offsets are code points, `end` exclusive.
 
-    path (str): path relative to the corpus, `DOMAIN/doc-00000.txt`.
     spans (list[Span]): (start, end, label), sorted, not overlapping.
     """
 
@@ -67,7 +66,6 @@ def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str
     span, a wrong one is added.
 
     share (float): average share of the spans.
-    labels (Sequence[str]): labels for wrong spans.
     """
     rng = Random(f"noise/{seed}/{doc.path}")
     spans: list[Span] = []

@@ -36,9 +36,6 @@ def make_demo(
 ) -> Counter[str]:
     """Write a demo corpus.
 
-    labels (int): number of labels, the first of `labelwise.demo.grammar.LABELS`.
-    words (int | None): approximate words per document; None for 100 to 300.
-    noise (float): share of wrong spans; see `corpus.add_noise`.
     RETURNS (Counter[str]): "documents", "words" and "spans".
     RAISES (InputError): if the folder has other content.
     """
@@ -56,10 +53,7 @@ def make_demo(
 
 
 def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format: DemoFormat) -> None:
-    """Write documents to a folder: OUT, or OUT/brat and OUT/prodigy, each with every second label.
-
-    RAISES (InputError): if the folder has other content, or edited files.
-    """
+    """Write documents to a folder: OUT, or OUT/brat and OUT/prodigy, each with every second label."""
     check_replaceable(out, (MARK,), "demo corpus")
     check_unchanged(out, MARK)
     in_brat = {"brat": labels, "prodigy": (), "both": labels[::2]}[format]
@@ -98,10 +92,7 @@ def write_brat(doc: DemoDoc, labels: Sequence[str], folder: Path) -> None:
 
 
 def encode_task(doc: DemoDoc, tokens: list[dict[str, Any]], label: str, annotator: str, number: int) -> bytes:
-    """Encode a document as a line of Prodigy's JSONL, annotated for one label.
-
-    tokens (list): as in Prodigy; see `task_tokens`.
-    """
+    """Encode a document as a line of Prodigy's JSONL, annotated for one label."""
     task = make_task(
         doc.text,
         tokens=tokens,

@@ -86,10 +86,7 @@ def write_restored(restored: Restored, folder: Path) -> Path:
 
 
 def write_config(folder: Path, labels: Sequence[str], originals: Originals) -> None:
-    """Copy brat's configuration from the originals, with missing labels; or write one.
-
-    labels (Sequence[str]): brat's names.
-    """
+    """Copy brat's configuration from the originals, with missing labels; or write one."""
     for file in originals.configs():
         target = folder / file.relative_to(originals.folder)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -45,8 +45,6 @@ def export(
 ) -> Exported:
     """Export all spans of a corpus, predictions, or tasks to a folder, replacing it.
 
-    source (Path): folder of a merged corpus, of tasks by `convert-brat`, or predictions.
-    splits (Sequence[str]): splits of the corpus.
     settings (Settings | None): settings of the tokenizer for Prodigy's `tokens`; None for the corpus's own, or the
         defaults.
     originals (Originals | None): brat documents of the source, whose other lines are exported, too.
@@ -71,8 +69,6 @@ def export_review(
 ) -> Reviewed:
     """Export tasks for review in Prodigy to a folder, replacing it.
 
-    dropped (bool): dropped spans, each with the span that was kept.
-    disagreements (bool): different annotations of several people.
     RAISES (InputError): if it isn't a merged corpus; or see `export`.
     """
     _check(out, splits)

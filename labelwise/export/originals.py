@@ -35,7 +35,6 @@ NUMBERED = re.compile(r"T([0-9]+)")
 class Restored(NamedTuple):
     """A document to write back.
 
-    stem (Path): path without suffix, relative to the corpus folder.
     files (dict[str, bytes]): content of text and annotation files, by suffix.
     left_out (list[tuple[str, str]]): omitted lines, each after its place.
     """
@@ -48,7 +47,6 @@ class Restored(NamedTuple):
 class _Original(NamedTuple):
     """A document as it is now.
 
-    stem (Path): path without suffix.
     same (bool): the text equals the corpus's, except for white space and Unicode composition.
     spans, merged (dict[Place, SpanKey]): its spans by line, with offsets in its own text, and in the corpus's.
     """
@@ -74,7 +72,6 @@ class _Line(NamedTuple):
         return self.row.partition("\t")[0]
 
     def named(self) -> list[str]:
-        """List the ids that it names."""
         words = self.row.split("\t")[1].split() if "\t" in self.row else []
         if self.row[0] in "RE":
             return [word.rpartition(":")[2] for word in words if ":" in word]
@@ -93,13 +90,6 @@ class Originals:
     def __init__(
         self, folder: Path | None = None, how: BratOptions = DEFAULTS, *, accept_changed: bool = False
     ) -> None:
-        """List the documents.
-
-        folder (Path | None): the brat corpus; None, or a folder that doesn't exist, has no document.
-        how (BratOptions): the section `brat` of project.yml by which the corpus was converted.
-        accept_changed (bool): accept missing and changed documents.
-        RAISES (InputError): the folder can't be read.
-        """
         self.folder, self.how, self.accept_changed, self._given = folder or Path(), how, accept_changed, folder
         stems = find_documents(folder) if folder and folder.is_dir() else []
         self._stems = {printable(stem.relative_to(self.folder)): stem for stem in stems}
@@ -109,10 +99,7 @@ class Originals:
         self._changed: list[str] = []
 
     def check(self) -> None:
-        """Refuse missing and changed documents among those restored so far, unless accepted.
-
-        RAISES (InputError): if there are some.
-        """
+        """Refuse missing and changed documents among those restored so far, unless accepted."""
         where = f"not in {self._given}" if self._given else "not found"
         for names, what, remedy in (
             (self._missing, where, "give the folder by --originals"),
@@ -169,10 +156,7 @@ class Originals:
         return restored
 
     def _read(self, name: str, text: str) -> _Original | None:
-        """Read a document; None if it isn't here, or isn't annotated.
-
-        text (str): that of the corpus.
-        """
+        """Read a document; None if it isn't here, or isn't annotated."""
         if not (stem := self._stems.get(name)):
             return None
         document = read_document(stem, self.folder, self.how)
@@ -185,12 +169,6 @@ class Originals:
         return _Original(name, stem, task.text, same, document.suffixes, spans, merged)
 
     def _write(self, original: _Original, gone: Collection[SpanKey], added: Iterable[SpanKey], text: str) -> Restored:
-        """Write a document again.
-
-        gone (Collection[SpanKey]): its spans that the corpus lacks.
-        added (Iterable[SpanKey]): spans that only the corpus has.
-        text (str): text in the corpus.
-        """
         lines = {suffix: [*self._read_lines(original, suffix)] for suffix in original.suffixes or (".ann",)}
         every = [line for some in lines.values() for line in some]
         written = self._write_spans(original, every, gone)
@@ -276,7 +254,6 @@ class Originals:
         return {trim(text, pieces[0][0], pieces[-1][1]), trim(text, *pieces[0])}
 
     def _rename_event(self, line: _Line) -> bytes:
-        """Rename the type of an event, which is the label of its trigger."""
         label = line.row.partition("\t")[2].partition(":")[0]
         if line.row[:1] != "E" or label not in self.how.rename:
             return line.content

@@ -148,7 +148,6 @@ def _verdicts_by_label(doc: ExportDoc) -> Verdicts:
 def write_verdicts(source: ExportSource, folder: Path, judge: Callable[[ExportDoc], Verdicts]) -> Counter[str]:
     """Write verdicts.jsonl, if any: a row per span accepted or rejected on its own, as in `ner.teach`.
 
-    judge (Callable): lists the verdicts on a text.
     RETURNS (Counter): rows by label.
     """
     rows = Counter[str]()
@@ -174,7 +173,6 @@ def encode_task(
     """Encode a text with its tokens and some of its spans as a line of JSON.
 
     meta (Mapping): values that Prodigy shows below the text.
-    more (Any): further keys, or other values.
     """
     scores = dict(zip(doc.spans, doc.scores, strict=False))
     plain: list[dict[str, Any]] = [{"start": start, "end": end, "label": name} for start, end, name in marked]

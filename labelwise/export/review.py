@@ -46,12 +46,7 @@ class Reviewed(NamedTuple):
 
 
 def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Collection[str]) -> Reviewed:
-    """Write files of tasks, sorted by text key.
-
-    files (Collection[str]): DROPPED, DISAGREEMENTS, or both.
-    splits (Collection[str]): splits to review.
-    RAISES (InputError): if it isn't a merged corpus.
-    """
+    """Write files of tasks, sorted by text key: DROPPED, DISAGREEMENTS, or both."""
     if not is_corpus(corpus):
         raise InputError(f"{corpus}: not a merged corpus, so it dropped no span; leave out --dropped, --disagreements")
     labels = read_manifest(corpus).labels
@@ -148,7 +143,6 @@ def review_task(
     """Make a line of JSON, a Prodigy task that no merge reads before it is saved.
 
     places (Iterable[str]): files and lines, for `meta.from`.
-    keys (Mapping): keys for the merge of an answer.
     """
     text, name = doc.text, doc.annotation.doc
     tokens = task_tokens(doc.to_doc(Vocab()), [span[edge] for span in spans for edge in ("start", "end")])

@@ -50,10 +50,8 @@ class PlacedSpan(NamedTuple):
 class ExportDoc(msgspec.Struct):
     """A text with spans.
 
-    name (str): document name, if any.
     spans (list[SpanKey]): sorted.
     scores (list[float]): probability of each span, if known.
-    unknown (Mapping[str, str]): labels that the text isn't complete for.
     rejected (list[SpanKey]): spans that annotators rejected, sorted.
     answered (Sequence[SpanKey]): predicted spans that annotators accepted or rejected.
     predicted (bool): predicted and not reviewed.
@@ -93,7 +91,6 @@ class Exported(NamedTuple):
     rows (int): texts; or rows of all labels' files.
     spans (int): spans in these rows.
     verdicts, rejects (int): rows of accepted or rejected single spans; the rejected ones of these.
-    warnings (Sequence): each with its remedy.
     rename (Mapping[str, str]): `rename` of the section `brat` that restores the labels.
     ordered_by (str): order of predictions; empty for a corpus.
     """
@@ -110,24 +107,15 @@ class Exported(NamedTuple):
 class ExportSource:
     """The texts to export.
 
-    labels (list[str]): of a corpus, or of a folder of tasks in the order of its `datasets.yml`; else sorted.
     version (str): digest of the predictions; empty for annotations.
-    texts, spans, rejected (int): counts.
     incomplete (int): texts that aren't complete for all labels.
     splits (list[str]): declared splits of the texts; "" for none.
     certain (bool): the predictions have probabilities.
-    read_stored (Callable): yields the texts in stored order.
     """
 
     def __init__(
         self, path: Path, read: Callable[[], Iterator[ExportDoc]], settings: Settings, labels: Sequence[str] = ()
     ) -> None:
-        """Count what there is.
-
-        path (Path): the file, if these are predictions, a line for each text, or their folder.
-        read (Callable): yields the texts in their order.
-        settings (Settings): those that the tokenizer is made of.
-        """
         self.labels, self.texts, self.spans, self.certain = [*labels], 0, 0, False
         self.rejected, self.incomplete = 0, 0
         self.splits: list[Literal["", "train", "dev", "test"]] = []
@@ -193,9 +181,7 @@ def open_source(
 
     path (Path): folder of a merged corpus, of tasks by `convert-brat`, or predictions: a file, or a folder of
         `predict_files`.
-    splits (Sequence[str]): splits of a corpus.
     settings (Settings | None): settings of the tokenizer; None for the corpus's own, or the defaults.
-    placed (bool): with the `places` of a corpus's texts.
     RAISES (InputError): if it is none of these.
     """
     if is_corpus(path):
@@ -220,7 +206,6 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = 
 
     They are sorted by key, so the first ones are a random sample of all splits.
 
-    placed (bool): with their `places`.
     RAISES (InputError): if it isn't a merged corpus.
     """
     for group, docs in read_groups_with_docs(corpus, only=("text", "split", *(PLACED if placed else ()))):

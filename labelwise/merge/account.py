@@ -38,9 +38,7 @@ decode = msgspec.msgpack.Decoder(list[Columns]).decode
 class TextResult(NamedTuple):
     """The outcome of one text.
 
-    chosen_by (str): what chose its split.
     why_not (str | None): why it isn't in the corpus; None if it is.
-    made (Projection | None): its Doc, if it is in the corpus.
     """
 
     answers: Sequence[Answer]
@@ -126,7 +124,6 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
 def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
     """Add a decision.
 
-    text (str): key of its text.
     row (int | None): its number among the text's rows; None without such a text.
     """
     decision = judged.decision

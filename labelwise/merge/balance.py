@@ -31,11 +31,7 @@ class SourceCounts(NamedTuple):
 def check_balance(
     counted: SourceCounts, corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets
 ) -> None:
-    """Compare the rows and spans counted by readers with the tables, by source.
-
-    counted (SourceCounts): counts of the tables.
-    RAISES (RuntimeError): if they differ, which is a bug.
-    """
+    """Compare the rows and spans counted by readers with the tables, by source; a difference is a bug."""
     rows, spans = counted
     own: Counter[tuple[str, str, str]] = Counter()
     for source, seen in zip(sources, read, strict=True):

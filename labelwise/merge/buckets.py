@@ -47,7 +47,6 @@ decode_task = msgspec.msgpack.Decoder(Task).decode
 class Text(NamedTuple):
     """A text with its tasks.
 
-    text (str): text of the first task.
     variants (dict[bytes, str]): texts that differ only in white space or Unicode composition, by key.
     records (list): its tasks, in order of sources and lines.
     """
@@ -72,10 +71,7 @@ class Text(NamedTuple):
 
 
 def count_bits(size: int, sources: int) -> int:
-    """Return the number of key bits that select a bucket.
-
-    size (int): bytes of all sources.
-    """
+    """Return the number of key bits that select a bucket."""
     bits = min(MOST_BITS, max(LEAST_BITS, (size // SOURCE_BYTES).bit_length()))
     while bits and sources << bits > MOST_BLOCKS:
         bits -= 1
@@ -206,8 +202,6 @@ class Buckets(msgspec.Struct, frozen=True):
 
         Above MAX_COUNTED_TASKS, they are estimated from a share of the keys: the estimate depends on the texts and the
         number of tasks alone.
-
-        tasks (int): number of all tasks.
         """
         shift = 0
         while tasks >> shift > MAX_COUNTED_TASKS:
@@ -221,10 +215,7 @@ class Buckets(msgspec.Struct, frozen=True):
         return len(found) << shift, sum(found.values()) << shift
 
     def texts(self, number: int, scratch: Path) -> Iterator[Text]:
-        """Yield the texts of a bucket, sorted by key.
-
-        scratch (Path): folder for the pieces of a large bucket.
-        """
+        """Yield the texts of a bucket, sorted by key."""
         yield from read_texts(self.tasks(number), self.bits, scratch / f"cut-{number}")
 
 
@@ -239,7 +230,6 @@ def read_blocks(file: Path, number: int, bits: int) -> Iterator[bytes]:
 
 
 def _last_places(blocks: IO[bytes], bits: int) -> "array[int]":
-    """Read the place of the last block of each bucket."""
     found = array("q")
     blocks.seek(-found.itemsize << bits, SEEK_END)
     found.frombytes(blocks.read())
@@ -270,7 +260,6 @@ def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
     """Yield the texts of tasks, sorted by key.
 
     skip (int): length of the key prefix, in bits, shared by the bucket.
-    cut (Path): file for pieces, if they are large.
     """
     some: list[bytes] = []
     size = 0

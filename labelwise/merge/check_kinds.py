@@ -44,10 +44,7 @@ CONTEXT_CHARS = 20  # of a text, shown on either side of a span
 class Found(NamedTuple):
     """A finding of a query.
 
-    n (int): number of rows, spans or texts.
-    values (Mapping): other values of the words.
     rows (Sequence): examples, rows of the tables.
-    quotes (Sequence[str]): other examples, printed by the merge only.
     dataset (DataSet | None): the dataset; None for the corpus.
     """
 
@@ -75,7 +72,6 @@ class Merged:
     """A merge, for queries.
 
     corpus (Path): tables and partitions; the manifest may be missing.
-    figures (Mapping): counts by dataset.
     trials (Trials): counts of spans by other readings of their offsets.
     parts (Parts): texts that are parts of others.
     misread (set[str]): datasets that a stopping check has found.
@@ -141,9 +137,7 @@ class Data(NamedTuple):
 class Kind(NamedTuple):
     """An import check.
 
-    query (Callable): yields its findings in a merge.
     sentence, remedy (str): templates.
-    lines (tuple[str, ...]): templates of lines to paste.
     stops (bool): whether later stages refuse the corpus, unless the dataset's entry has `expect_losses: true`.
     people (bool): whether its words name annotators.
     """

@@ -35,7 +35,6 @@ class Account(NamedTuple):
     """Counts of the tables.
 
     keys (dict[Split, str]): digest of each split's keys.
-    sources (SourceCounts): counts for the balance.
     figures (Mapping[str, Figures]): counts for import checks, by dataset.
     """
 
@@ -130,7 +129,6 @@ def write_rest(
     """Write all other files of a corpus.
 
     keys (Mapping[Split, str]): digest of each split's keys.
-    partitions (Mapping[str, str]): digest of each `.spacy` file.
     """
     labels = list(ledger.labels)
     write_checks(folder, ledger.checks)

@@ -102,7 +102,6 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
 
 
 def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:
-    """Sample the first rows of a table for each dataset, by reasons."""
     for dataset, reason in queries.count(queries.where(table, "reason", reasons), "dataset", "reason"):
         kept = found[dataset].samples[reason]
         if len(kept) < SAMPLE:

@@ -66,13 +66,10 @@ def merge_data(
 ) -> Ledger:
     """Merge declared datasets: write `train`, `dev`, `test`, `labels`, six more files, and `manifest.json`.
 
-    declarations (Sequence[Path | str] | Path): `datasets.yml` files, or one.
     out (Path | str): folder for the corpus; other files in it stay.
     workers (int): processes; 0 for one per usable core.
-    decisions (Path | str | None): folder of decisions.
     metrics (Path | str | None): JSON file for the counts; the corpus's digest is written beside it.
     strict (bool): refuse unusable rows and spans.
-    may_be_empty (bool): accept a corpus without texts.
     RAISES (InputError): if a declaration, a setting or, with `strict`, a row is wrong, a file changed meanwhile,
         another merge writes to the folder, or the disk is full.
     RAISES (RuntimeError): if the counts don't balance, which is a bug.
@@ -140,7 +137,6 @@ def read_sources(
 ) -> tuple[list[ReadCounts], Buckets]:
     """Read all sources into buckets.
 
-    work (Path): temporary folder.
     RETURNS (tuple): counts of each source, and the buckets.
     """
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]

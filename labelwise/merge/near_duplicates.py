@@ -63,10 +63,7 @@ class NearPair(NamedTuple):
 
 
 def sign_range(job: MergeJob, folder: Path) -> Path:
-    """Write the signatures of a range of texts, and return the final path of the file.
-
-    folder (Path): the job's temporary folder.
-    """
+    """Write the signatures of a range of texts, and return the final path of the file."""
     made = folder / job.folder.name
     made.mkdir()
     with (made / "signatures").open("wb") as file:
@@ -121,7 +118,6 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
 
 
 def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Rows:
-    """Read a text by its number in all files."""
     file = int(np.searchsorted(starts, number, side="right")) - 1
     offset = (number - int(starts[file])) * SIGNED.itemsize
     found: Rows = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]

@@ -33,7 +33,6 @@ class MergeJob(msgspec.Struct, frozen=True):
 
     number, bits (int): number of the range, of 2**bits.
     partition_bits (int): number of key bits that select a partition.
-    folder (Path): final folder of the results.
     groups (Mapping[bytes, SplitGroup]): of texts that stay in one split with others, by key.
     decisions (Mapping[bytes, list[DecisionRow]]): by text key, in order.
     """
@@ -80,7 +79,6 @@ class MergedRange(msgspec.Struct):
 def merge_range(job: MergeJob, folder: Path) -> MergedRange:
     """Merge the texts of a range of keys, and write their Docs and tables.
 
-    folder (Path): the job's temporary folder.
     RAISES (InputError): if the tokenizer fails on a text.
     """
     tokenizer = load_tokenizer(job.settings)

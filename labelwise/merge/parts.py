@@ -31,10 +31,8 @@ Parts = Mapping[tuple[str, str], Rows]
 class PartsJob(msgspec.Struct, frozen=True):
     """A range of keys whose texts are written as parts, or searched for parts.
 
-    folder (Path): final folder of the file of parts.
     wholes (Mapping[str, Sequence[str]]): by dataset, datasets that may have parts of it.
     names (Sequence[str]): datasets that may have parts, numbered in files.
-    files (Sequence[Path]): parts to search for.
     """
 
     merge: MergeJob
@@ -76,10 +74,7 @@ def _median(lengths: Counter[int]) -> int:
 
 
 def write_parts(job: PartsJob, folder: Path) -> Path:
-    """Write the possible parts of a range of texts, and return the final path of the file.
-
-    folder (Path): the job's temporary folder.
-    """
+    """Write the possible parts of a range of texts, and return the final path of the file."""
     made = folder / job.folder.name
     made.mkdir()
     with (made / "parts").open("wb") as file:
@@ -119,10 +114,7 @@ def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tupl
 
 
 def search_parts(job: PartsJob, folder: Path) -> Parts:
-    """Find the parts of the documents in a range of texts.
-
-    folder (Path): temporary folder.
-    """
+    """Find the parts of the documents in a range of texts."""
     parts = np.concatenate([np.fromfile(file, PART) for file in job.files])
     parts.sort(order="begin")
     begins = parts["begin"].copy()

@@ -32,7 +32,6 @@ class ReadJob(msgspec.Struct, frozen=True):
     """A source to read.
 
     stat (list[FileStat]): of the source at planning.
-    bits (int): number of key bits that select a bucket.
     meta (list[str]): keys of `meta` to keep.
     """
 

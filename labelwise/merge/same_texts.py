@@ -41,10 +41,7 @@ def join_texts(buckets: Buckets, do: DoJobs) -> None:
 
 
 def find_same(job: SameJob, folder: Path) -> None:
-    """Write pairs of keys of texts whose normal forms are in a bucket.
-
-    folder (Path): for "same".
-    """
+    """Write pairs of keys of texts whose normal forms are in a bucket."""
     found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # the texts of each form, each with its first place
     for form, key, source, number in job.buckets.read("forms", job.number, FORM):
         texts = found.setdefault(form, {})
@@ -63,10 +60,7 @@ def find_same(job: SameJob, folder: Path) -> None:
 
 
 def move_tasks(job: SameJob, folder: Path) -> None:
-    """Write the tasks of a bucket that get another key to that key's bucket.
-
-    folder (Path): for "moved".
-    """
+    """Write the tasks of a bucket that get another key to that key's bucket."""
     same = dict(job.buckets.read("same", job.number, SAME))
     with BucketWriter(folder / "moved" / f"{job.number:03d}", job.buckets.bits) as moved:
         for record in job.buckets.tasks(job.number, moved=False):
@@ -97,10 +91,6 @@ def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[Decisio
 
 
 def _move_decision(decision: Decision, words: str, text: Text) -> Decision:
-    """Move a decision to a text.
-
-    words (str): the text that the decision quotes.
-    """
     move = Move(words, text.text)
     answers = {}
     for _, own, task in text.read():

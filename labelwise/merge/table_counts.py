@@ -57,10 +57,7 @@ def _add(table: dict[Any, Any], figures: Counter[Any]) -> None:
 
 
 def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
-    """Count the content of a row group, by the names of `Ledger`.
-
-    labels (int): number of labels.
-    """
+    """Count the content of a row group, by the names of `Ledger`."""
     texts, rows, spans = group
     inside = texts.filter(pc.is_valid(texts["split"])).combine_chunks()
     words = {split: pc.sum(inside["words"].filter(pc.equal(inside["split"], split))).as_py() for split in SPLITS}
@@ -93,10 +90,6 @@ def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
 
 
 def _count_labels(group: Group, gold: pa.Table) -> Counter[Any]:
-    """Count texts by label and state, and some spans by label.
-
-    gold (pa.Table): accepted spans.
-    """
     return _count_each(
         "label",
         {

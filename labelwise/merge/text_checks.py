@@ -56,10 +56,7 @@ def other_tokenizer(merged: Merged) -> list[Found]:
 
 
 def find_language(words: Counter[str], lang: str) -> str:
-    """Find a spaCy language whose stop words fit much better than `lang`'s, or "".
-
-    words (Counter): words of texts, in lower case.
-    """
+    """Find a spaCy language whose stop words fit much better than `lang`'s, or ""."""
     total = words.total()
 
     def share(name: str) -> float:
@@ -175,7 +172,6 @@ def _difference(one: str, other: str) -> tuple[int, int, int]:
 
 
 def _same(one: str, other: str) -> int:
-    """Return the length of the common prefix."""
     differing = (place for place, chars in enumerate(zip(one, other, strict=False)) if chars[0] != chars[1])
     return next(differing, min(len(one), len(other)))
 

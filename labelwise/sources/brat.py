@@ -69,7 +69,6 @@ class BratOptions(msgspec.Struct, frozen=True):
     """Options for reading a brat corpus: the section `brat` of project.yml.
 
     split (str): split of all texts; "auto" by hash; "folder" by folders train, dev and test, other texts by hash.
-    rename (Mapping[str, str]): new names of labels.
     labels (list[str]): the labels to keep, by their new names; none keeps all.
     missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
     empty_ann (str): a text with empty annotation files has no entities ("empty"), or is not annotated ("skip"); by
@@ -80,7 +79,6 @@ class BratOptions(msgspec.Struct, frozen=True):
     folders (str): the meaning of folders with the same texts: "annotators", for all labels; "labels", each for its own;
         "versions", the last counts; "ask" refuses them.
     duplicates (str): policy of the datasets; empty for that of the section `merge`.
-    expect_losses (bool): continue even if most annotations can't be used.
     """
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
@@ -109,7 +107,6 @@ class Document(msgspec.Struct):
     notes (Counter[str]): spans not converted as written: "trimmed", "joined", "moved", "made one", "unverified"; and
         "reading: NAME" once for a document whose offsets aren't plain code points.
     labels (Counter[str]): labels of all well-formed T lines, as written; none without a text, nor of predictions.
-    suffixes (tuple[str, ...]): suffixes of its annotation files.
     used (set[str]): suffixes of annotation files with wanted labels.
     """
 
@@ -171,8 +168,6 @@ def find_predicted(root: Path) -> dict[Path, str]:
 def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted: Mapping[Path, str] = {}) -> Document:
     """Read one document.
 
-    stem (Path): path without suffix, from `find_documents`.
-    root (Path): folder that the document's path is relative to.
     predicted (Mapping[Path, str]): digests of annotation files with unchanged predictions.
     RETURNS (Document): each T line is in the task or in `problems`.
     """
@@ -209,11 +204,7 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
 
 
 class _Failure(NamedTuple):
-    """The reason why a document can't be converted.
-
-    suffix (str): suffix of the file.
-    row, span (Reason): outcomes of the document and of its T lines.
-    """
+    """The reason why a document can't be converted, and the outcomes of the document and of its T lines."""
 
     suffix: str
     row: Reason
@@ -222,10 +213,7 @@ class _Failure(NamedTuple):
 
 
 def _read_files(stem: Path, how: BratOptions) -> tuple[str, dict[str, bytes], _Failure | None]:
-    """Read the files of a document.
-
-    RETURNS (tuple): text, annotation files by suffix, and a problem, or None.
-    """
+    """Return a document's text, its annotation files by suffix, and a failure, if any."""
     files: dict[str, bytes] = {}
     text, failed = "", None
     for suffix in (".txt", *SUFFIXES):
@@ -268,10 +256,7 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
 
 
 class _Line:
-    """A line of an annotation file, with its place.
-
-    row (str): its text; bytes that can't be decoded are escaped.
-    """
+    """A line of an annotation file; in `row`, bytes that can't be decoded are escaped."""
 
     def __init__(self, file: str, number: int, raw: bytes, encoding: str) -> None:
         self.file, self.number, self.decodable = file, number, True
@@ -282,7 +267,6 @@ class _Line:
         self.row = row.rstrip("\r\n").removeprefix("\ufeff")
 
     def problem(self, reason: Reason, why: str = "") -> Problem:
-        """Return the problem of the line, quoting its beginning."""
         quoted = repr(self.row[:MAX_QUOTED])
         return Problem(self.number, reason, f"{why}: {quoted}" if why else quoted, self.file)
 
@@ -319,10 +303,7 @@ def split_lines(content: bytes) -> list[bytes]:
 
 
 def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str, _Mention | Problem | None]:
-    """Return a line's kind, and its mention or problem; None for lines of other kinds.
-
-    found (Counter[str]): counts the labels of well-formed T lines.
-    """
+    """Return a line's kind, and its mention or problem, if any; count the labels of well-formed T lines."""
     row = line.row
     if not line.decodable:
         return "T", line.problem(Reason.NOT_DECODABLE, _not(how))  # it may have been a T line
@@ -355,7 +336,6 @@ def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str
 def _to_span(
     text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
 ) -> Span | Problem:
-    """Convert a mention to a span, or to a problem."""
     line = mention.line
     written = fragments = to_code_points(mention.fragments, table)
     if not says(text, written, mention.quoted):

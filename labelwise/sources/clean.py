@@ -1,7 +1,4 @@
-"""Validate raw values once, on input, so a Task's types hold afterwards.
-
-An unusable span is a separate problem; any other unusable value counts as missing.
-"""
+"""Validate raw values on input: a bad span is a separate problem, any other bad value counts as missing."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -110,7 +107,6 @@ def clean(
 
 
 def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> bool:
-    """Return whether offsets have the quoted words by a reading."""
     found = READINGS[name](text, offsets)
     return found is not None and 0 <= found[0] < found[1] and says(text, [found], quoted)
 

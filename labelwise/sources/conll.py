@@ -94,7 +94,6 @@ def _count_tags(numbered: Iterable[tuple[int, str]], layout: Layout) -> tuple[Co
 
 
 def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[list[tuple[int, str]]]:
-    """Yield the lines of each sentence, with their numbers."""
     block: list[tuple[int, str]] = []
     last = ""
     for number, line in numbered:
@@ -146,11 +145,7 @@ def _are_sentences(rows: Sequence[str]) -> bool:
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
-    """Return whether a line is a comment: it isn't if it has a token's columns, with a tag.
-
-    shape (Shape | None): columns of the tokens, if known.
-    tag (int): column of tags.
-    """
+    """Return whether a line is a comment: it isn't if it has a token's columns, with a tag."""
     if not COMMENT.fullmatch(line):
         return False
     cells = cells_of(line)
@@ -161,10 +156,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 
 
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Found:
-    """Convert a sentence to a task, with the line of its first token.
-
-    untagged (str): tag of untagged tokens; empty if there is none.
-    """
+    """Convert a sentence to a task; `untagged` is the tag of untagged tokens, if there is one."""
     columns = layout.token, layout.tag
     for number, cells in rows:
         if len(cells) < 2 or len(cells) <= max(columns):

@@ -69,7 +69,6 @@ def is_marked(line: str) -> bool:
 def find_layout(path: Path, head: Sequence[str]) -> Layout:
     """Find the layout of a file.
 
-    head (Sequence[str]): its first lines.
     RAISES (InputError): if the column of tags can't be found.
     """
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
@@ -131,13 +130,11 @@ def _counts_on(one: str, other: str) -> bool:
 
 
 def _has_words(column: Sequence[str]) -> bool:
-    """Return whether most cells of a column have letters, and many differ."""
     letters = [cell for cell in column if any(map(str.isalpha, cell))]
     return 2 * len(letters) > len(column) and len({*letters}) >= MIN_WORDS
 
 
 def _columns_line(width: int, token: int = 0) -> str:
-    """Write the names of columns: tokens, other columns, and tags last."""
     names = ["FORM" if place == token else "_" for place in range(width - 1)]
     return " ".join([*names, "NER"])
 

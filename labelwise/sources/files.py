@@ -60,7 +60,6 @@ def has_data(folder: Path) -> bool:
 def open_file(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a file.
 
-    buffering (int): bytes to read at once; -1 for the system's default.
     RAISES (FileNotFoundError): if nothing is there, not even a link.
     RAISES (InputError): if it is a broken link, a folder, or unreadable.
     """
@@ -93,10 +92,7 @@ def _refuse(error: OSError) -> NoReturn:
 
 
 def check_fetched(data: Path, root: Path) -> None:
-    """Refuse a missing file or folder that DVC tracks, or one with two versions in git.
-
-    root (Path): folder to fetch.
-    """
+    """Refuse a missing file or folder that DVC tracks, or one with two versions in git."""
     tracking = data.with_name(data.name + DVC)
     if tracking.is_file() and (line := find_marker(tracking.read_bytes())):
         name = shlex.quote(printable(tracking))
@@ -118,8 +114,6 @@ def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
     """List name, inode, size, modification and change time of a source's files, to detect changes.
 
     Programs such as `cp -p` and `touch` can set the modification time, but not the change time.
-
-    suffixes (tuple[str, ...]): suffixes to list in a folder.
     """
     if path.is_dir():
         found = find_files(path, suffixes)

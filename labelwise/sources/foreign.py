@@ -93,7 +93,6 @@ def name_keys(keys: Iterable[str]) -> str:
 def name_file(begin: bytes, name: str = "") -> str:
     """Name the format of a file, with the remedy; empty if unknown.
 
-    begin (bytes): its first bytes.
     name (str): its name, unless a supported format has such names.
     """
     for one in FOREIGN:

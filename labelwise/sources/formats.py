@@ -28,7 +28,6 @@ DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile, sqlite3.DatabaseError, Unicod
 class Format(NamedTuple):
     """A file format of annotations.
 
-    suffixes (tuple[str, ...]): suffixes of its files.
     read (Callable): yields the tasks and problems of a file, by a key and a reading of offsets (see `clean`). The key
         names a dataset in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
     begins (bytes): first bytes of its files, if other formats share its suffixes.
@@ -82,8 +81,6 @@ def format_of(path: Path) -> Format:
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:
     """Yield the tasks and problems of a file.
 
-    dataset (str): the dataset's name, in a Prodigy database.
-    key, offsets (str): see `Format`.
     RAISES (InputError): if it isn't a database of Prodigy's, or is damaged.
     """
     try:

@@ -44,7 +44,6 @@ LINES = How()
 def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
     """Yield the rows of JSONL, or the elements of an array, numbered like lines.
 
-    key (str): see `label_studio.read_element`.
     offsets (str): see `clean`; empty for code points, or as the rows show.
     RAISES (InputError): if it is one object, or an incomplete array; or see `open_json`.
     """
@@ -137,7 +136,6 @@ class _Row(ProdigyRow, gc=False):
     tags: Any = False
 
     def is_plain(self) -> bool:
-        """Return whether all of them are absent."""
         one_value = self.label is self.labels is self.entities is self.annotations is self.ner_tags is self.ner
         return one_value and self.ner is self.tags is False
 

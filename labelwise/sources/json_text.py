@@ -66,7 +66,6 @@ def find_repeated(content: bytes) -> str:
     """Find a repeated key of a JSON object, or ""; decoders take the last."""
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """Build an object from its keys and values."""
         found = dict(pairs)
         if len(found) < len(pairs):
             raise KeyError(next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1))

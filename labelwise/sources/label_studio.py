@@ -103,7 +103,6 @@ def _has_span(values: Any) -> bool:
 
 
 def _data_of(element: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data of a task; in JSON-MIN, the row itself has them."""
     data = element.get("data")
     return data if isinstance(data, dict) else element
 
@@ -115,7 +114,6 @@ def _has_offsets(value: Any) -> bool:
 def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
 ) -> Iterator[Converted | Problem]:
-    """Convert an annotation to Prodigy's row, and its unusable results to problems."""
     marks, problems = _read_results(number, annotation["result"])
     if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield incomplete_read(number, there, "results", read)

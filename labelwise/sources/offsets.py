@@ -152,9 +152,6 @@ def choose(
 ) -> Name | None:
     """Choose the reading by which most spans fit, the first of equal ones.
 
-    rows (Iterable): texts with spans, of a file, a document, or an answer.
-    readings (Callable): lists the readings to try on a text.
-    fits (Callable): whether a span fits the quoted words, or the ends of words, by a reading.
     RETURNS (Name | None): None without a row.
     """
     fitting: dict[Name, int] = {}

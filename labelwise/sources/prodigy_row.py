@@ -39,7 +39,6 @@ class ProdigyRow(msgspec.Struct, gc=False):
 
     spans (list[RawSpan] | None): None, like an empty list, means no annotation, in an answer.
     answer (Any): False if missing, which means "accept".
-    label (Any): label of the text; False if missing.
     no_missing (Any): old versions' switch for "unannotated tokens are outside".
     uncovered (dict | None): labels that it isn't complete for, in our exports.
     review (Any): whether it decides between several annotators, in our exports; like the interface `review`.
@@ -68,7 +67,6 @@ class Converted(NamedTuple):
 
     offsets (str): reading of its offsets; see `clean`.
     there (int): an independent count of its spans; 0 if nothing is counted.
-    what (str): the counted unit.
     """
 
     row: ProdigyRow
@@ -144,7 +142,6 @@ def complete_row(
     """Make the row of a text annotated in full by another tool, with the data of our exports.
 
     row, data (Mapping): the other tool's row, and the part with the text, possibly the same.
-    keys (Any): further fields of the row.
     """
     name, uncovered, rejected = (data.get(key) for key in (DOCUMENT, UNCOVERED, REJECTED))
     if isinstance(name, str) and name and name != text:

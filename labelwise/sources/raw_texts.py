@@ -46,10 +46,7 @@ def _count_lines(path: Path) -> int:
 
 
 def find_raw_files(inputs: Sequence[Path]) -> Iterator[SourceFile]:
-    """Yield the files with texts among files and in folders, sorted by name.
-
-    RAISES (InputError): if an input is missing or can't be read.
-    """
+    """Yield the files with texts among files and in folders, sorted by name; refuse unreadable inputs."""
     for path in inputs:
         if not path.exists():
             raise InputError(f"{printable(path)}: there is no such file or folder")

@@ -52,9 +52,7 @@ NO_OFFSETS = "its labels are those of the text, and have no offsets"
 class How(NamedTuple):
     """Options of a row reader.
 
-    offsets (str): declared reading of offsets, if any.
     shown (str): reading inferred from the rows, for tools that count in several ways.
-    key (str): key of Label Studio's texts.
     array (bool): the rows are elements of an array; Label Studio's may lack its keys.
     scheme (Scheme | None): notation of tags in rows with tokens; None for each row's own.
     """
@@ -213,7 +211,6 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
 
 
 def _keys_of(value: Any) -> Iterator[str]:
-    """Yield the keys of an object, and of all that it holds."""
     if isinstance(value, dict):
         yield from value
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

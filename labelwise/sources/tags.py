@@ -59,10 +59,7 @@ BIO = Scheme()
 
 
 def find_scheme(tags: Mapping[str, int]) -> Scheme:
-    """Find the notation of tags.
-
-    tags (Mapping): number of tokens by tag in a file.
-    """
+    """Find the notation of tags."""
     outside = frozenset(OUTSIDE)
     most = max(tags, key=tags.__getitem__, default="")
     if most in OTHER_OUTSIDE and not tags.keys() & {"O", "o"}:

@@ -143,10 +143,7 @@ def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
 
 
 class MalformedError(ValueError):
-    """A malformed line.
-
-    line (int): its number.
-    """
+    """A malformed line, by its number."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(why)
@@ -203,7 +200,6 @@ def unescape(text: str) -> str:
 
 
 def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
-    """Return the columns of features that have labels, each with its layer."""
     columns: dict[int, Layer] = {}
     place = 0
     for name, features in layers:
@@ -238,10 +234,7 @@ class OffsetText:
     """
 
     def __init__(self, sentences: Sequence[Sentence], *, utf16: bool) -> None:
-        """Join sentences by their offsets.
-
-        RAISES (MalformedError): sentences overlap, or tokens aren't at their offsets.
-        """
+        """Join sentences; raise a MalformedError if they overlap, or tokens aren't at their offsets."""
         self.text = ""
         self._utf16 = utf16
         self._length = self._spaces = 0  # the length as the file counts

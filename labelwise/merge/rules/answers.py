@@ -79,10 +79,7 @@ def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
 
 
 def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
-    """Return whether all answers count, without a common label, as in most texts.
-
-    split (str | None): declared split of the text.
-    """
+    """Return whether all answers count, without a common label, as in most texts."""
     seen: set[str] = set()
     for answer in answers:
         task, dataset = answer.task, answer.dataset

@@ -77,10 +77,6 @@ def sort_spans(answer: Answer, row: RowOutcome) -> tuple[Outcomes, list[tuple[Sp
 
 
 def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOutcome:
-    """Return the outcome of an unusable span.
-
-    usable (Collection[str]): labels for which its answer counts.
-    """
     label = span.label
     if span.problem:
         return SpanOutcome(Reason.INVALID, span.problem)

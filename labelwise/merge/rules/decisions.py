@@ -34,7 +34,6 @@ class Change(NamedTuple):
 
     row (int): number of the decision among the text's.
     answer (Answer | None): answer that gets the span; None if it is removed.
-    place (str): file and line of the decision.
     """
 
     row: int
@@ -47,8 +46,6 @@ def judge(
 ) -> tuple[list[DecisionOutcome], Mapping[SpanKey, Change]]:
     """Check which decisions about a text apply.
 
-    rows (Sequence[DecisionRow]): rows with a decision, in order.
-    answers (Iterable[Answer]): answers that count.
     RETURNS (tuple): each decision with its outcome, and the changes of spans.
     """
     if not rows:

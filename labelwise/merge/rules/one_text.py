@@ -56,10 +56,7 @@ class Merged(NamedTuple):
     doc (str): the name of the document; empty if no answer has one.
     coverage (dict[str, str]): "complete" or "partial", by label; a label without either isn't in it.
     gold, rejected (dict): the spans that count, sorted, each with its claims.
-    datasets (list[str]): those with an answer that counts.
-    rows (dict): the outcome of each answer.
     spans (dict): the outcome of each span, without the first claim of each in gold and rejected: see `to_doc`.
-    judged (list[DecisionOutcome]): the decisions about the text.
     versions (dict): the labels for which an answer is its annotator's latest work, if others annotated them, too.
     out_of_order (set): answers that are the latest by their times, though another file is declared as a later export.
     unit, groups: see `annotation.Annotation`; the caller sets both.
@@ -90,7 +87,6 @@ def merge_text(
     """Merge all answers about one text, in order of the datasets.
 
     split (str | None): declared split of the text; answers of datasets with another declared split don't count.
-    decisions (Sequence[DecisionRow]): about the text, in order.
     """
     apart = not decisions and are_apart(answers, split)
     rows, out_of_order = ({}, set()) if apart else _leave_out(answers, split, policies)

@@ -20,13 +20,11 @@ class Settings(Policies, frozen=True):
     """The section `merge` of project.yml, and `tokenizer` of configs/tokenizer.yml.
 
     dev_ratio, test_ratio (float): share of the texts, by hash, of the datasets whose split is `auto`.
-    split_salt (str): another salt gives another split.
     split_by (str): a key of the tasks' `meta`: texts with the same value go into the same split.
     by (list[str]): keys of the tasks' `meta`, or "dataset": evaluations score the texts of each value.
     near_duplicates (str): "report" nearly equal texts in two splits, keep them in one split ("group"), or don't look
         for them ("off").
     near_similarity (float): minimum similarity; below 0.5, most pairs are missed (see `near_duplicates`).
-    docs_per_partition (int): the most texts in a partition, on average.
     """
 
     lang: str = "en"

@@ -16,7 +16,6 @@ class SplitGroup(NamedTuple):
     """A group of nearly equal texts, which stay in one split.
 
     unit (bytes): key to hash.
-    declared (str | None): declared split.
     without (Collection[str]): splits that the hash doesn't choose.
     """
 

@@ -1,7 +1,4 @@
-"""Make a Doc of a merged annotation, by the policies `alignment` and `overlap`.
-
-See `annotation` for its content.
-"""
+"""Make a Doc of a merged annotation, by the policies `alignment` and `overlap`."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -40,7 +37,6 @@ def to_doc(
 ) -> Projection:
     """Make a Doc of a merged annotation, with the outcome of each accepted and each rejected span.
 
-    tokenize (Callable[[str], Doc]): the project's tokenizer.
     labels (Sequence[str]): all labels, in the order that breaks ties.
     unmarked (str): value of tokens outside all spans.
     RAISES (InputError): if the tokenizer fails.

@@ -22,8 +22,6 @@ def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, 
     """List the accepted spans that lose because too few voters accepted them, and nobody else.
 
     voting (Mapping): accepted complete answers that count, by label.
-    accepted (Mapping): their spans.
-    policy (str): see `policies.Policies.annotators`.
     """
     lost: list[SpanKey] = []
     for label, answers in voting.items():
@@ -42,7 +40,6 @@ def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, 
 def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offsets]:
     """Choose the spans of one label that count.
 
-    marked (Sequence): spans of each annotator.
     needed (float): minimum number of annotators for a candidate; 0 keeps all spans.
     """
     times = Counter(offsets for spans in marked for offsets in spans)
