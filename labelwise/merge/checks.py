@@ -521,7 +521,7 @@ READING: tuple[Kind, ...] = (
     stop(
         "other offsets",
         lambda data: other_offsets(data, "declare"),
-        f"{UNUSABLE}; with `{{reading}}` offsets, only {{left:,}} would",
+        f"{UNUSABLE}; {{left:,}} with `{{reading}}` offsets",
         "{add}",
         "offsets: {reading}",
     ),
@@ -535,13 +535,13 @@ READING: tuple[Kind, ...] = (
     stop(
         "offsets of unescaped text",
         lambda data: other_offsets(data, "html"),
-        f"{UNUSABLE}; counted as in unescaped HTML, where `&amp;` is one character, only {{left:,}} would",
+        f"{UNUSABLE}; {{left:,}} if counted as in unescaped HTML, where `&amp;` is one character",
         "Write the texts that were annotated: in Python, html.unescape(text).",
     ),
     stop(
         "offsets of stripped text",
         lambda data: other_offsets(data, "stripped"),
-        f"{UNUSABLE}; counted without the white space that the text begins with, only {{left:,}} would",
+        f"{UNUSABLE}; {{left:,}} if counted without the white space at the start of the text",
         "Write the texts that were annotated: in Python, text.lstrip().",
     ),
     stop(

@@ -261,7 +261,7 @@ def test_quoted_words_show_how_offsets_count(merging: Merging, begin: str, writt
     merging.add("a", ["A", "CITY"], [*(rows(range(9), range(9)) if reading == "utf-16" else ()), *moved])
     labels = find_undeclared(merging.root / "tasks", [])
     assert [one.entry.labels[-1] for one in labels if one.entry.name == "a"] == ["CITY"]
-    assert f"Dataset 'a': 10 spans have unusable offsets; with `{reading}` offsets, only 0 would" in said(merging.run())
+    assert f"Dataset 'a': 10 spans have unusable offsets; 0 with `{reading}` offsets" in said(merging.run())
     merging.declared[0]["offsets"] = reading
     merging.add("b", ["A"], rows(range(20, 22)))
     ledger = merging.run()
