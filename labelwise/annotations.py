@@ -172,7 +172,7 @@ def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:
     line (int): first unread line; 0 if unknown.
     there (int): an independent count from the file's content.
     """
-    return Problem(line, Reason.INCOMPLETE_READ, f"{there:,} {what}, of which {read:,} were read")
+    return Problem(line, Reason.INCOMPLETE_READ, f"only {read:,} of {there:,} {what} were read")
 
 
 def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:

@@ -38,7 +38,7 @@ def export_cli(
         typer.Option(help="brat corpus whose relations, events, attributes and notes are kept; by default DATA/brat"),
     ] = None,
     accept_changed: Annotated[
-        bool, typer.Option("--accept-changed", help="Go on where an original in brat is missing or has changed")
+        bool, typer.Option("--accept-changed", help="Continue if an original in brat is missing or has changed")
     ] = False,
     project: Annotated[
         Path | None,

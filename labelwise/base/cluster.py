@@ -81,8 +81,7 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
                     yield from map_in_order(submit, lambda: len(client.nthreads()), function, jobs, killed)
                 except ImportError as error:
                     raise InputError(
-                        f"{named}: a worker can't import what is imported here ({error}); install the same labelwise "
-                        "there, and restart it"
+                        f"{named}: a worker lacks a module ({error}); install the same labelwise there, and restart it"
                     ) from error
 
             yield map_jobs

@@ -50,7 +50,7 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
         log("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
     if lacking:
         without = " and ".join(lacking)
-        train = "".join(f", also those of {name}," for name in sorted(found.keys() - kept.keys()))
+        train = "".join(f", and those in {name}," for name in sorted(found.keys() - kept.keys()))
         log(
             f"No folder for {without}: other texts{train} are split by hash, by "
             f"{' and '.join(f'{split}_ratio' for split in lacking)} in project.yml"

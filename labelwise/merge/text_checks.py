@@ -180,7 +180,7 @@ TEXT_CHECKS = (
     check(
         "other language",
         other_language,
-        "`lang: {lang}`: the stop words of the texts are those of `{other}`.",
+        "`lang: {lang}`: the texts have the stop words of `{other}`.",
         "If that is their language, set in the section merge of project.yml",
         "lang: {other}",
     ),

@@ -251,7 +251,7 @@ def _find_block(
             why = f"training is broken: F1 on dev was {max(curve.f):.3f} at best"
         every, number = TRAIN if broken else TRAIN_LONGER, 2 * curve.steps[-1]
         if 0 < steps.asked < steps.least:  # twice too small a number may be too small, too
-            return why, Step("set steps: 0 in project.yml, for as many as the texts need", again), every
+            return why, Step("set steps: 0 in project.yml, which fits their number to the texts", again), every
         if broken:
             return why, Step(f"compare {config} with labelwise's, learn_rate first", again), every
         if curve.steps[-1] < steps.trained:

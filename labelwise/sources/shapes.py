@@ -46,7 +46,7 @@ NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations",
 NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
 TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
 CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
-NO_OFFSETS = "its labels are those of the text, and have no offsets"
+NO_OFFSETS = "its labels are about the whole text, without offsets"
 
 
 class How(NamedTuple):
@@ -204,7 +204,7 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
         if _has_spans(value):
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
         if shape != "tags" and key not in TEXTS and _are_tags(value):
-            return f"its `{key}` are tags, without as many tokens: write a list of `tokens` and one of `ner_tags`"
+            return f"its `{key}` are tags, but not one for each token: write a list of `tokens` and one of `ner_tags`"
         if shape is None and _are_named(value):
             return f"its `{key}` aren't a list of spans: write each with start, end and label"
     return ""

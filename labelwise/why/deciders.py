@@ -37,7 +37,7 @@ SPANS: Mapping[Reason, str] = {
     Reason.MISALIGNED: "`alignment: {alignment}` in project.yml, and `infixes` in configs/tokenizer.yml",
     Reason.OUTVOTED: "`annotators: {annotators}` in project.yml",
     Reason.CONFLICT: "`conflicts: {conflicts}` in project.yml, unless somebody decided about the span",
-    Reason.REMOVED: "a decision in assets/decisions says so",
+    Reason.REMOVED: "a decision in assets/decisions removed it",
     Reason.REJECTED_MISALIGNED: "`infixes` in configs/tokenizer.yml",
     Reason.NOT_FULLY_ANNOTATED: "`coverage: {coverage}` in project.yml",
     Reason.DUPLICATE: "an equal span of another answer counts, once",

@@ -204,7 +204,7 @@ UNUSED = (
     "These folders are named after splits, but not used: {}. "
     "Folders of splits stand side by side, at the top or below single folders"
 )
-HASHED = "No folder for {}: other texts, also those of train, are split by hash, by {} in project.yml"
+HASHED = "No folder for {}: other texts, and those in train, are split by hash, by {} in project.yml"
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ BROKEN = Curve([4, 8, 12, 16, 20], [0.066, 0.0, 0.0, 0.0, 0.0])
     ("curve", "dev", "steps", "do"),
     [
         # Of 20 steps, and of 40: the config alone takes 300 at least.
-        (BROKEN, 9, Steps(20, 300, 1500), "set steps: 0 in project.yml, for as many as the texts need"),
+        (BROKEN, 9, Steps(20, 300, 1500), "set steps: 0 in project.yml, which fits their number to the texts"),
         (BROKEN, 9, Steps(300, 300, 1500), "compare configs/cpu.cfg with labelwise's, learn_rate first"),
         (BROKEN, 9, Steps(0, 300, 1500), "compare configs/cpu.cfg with labelwise's, learn_rate first"),
         (BROKEN._replace(f=[0.099] * 5), 9, Steps(), "compare configs/cpu.cfg with labelwise's, learn_rate first"),

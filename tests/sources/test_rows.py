@@ -69,7 +69,7 @@ ROWS = [
     ),
     (
         {"text": "Add", "labels": ["A", "B"]},
-        "unsupported format: its labels are those of the text, and have no offsets",
+        "unsupported format: its labels are about the whole text, without offsets",
     ),
     ({"text": TEXT, "label": [[4, 8, "D"]], "entities": True}, D),
     # lists for spans, an object among them
@@ -122,7 +122,7 @@ ROWS = [
     *(
         (
             {"text": "Add 5 mL", key: tags},
-            f"unsupported format: its `{key}` are tags, without as many tokens: {AS_LISTS}",
+            f"unsupported format: its `{key}` are tags, but not one for each token: {AS_LISTS}",
         )
         for key, tags in (
             ("ner_tags", "B-T O"),
@@ -311,12 +311,12 @@ BREAKS = {
 @pytest.mark.parametrize(
     ("lost", "name", "rows", "problem"),
     [
-        ("lines", "a.jsonl", [{"text": "Stir"}] * 3, "51 bytes, of which 34 were read"),
-        ("spans", "a.jsonl", [LETTERS], "5 spans, of which 3 were read"),
-        ("results", "a.json", [STUDIO], "2 results, of which 1 were read"),
-        ("tags", "a.jsonl", [TAGGED], "1 tags that begin a span, of which 0 were read"),
-        ("tags", "a.parquet", [TAGGED], "1 tags that begin a span, of which 0 were read"),
-        ("rows", "a.parquet", [TAGGED] * 3, "3 rows, of which 2 were read"),
+        ("lines", "a.jsonl", [{"text": "Stir"}] * 3, "only 34 of 51 bytes were read"),
+        ("spans", "a.jsonl", [LETTERS], "only 3 of 5 spans were read"),
+        ("results", "a.json", [STUDIO], "only 1 of 2 results were read"),
+        ("tags", "a.jsonl", [TAGGED], "only 0 of 1 tags that begin a span were read"),
+        ("tags", "a.parquet", [TAGGED], "only 0 of 1 tags that begin a span were read"),
+        ("rows", "a.parquet", [TAGGED] * 3, "only 2 of 3 rows were read"),
     ],
 )
 def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, lost, name, rows, problem):

@@ -157,7 +157,7 @@ def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: M
     assert (ledger.rows, ledger.problems) == ({"merged": 3, "incomplete read": 1}, 1)
     assert ledger.agreement["PER"] == {"texts": 1, "both": 0, "spans": 1}
     file = "annotation/one.txt/ann.tsv"
-    assert merging.problems() == [("a", file, 0, "incomplete read: 2 sentences, of which 1 were read")]
+    assert merging.problems() == [("a", file, 0, "incomplete read: only 1 of 2 sentences were read")]
 
 
 PROJECT = {

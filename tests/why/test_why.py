@@ -84,7 +84,7 @@ def test_a_span_that_a_decision_removed_names_its_line_and_a_question_without_a_
     assert ask(merging, "a.jsonl:1")[2:] == [
         "    A 'big' [0, 3]: entity",
         "    A 'cat' [4, 7]: removed by a decision: decisions.jsonl:2",
-        "      a decision in assets/decisions says so",
+        "      a decision in assets/decisions removed it",
     ]
     assert ask(merging, "--problems")[0] == "a\tdecisions.jsonl:1\tpolicy question: A 'big'"
 
