@@ -25,7 +25,7 @@ def package_cli(
         target = read_section(root / "project.yml", "report", ReportSection).target_f1
         wheel = make_package(root, pipeline, out, identity, target)
     if not identity.license:
-        msg.warn("No license is named", "license in project.yml: others may not use a pipeline without one")
+        msg.warn("No license is named", "Set `license` in project.yml: others may not use a pipeline without one")
     msg.info(f"Model card, with the labels that are ready: {out / 'README.md'}")
     size = wheel.stat().st_size / 2**20
     msg.good(f"{wheel} ({size:,.1f} MB); to install it and its requirements:")

@@ -24,8 +24,10 @@ def describe_asked(metrics: Metrics, root: Path = Path()) -> str:
     if not (n := count_pipelines(metrics.texts_digest, root)):
         return ""
     shallow = git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
-    known = "this shallow clone" if shallow else "this clone"
-    return f"At least pipeline no. {n} whose scores on exactly these {counted(metrics.texts, 'text')} {known} knows"
+    known = "this shallow clone's history" if shallow else "this clone's history"
+    were = "was" if n == 1 else "were"
+    texts = f"exactly these {counted(metrics.texts, 'text')}"
+    return f"At least {counted(n, 'pipeline')} {were} scored on {texts}, in {known}"
 
 
 def count_pipelines(texts_digest: str, root: Path = Path()) -> int:

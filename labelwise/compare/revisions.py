@@ -99,6 +99,8 @@ def _read(files: DVCFileSystem, path: str) -> bytes:
 
 
 def _remedy(name: str, pipeline: str, stage: str = "evaluate") -> str:
+    if (name, stage) == (WORKSPACE, "seeds"):
+        return f"run `python -m scripts.seeds {pipeline}`"
     student = is_student(pipeline) and stage != "seeds"
     key, default = ("seeds", "") if stage == "seeds" else ("students" if student else "pipelines", "cpu")
     listed = "" if pipeline == default else f" (with {pipeline} in `{key}` of the section `dvc` of project.yml)"

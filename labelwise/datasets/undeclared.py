@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 import msgspec
@@ -115,7 +116,7 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
     """Add the labels in a file to its entry, or explain why it can't be declared."""
     if file.is_dir():
         entry = msgspec.structs.replace(entry, labels=labels_in(file))
-        return Undeclared(entry, problem="a folder isn't looked into; declare a pattern or a folder")
+        return Undeclared(entry, problem="the merge doesn't search folders; declare its files by a pattern")
     if entry.name in names:
         return Undeclared(entry, problem="another dataset has this name; change that one's")
     try:
@@ -146,9 +147,10 @@ def patterns_in(folder: Path) -> list[str]:
 
 
 def labels_in(folder: Path) -> tuple[str, ...]:
-    """List the labels in the first rows of the first readable files of a folder."""
+    """List the labels in the first rows of a random sample of a folder's files: the first may be one annotator's."""
     labels: set[str] = set()
-    for file in find_files(folder, SUFFIXES, hidden=False)[:MAX_READ]:
+    files = find_files(folder, SUFFIXES, hidden=False)
+    for file in Random(0).sample(files, min(len(files), MAX_READ)):
         with suppress(InputError, OSError):
             for found in islice(read_items(file, ""), MAX_READ):
                 labels.update(span.label for span in getattr(found, "spans", ()))

@@ -126,8 +126,8 @@ def _left_out(source: ExportSource) -> list[tuple[str, str]]:
         warnings.append((left_out, "brat has no place for them; the other formats keep them"))
     if source.incomplete and not source.predicted:
         texts = counted(source.incomplete, "text isn't", "texts aren't")
-        remedy = "brat can't say so, so they are when read back; the other formats keep it"
-        warnings.append((f"{texts} complete for all labels", remedy))
+        remedy = "brat can't record that: read back, they count as fully annotated. The other formats keep it"
+        warnings.append((f"{texts} fully annotated for all labels", remedy))
     return warnings
 
 

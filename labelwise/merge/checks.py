@@ -692,7 +692,9 @@ READING: tuple[Kind, ...] = (
 
 ANNOTATE = "Annotate some texts fully (ner.manual, ner.correct)."
 MORE_TEST = "Annotate more texts, raise test_ratio in project.yml, or declare a dataset with split: test."
-RENAME = "add `rename: {{{old!y}: {new!y}}}` to the entries in datasets.yml that have it."
+RENAME = (
+    "add `rename: {{{old!y}: {new!y}}}` to its entries in datasets.yml, and list {new!r} in their `labels` instead."
+)
 OR_SALT, SALT = f"{{salt:?{OTHER_HASH}}}", "{salt:?split_salt: '%s'}"
 SMALL_TEST, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED = "small test", "no gold in test", "not fully annotated"
 

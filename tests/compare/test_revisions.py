@@ -380,11 +380,10 @@ def test_pipelines_that_were_scored_on_the_same_texts_are_counted(tmp_path):
     metrics = Metrics(
         58, AllScores(None, None, None, macro=Scores(None, None, None), labels={}), texts_digest="58 texts"
     )
-    said = "At least pipeline no. 4 whose scores on exactly these 58 texts this clone knows"
+    said = "At least 4 pipelines were scored on exactly these 58 texts, in this clone's history"
     assert describe_asked(metrics, made.root) == said
     made.run("git", "clone", "-q", "--depth=1", f"file://{tmp_path}", str(tmp_path / "shallow"))
     metrics.texts_digest = "others"
-    assert "no. 1 whose scores on exactly these 58 texts this shallow clone" in describe_asked(
-        metrics, tmp_path / "shallow/models"
-    )
+    said = "At least 1 pipeline was scored on exactly these 58 texts, in this shallow clone's history"
+    assert said == describe_asked(metrics, tmp_path / "shallow/models")
     assert describe_asked(metrics, tmp_path.parent) == ""

@@ -13,7 +13,7 @@ from labelwise.base.errors import InputError
 from labelwise.datasets.declarations import load_datasets
 from labelwise.datasets.declare import declare_folder
 from labelwise.datasets.entries import Entry, read_entries, write_entries
-from labelwise.datasets.undeclared import Undeclared, patterns_in
+from labelwise.datasets.undeclared import Undeclared, labels_in, patterns_in
 from labelwise.merge.checks import check_undeclared, print_checks
 from labelwise.sources.files import has_data
 from scripts.merge import merge_cli
@@ -171,7 +171,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     ]
     why = problems(declare_folder(folder))
     assert why == {
-        "below": "a folder isn't looked into",
+        "below": "the merge doesn't search folders",
         "empty": "it has no span with a label",
         "none": "it has no span with a label",
         "numbers": "it has no span with a label (numbers.jsonl, line 1: malformed: the tag 1 has no name",
@@ -233,6 +233,15 @@ def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
         (tmp_path / f"prodigy/export/annotation/{name}.txt").mkdir()
         (tmp_path / f"prodigy/export/annotation/{name}.txt/ann.tsv").touch()
     assert patterns_in(tmp_path / "prodigy/export/annotation") == ["annotation/*/*.tsv"]
+
+
+def test_the_labels_of_a_folder_are_those_of_all_its_folders(tmp_path):
+    """Of 60 documents, the annotators' files, which come first, have one label, and the reviews another."""
+    for folder, label in (("annotation", "LOC"), ("curation", "PER")):
+        for number in range(60):
+            (tmp_path / f"{folder}/{number}.txt").mkdir(parents=True)
+            (tmp_path / f"{folder}/{number}.txt/a.tsv").write_text(f"Ann\tB-{label}\n")
+    assert labels_in(tmp_path) == ("LOC", "PER")
 
 
 def test_a_second_file_is_declared_without_a_second_comment(tmp_path):

@@ -82,7 +82,7 @@ def test_a_label_under_two_names_is_told_of(merging: Merging):
     merging.add("old", ["A"], marked)
     text = said(merging.run(test_ratio=0, dev_ratio=0))
     assert "10 of 40 spans of 'A' are spans of 'B', too." in text
-    assert "add `rename: {A: B}` to the entries" in text
+    assert "add `rename: {A: B}` to its entries in datasets.yml, and list 'B' in their `labels` instead." in text
     merging.declared[0] |= {"labels": ["A"], "rename": {"B": "A"}}
     merging.add("third", ["C"], [task(row["text"], (0, 4, "C")) for row in marked[:9]])
     text = said(merging.run(test_ratio=0, dev_ratio=0))
