@@ -1,4 +1,4 @@
-"""The report: one HTML page that begins with a sentence: may a pipeline be used, and what is there to do next?
+"""The report: one HTML page that says which labels are ready, and what to do next.
 
 It imports compare, corpus, datasets, evaluate and merge.
 """

@@ -14,8 +14,8 @@ from labelwise.corpus.tables import read_groups
 class Agreed(NamedTuple):
     """A person's agreement with the others.
 
-    texts (int): those that others annotated, too.
-    f (float | None): F1 with the others over all labels; None if nobody annotated anything.
+    texts (int): texts that others annotated, too.
+    f (float | None): F1 with the others over all labels; None without any span.
     labels (list): each label with its F1, the lowest first.
     """
 
@@ -26,7 +26,7 @@ class Agreed(NamedTuple):
 
 
 def read_annotators(corpus: Path) -> list[Agreed]:
-    """Compare each person's latest answers with those of everybody else to the same texts; the lowest F1 comes first.
+    """Compare each person's latest answers with everybody else's answers to the same texts, lowest F1 first.
 
     RAISES (InputError): the tables of the merge are missing, or aren't what it writes.
     """

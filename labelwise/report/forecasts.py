@@ -122,7 +122,7 @@ def score_of(metrics: Metrics, label: str) -> float | None:
 
 
 def bound_gain(mistakes: Iterable[Mistakes], removes: int) -> float:
-    """Compute by how much F1 rises at most if so many errors go, by F1 = 2 TP / (2 TP + FP + FN) before and after.
+    """Bound the rise of F1 = 2 TP / (2 TP + FP + FN) by the removal of errors.
 
     An error is a false negative, a false positive, or both.
     """
@@ -215,7 +215,7 @@ def read_forecasts(file: Path) -> list[Forecast]:
 def update_forecasts(
     file: Path, new: Sequence[Forecast], metrics: Metrics, merge: Ledger, common: Changes
 ) -> list[Forecast]:
-    """Settle the forecasts of earlier pipelines, add those of this one, and return all; a pipeline does that once.
+    """Add outcomes to the forecasts of earlier pipelines, and this one's forecasts, once; return all forecasts.
 
     RAISES (InputError): if a row isn't a forecast, or another process is writing the file.
     """
@@ -248,7 +248,7 @@ def measure_seconds(corpus: Path) -> dict[frozenset[str], float]:
 
 
 def say_hours(seconds: Mapping[frozenset[str], float], labels: Iterable[str], texts: int) -> str:
-    """Write how long annotating so many texts takes; empty where the times of a label's answers are missing.
+    """Format the time that annotating `texts` texts takes; "" if a label's answers have no times.
 
     Labels that were annotated together take the time of one answer.
     """

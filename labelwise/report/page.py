@@ -49,7 +49,7 @@ from labelwise.report.unanswered import find_unanswered
 
 CURVE = "metrics/train_curve.json"
 MAX_MISTAKES = 1000  # different ones on a page, at most
-MAX_CHANGES = 300  # of those that are gone or new since the baseline
+MAX_CHANGES = 300  # errors that are fixed or new since the baseline
 TRADEOFF = 20  # points of precision by recall
 MAX_PAIRS = 3  # confused pairs of labels
 
@@ -58,8 +58,8 @@ class Baseline(NamedTuple):
     """An earlier evaluation that the page compares with.
 
     name (str): of the git revision.
-    decided (int): cases that were decided since.
-    changed (Sequence): mistakes that are gone or new since.
+    decided (int): cases decided since.
+    changed (Sequence): errors that are fixed or new since.
     common (Mapping): changes of F1 on the test texts of both, by pipeline digest and label; see `settle`.
     """
 
@@ -190,7 +190,7 @@ def add_notes(
 def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
     """List what the import checks of a corpus found; nothing without a corpus.
 
-    people (bool): include those that name annotators.
+    people (bool): include checks that name annotators.
     """
     checks = read_checks(corpus) if is_corpus(corpus) else []
     return [check for check in checks if people or not CHECKS[check.kind].people]
@@ -272,7 +272,7 @@ def divide_missed(metrics: Metrics) -> dict[str, int]:
 
 
 def want_texts(advice: Advice) -> list[RankedLabel]:
-    """List the labels whose next step is more texts, first those that miss the most spans which these teach."""
+    """List the labels whose next step is more texts, by the missed spans that texts should teach, most first."""
     rows = [row for row, step in advice.rows if step.command == PREDICT]
     return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("unseen", "seen")))
 
@@ -280,7 +280,7 @@ def want_texts(advice: Advice) -> list[RankedLabel]:
 class Figures(NamedTuple):
     """A column of the table of labels.
 
-    cells (list): of each label the value to sort by, None for none; what is shown; and a note.
+    cells (list): by label: value to sort by (None for none), text, note.
     """
 
     head: str
@@ -441,9 +441,9 @@ def count_texts_per_100(tables: Tables, split: str) -> dict[str, float]:
 
 
 def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: int) -> list[Any]:
-    """Choose so many rows, and of each name those that come first; they stay in order.
+    """Choose `most` rows, the first ones of each name, in their order.
 
-    names (Iterable): of each row, one or more.
+    names (Iterable): one or more names of each row.
     """
     seen = Counter[Any]()
     ranks = []
@@ -454,13 +454,13 @@ def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: i
 
 
 def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
-    """List what is fixed and what is new; if it is too much, the first of each label."""
+    """List fixed and new errors, at most MAX_CHANGES: the first of each label."""
     names = ([(one.label, one.change)] for one in changed)
     return [one._asdict() for one in first_of_each(changed, names, MAX_CHANGES)]
 
 
 def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
-    """List errors on a split, equal words once, the most frequent first; if there are too many, those of each label."""
+    """List errors on a split, equal words once, most frequent first; of too many, the first of each label."""
     names = ["kind", "gold_label", "predicted_label", "gold_text", "predicted_text"]
     places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
     more = ["probability", "cause", "doc", "before", "after", "annotated", "unannotated", "otherwise", "other_label"]

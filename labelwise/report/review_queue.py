@@ -1,7 +1,6 @@
-"""The cases that a report asks you to decide: the findings of a check that nobody has decided yet.
+"""The review queue of a report: the undecided findings of a check.
 
-Cases that ask the same question are a group, which one answer decides. How many findings are right is estimated from a
-random sample.
+One answer decides all cases of a question, a group. A random sample estimates the share of right findings.
 """
 
 import hashlib
@@ -32,7 +31,7 @@ DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, la
 
 
 class ReviewQueue(NamedTuple):
-    """Findings that nobody has decided, the surest first.
+    """Undecided findings, most certain first.
 
     decided (Sequence[Decision]): one of each case that was decided.
     """
@@ -92,12 +91,12 @@ class ReviewQueue(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """How many findings are right.
+    """The estimated number of right findings.
 
-    findings (int): all, decided or not.
-    sample, wrong, asked (int): those drawn at random and decided; those of them where gold was wrong; and those that
-        ask about the policy, where gold isn't known to be wrong.
-    low, high (int): Wilson's interval of how many of all are right.
+    findings (int): all findings, decided or not.
+    sample, wrong, asked (int): decided findings of the random sample; annotation errors among them; questions about
+        the guidelines, which count as neither right nor wrong.
+    low, high (int): Wilson's interval of the number of right findings.
     shares (Shares): by kind.
     """
 
@@ -132,7 +131,7 @@ def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
 
 
 def read_review_queue(root: Path) -> ReviewQueue:
-    """Read the findings of a project that nobody has decided, if they are of the corpus that there is now.
+    """Read the undecided findings of a project, if they belong to its present corpus.
 
     RAISES (InputError): a file isn't what a check or a merge writes, or all findings are of another corpus.
     """

@@ -43,7 +43,7 @@ class Unanswered(NamedTuple):
 
 
 def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
-    """Find them in the tables of an evaluation, a row group at a time; the merge's tables have their places.
+    """Find unanswered texts in an evaluation's tables, row group by row group; the merge's tables have their places.
 
     split (str): name of test in the tables; "" for the only split.
     corpus (Path): folder of the corpus; without one, texts are counted and not named.
