@@ -6,6 +6,7 @@ Each stage has a Struct with its section's defaults.
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -115,17 +116,22 @@ def decode_yaml(content: bytes, kind: type[Kind], name: str, remedy: str, *, wor
     RAISES (InputError): if it has a git conflict or a repeated key, isn't YAML, or has another form.
     """
     check_edited(content, name)
-    reader = YAML(typ="safe", pure=True)
-    if words:
-        reader.Constructor = _Words
     try:
-        return msgspec.convert(reader.load(content), kind, builtin_types=(datetime, date))
+        return msgspec.convert(_load(content, words), kind, builtin_types=(datetime, date))
     except DuplicateKeyError as error:
         line, key = error.problem_mark.line + 1, DUPLICATE_KEY.findall(error.problem)[0]
         raise InputError(f"{name}: line {line}: {key!r} is there twice; write it once; {remedy}") from error
     except YAML_ERRORS as error:
         quotes = "put it in quotes; " if "Expected `str`, got" in str(error) else ""
         raise InputError(f"{name}: {error}; {quotes}{remedy}") from error
+
+
+@lru_cache(maxsize=4)  # a command reads several sections of project.yml, 50 ms each
+def _load(content: bytes, words: bool) -> Any:
+    reader = YAML(typ="safe", pure=True)
+    if words:
+        reader.Constructor = _Words
+    return reader.load(content)
 
 
 def encode_yaml(content: Any) -> str:
