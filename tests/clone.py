@@ -3,13 +3,11 @@
 import os
 import pickle
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 from contextlib import chdir
 from copy import copy
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +15,7 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from tests.conftest import ROOT, SUBPROCESSES, call, make_narrow, run_command
+from tests.conftest import ROOT, SUBPROCESSES, call_line, make_narrow, run_command
 
 DEMO = "scripts.make_demo assets/demo"
 OWN = ("--format", "both", "--docs", "24", "--labels", "3")
@@ -107,9 +105,7 @@ class Clone:
         with chdir(self.root):
             for line in (line for name in names for line in scripts[name]):
                 given = re.sub(r"\$\{vars\.(\w+)\}", lambda found: str(project["vars"][found[1]]), line)
-                module, *arguments = shlex.split(given)[2:]
-                command = getattr(import_module(module), f"{module.removeprefix('scripts.')}_cli")
-                printed.append(call(command, *arguments, status=status))
+                printed.append(call_line(given.removeprefix("python -m "), status))
         return "".join(printed)
 
     def paste(self, commands: str) -> str:

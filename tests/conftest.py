@@ -2,10 +2,12 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,12 @@ def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> st
     assert done.exit_code == status, done.output
     assert isinstance(done.exception, SystemExit | None), done.exc_info
     return done.output
+
+
+def call_line(line: str, status: int = 0) -> str:
+    """Call a command of the project by its line, such as "scripts.why corpus", in this process; return its output."""
+    module, *arguments = shlex.split(line)
+    return call(getattr(import_module(module), f"{module.removeprefix('scripts.')}_cli"), *arguments, status=status)
 
 
 def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], status: int = 0) -> Any:

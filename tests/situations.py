@@ -19,6 +19,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 CODE = ("configs", "labelwise", "scripts", "spacy_per_label")
+# A merged corpus of few texts, and a trained pipeline.
+MADE = (
+    "scripts.make_demo brat --docs 60 --labels 3 --words 30",
+    "scripts.convert_brat brat tasks",
+    "scripts.merge tasks/datasets.yml corpus --workers 1",
+    "scripts.train cpu --max-steps 4",
+)
 TRAIN = "python -m scripts.train own --max-steps 4"
 MERGE = "python -m scripts.merge tasks/datasets.yml merged"
 PREDICT = "python -m scripts.predict training/cpu/model-best tasks --out raw.jsonl"
@@ -88,20 +95,20 @@ MACHINE = (
 SITUATIONS = TRAINING + MACHINE
 
 
-def make_project(folder: Path, clone: Path, rewrite: str = "") -> None:
-    """Put the code of a clone into a folder, with a merged corpus of few texts and a trained pipeline.
-
-    rewrite (str): file of sed's commands, for commands that the clone has otherwise.
-    """
+def copy_code(folder: Path, clone: Path) -> None:
+    """Put the code of a clone into a folder."""
     for name in CODE:
         shutil.copytree(clone / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "training").mkdir()
-    for command in (
-        "scripts.make_demo brat --docs 60 --labels 3 --words 30",
-        "scripts.convert_brat brat tasks",
-        "scripts.merge tasks/datasets.yml corpus --workers 1",
-        "scripts.train cpu --max-steps 4",
-    ):
+
+
+def make_project(folder: Path, clone: Path, rewrite: str) -> None:
+    """Make what the situations need, by the code of a clone.
+
+    rewrite (str): file of sed's commands, for commands that the clone has otherwise.
+    """
+    copy_code(folder, clone)
+    for command in MADE:
         ended, said = run(folder, f"python -m {command}", rewrite)
         assert ended == 0, said
 

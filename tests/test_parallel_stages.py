@@ -148,33 +148,40 @@ def do(stage: Stage, name: str, workers: int = 1) -> dict[str, bytes]:
     return made
 
 
-FORK = pytest.param("fork", marks=pytest.mark.skipif(sys.platform != "linux", reason="unsafe elsewhere"))
-WAYS = (FORK, "spawn", "cluster")
+WAYS = (*["fork"] * (sys.platform == "linux"), "spawn", "cluster")  # forking is unsafe elsewhere
 STAGES = ("merge", "evaluate", "predict", "predict-files", "check")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.fixture
+def start_by(request, monkeypatch) -> Callable[[str], None]:
+    """Have workers started in a way from now on."""
+
+    def start(way: str) -> None:
+        if way == "cluster":
+            monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(request.getfixturevalue("workers")))
+        else:
+            monkeypatch.setenv("LABELWISE_START_METHOD", way)
+
+    return start
+
+
 @pytest.mark.parametrize("stage", STAGES, indirect=True)
-def test_bytes_are_those_of_one_process(stage, way, request, monkeypatch):
+def test_bytes_are_those_of_one_process(stage, start_by):
     alone = do(stage, "alone")
-    if way == "cluster":
-        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(request.getfixturevalue("workers")))
-    else:
-        monkeypatch.setenv("LABELWISE_START_METHOD", way)
-    assert do(stage, way, 2) == alone != {}
+    assert alone
+    for way in WAYS:
+        start_by(way)
+        assert do(stage, way, 2) == alone, way
 
 
 NAME_OPS = "type(__import__('thinc.api').api.get_current_ops()).__name__"  # imports nothing of labelwise
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_workers_multiply_as_one_process_does(way, there, request, monkeypatch):
+def test_workers_multiply_as_one_process_does(way, there, start_by):
     """thinc's own ops have BLIS multiply matrices, with other rounding: of 200,000 texts, one had another score."""
     use_gpu(-1)
-    if way == "cluster":
-        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(request.getfixturevalue("workers")))
-    else:
-        monkeypatch.setenv("LABELWISE_START_METHOD", way)
+    start_by(way)
     with open_workers(2, there) as map_jobs:
         assert {*map_jobs(eval, [NAME_OPS] * 4)} == {eval(NAME_OPS)} == {"CpuOps"}
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +14,8 @@ import pytest
 from numpy.exceptions import AxisError
 
 from labelwise.base.refusals import REMEDIES, describe_refusal
-from tests.conftest import ROOT, run_command
-from tests.situations import MACHINE, TRAINING, Situation, is_right, make_project, meet
+from tests.conftest import ROOT, call_line, run_command
+from tests.situations import MACHINE, MADE, TRAINING, Situation, copy_code, is_right, meet
 from tests.test_console import script
 
 # How much address space is too little depends on a machine's cores, as each thread takes some.
@@ -73,7 +74,10 @@ def test_a_fault_of_the_program_keeps_its_traceback():
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("situations")
-    make_project(folder, ROOT)
+    copy_code(folder, ROOT)
+    with chdir(folder):
+        for command in MADE:
+            call_line(command)
     return folder
 
 

@@ -749,9 +749,9 @@ class Runner:
 
     def run(self, command: str, given: Mapping[str, Any], section: Mapping[str, Any] = {}) -> Made:
         """Run a command in a folder of its own, with sections of project.yml, if some are given."""
-        call = json.dumps(
-            [command, {name: one for name, one in given.items() if one is not None}, section], sort_keys=True
-        )
+        defaults = {one.name: one.default for one in CLICK[command].params}
+        given = {name: one for name, one in given.items() if one is not None and one != defaults[name]}
+        call = json.dumps([command, given, section], sort_keys=True)
         if call not in self.known:
             here = self.folder / str(len([*self.folder.iterdir()]))
             start = self.inputs / "start" / command
