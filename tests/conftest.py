@@ -172,7 +172,9 @@ class Merging:
     def add(self, name: str, labels: list[str], rows: list[Any], **options: Any) -> None:
         write_jsonl(self.root / "tasks" / f"{name}.jsonl", rows)
         self.declared.append({"name": name, "path": f"{name}.jsonl", "labels": labels, **options})
-        (self.root / "tasks" / "datasets.yml").write_text(yaml.safe_dump(self.declared), encoding="utf8")
+        (self.root / "tasks" / "datasets.yml").write_text(
+            yaml.dump(self.declared, Dumper=yaml.CSafeDumper), encoding="utf8"
+        )
 
     def run(self, out: str = "corpus", workers: int = 1, strict: bool = False, **settings: Any) -> Ledger:
         decisions = folder if (folder := self.root / "decisions").is_dir() else None

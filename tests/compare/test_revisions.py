@@ -6,9 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
+from contextlib import chdir
 from pathlib import Path
 
+import dvc.cli
 import msgspec
 import pyarrow as pa
 import pytest
@@ -40,16 +41,20 @@ class Repository:
     def __init__(self, root, *, below=None):
         """Begin a repository; the project is its folder, or one below."""
         self.root = root
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = {**os.environ, **IDENTITY, "PATH": path}
         self.run("git", "init", "-q", "-b", "main")
         if below:
             self.root = root / below
             self.root.mkdir()
         self.run("dvc", "init", "-q", *(["--subdir"] if below else []))
 
-    def run(self, *command):
-        subprocess.run(command, cwd=self.root, env=self.environment, check=True, capture_output=True)
+    def run(self, program, *command):
+        """Run git, or DVC in this process, which takes a tenth of the time."""
+        if program == "dvc":
+            with chdir(self.root):
+                assert dvc.cli.main([*command]) == 0
+        else:
+            environment = os.environ | IDENTITY
+            subprocess.run([program, *command], cwd=self.root, env=environment, check=True, capture_output=True)
 
     def compare(self, *given, fails=False):
         """Call the command in this folder; return what it prints."""

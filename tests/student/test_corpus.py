@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -118,6 +119,7 @@ def test_a_killed_run_goes_on_and_predictions_of_an_earlier_teacher_are_made_ane
     predicted = project / "training/student/predicted"
     while not [*predicted.glob("many/*.done")]:
         assert killed.poll() is None
+        time.sleep(0.01)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     assert not (project / "training/student/corpus").exists()
