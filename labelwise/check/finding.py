@@ -10,8 +10,7 @@ import msgspec
 
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.text import SpanKey, sentence_around, text_key, times
-from labelwise.check.findings import Correction, Kind, Place
-from labelwise.check.folds import CheckedDoc
+from labelwise.check.findings import CheckedDoc, Correction, Kind, Place
 from labelwise.corpus.answers import AnswerPlace, read_answers
 
 MIN_SCORE = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.manifest import Split
 from labelwise.corpus.surface_forms import SurfaceForms
 from spacy_per_label.decode import FoundSpans, Layout, forward_backward
 from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
@@ -95,6 +96,18 @@ class OutOfFold:
         inner = rows[0, BEGIN] + rows[1:-1, IN].sum() + rows[-1, LAST]
         tags = rows[0, UNIT] if end - start == 1 else inner
         return float(np.exp(min(0.0, tags + before[start, column] + behind[end - 1, column] - total[0, column])))
+
+
+class CheckedDoc(NamedTuple):
+    """A text of a corpus, and its out-of-fold prediction, if any."""
+
+    split: Split
+    stored: StoredDoc
+    prediction: OutOfFold | None = None
+
+    @property
+    def text(self) -> str:
+        return self.stored.text
 
 
 class Evidence:

@@ -20,8 +20,8 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import remove, sibling
 from labelwise.base.jobs import scheduler_address
 from labelwise.base.parallel import Progress, check_workers, open_workers
-from labelwise.check.findings import OutOfFold
-from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.check.findings import CheckedDoc, OutOfFold
+from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline, predict_batches
 from labelwise.train.reader import fold_of
@@ -30,19 +30,6 @@ from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.decode import decode
 
 LOOKED_AT: tuple[Split, ...] = ("train", "dev")
-
-
-class CheckedDoc(NamedTuple):
-    """A text of a corpus, and its out-of-fold prediction, if any."""
-
-    split: Split
-    stored: StoredDoc
-    prediction: OutOfFold | None = None
-
-    @property
-    def text(self) -> str:
-        """The text."""
-        return self.stored.text
 
 
 class Folds(NamedTuple):

@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 
 from labelwise.base.text import times
 from labelwise.check.finding import Finding, finding_of, generalize
-from labelwise.check.findings import Correction, Place
-from labelwise.check.folds import CheckedDoc
+from labelwise.check.findings import CheckedDoc, Correction, Place
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.surface_forms import SurfaceForms
 

@@ -1,4 +1,4 @@
 """The report: one HTML page that says which labels are ready, and what to do next.
 
-It imports compare, corpus, datasets, evaluate and merge.
+It imports check, compare, corpus, datasets, evaluate and merge.
 """

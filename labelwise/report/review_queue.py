@@ -16,6 +16,7 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
+from labelwise.check.finding import Finding
 from labelwise.corpus.answers import AnswerPlace, read_answers
 from labelwise.corpus.manifest import is_corpus, read_split
 from labelwise.datasets.decisions import Decision, DecisionRow, decode_decisions, find_decisions, list_cases
@@ -143,8 +144,7 @@ def read_review_queue(root: Path) -> ReviewQueue:
         try:
             with file.open("rb") as lines:
                 head, *findings = map(msgspec.json.decode, lines)
-            if any("form" in one for one in findings):
-                raise ValueError("0.3.0 wrote them")
+            msgspec.convert(findings, list[Finding])
             if digest in ("", head["digest"]):
                 return ReviewQueue([one for one in findings if spans.isdisjoint(spans_of(one))], decided)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from labelwise.check.folds import CheckedDoc
+from labelwise.check.findings import CheckedDoc
 from labelwise.check.inconsistencies import Inconsistencies
 from tests.check.test_findings import LABELS, stored
 from tests.corpus.test_surface_forms import count
