@@ -74,13 +74,13 @@ class Step(NamedTuple):
         return "; first put them into assets/raw" if self.command == PREDICT else ""
 
     def __str__(self) -> str:
-        """Write it in one line, as its command is copied."""
+        """Format in one line, as its command is copied."""
         words = f"{self.words} ({self.note})" if self.note else self.words
         words += self.first
         return f"{words}: {self.command}" if self.command not in ("", FIX) else words
 
     def of(self, label: str) -> "Step":
-        """Name the label in the words of its own step."""
+        """Name the label in `words`."""
         words = self.words.replace("its", f"{label}'s") if "its" in self.words.split() else f"{self.words} for {label}"
         return self._replace(words=words, labels=self.labels or (label,))
 
@@ -98,7 +98,7 @@ MORE_TEST = Step("annotate more test texts", TEST_TEXTS)
 
 
 class Kind(NamedTuple):
-    """A kind of error in words: in a legend, and one or several of them in a sentence."""
+    """A kind of error in words: in a legend, and singular and plural."""
 
     name: str
     one: str
@@ -106,7 +106,7 @@ class Kind(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """A reason for missed spans, and what to do about it."""
+    """A reason for missed spans, and its remedy."""
 
     name: str
     do: str
@@ -135,7 +135,7 @@ REASONS = {
 
 
 class Shares(NamedTuple):
-    """The shares of findings that are right, of boundaries and of the others; 1 if they are unknown."""
+    """Precision of the findings: for boundaries, and for all others."""
 
     boundaries: float = 1.0
     others: float = 1.0
@@ -224,12 +224,12 @@ def advise(
 
 
 def may_annotate_in_full(merge: Ledger) -> bool:
-    """Return whether a text of train is complete for all of several labels, so that others can be, too."""
+    """Return whether some text of train is complete for all of several labels."""
     return len(merge.labels) > 1 and merge.texts["train"] > merge.partly["train"]
 
 
 def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
-    """Count the labels that are ready, and the others by verdict."""
+    """Count the labels by verdict."""
     sizes = {verdict: len(labels) for verdict, labels in group_by_verdict(rows).items()}
     ready = sizes.pop("ready")
     words: dict[str, str] = {"too few test spans": "with too few test spans"}
@@ -241,7 +241,7 @@ def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
 def _find_block(
     metrics: Metrics, curve: Curve | None, pipeline: str, merge: Ledger, steps: Steps
 ) -> tuple[str, Step, Step] | None:
-    """Explain why the scores say little of the annotations, with the first step and that of each label."""
+    """Explain why to train or evaluate again, with the first step and that of each label; None if neither is due."""
     again, config = AGAIN.get(pipeline, f"dvc repro {stage_of('report', pipeline)}"), f"configs/{pipeline}.cfg"
     broken = is_broken(curve, sum(merge.gold.get("dev", {}).values()))
     longer = "" if broken else train_longer(metrics.to_learn[1], curve)
@@ -315,12 +315,12 @@ def _choose_tasks(
 
 
 def is_much(part: int, texts: int) -> bool:
-    """Return whether a number of test texts is worth more than the last line."""
+    """Return whether a number of test texts is worth the first line."""
     return part >= MIN_HEAD[0] * texts and part >= MIN_HEAD[1]
 
 
 def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | None) -> Step:
-    """Ask for the test texts that aren't complete for some labels, or, if nearly all are, for new ones."""
+    """Ask for incomplete test texts of labels, or, if there are few, for new ones."""
     there = max((unanswered.texts[label] for label in labels), default=0) if unanswered else 0
     if unanswered and is_much(there, texts):
         some = counted(min(MAX_TEST_TEXTS, there), "test text")
@@ -330,7 +330,7 @@ def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | N
 
 
 def _share_pairs(rows: Sequence[tuple[RankedLabel, Step]]) -> list[tuple[RankedLabel, Step]]:
-    """Make the rule for two confused labels the step of both, though the other label's own step may be another one.
+    """Make the rule for two confused labels the step of both.
 
     A label that is ready, can't be scored, or is confused more often with a third one keeps its step.
     """
@@ -366,7 +366,7 @@ def describe_mistakes(metrics: Metrics) -> str:
 
 
 def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
-    """Count the wrong labels of each two labels, in both directions; the label with more errors comes first."""
+    """Count wrong labels by pair, in both directions; the label with more errors comes first."""
     place = {row.label: number for number, row in enumerate(rank_labels(metrics))}
     pairs = Counter[tuple[str, ...]]()
     for label, one in metrics.to_learn[1].mistakes.items():
@@ -403,7 +403,7 @@ def next_step(row: RankedLabel, target_f1: float, found: Counter[str], pairs: Ma
 def scale_findings(
     found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger, shares: Shares
 ) -> dict[str, Counter[str]]:
-    """Scale the findings of a check, in train and dev, to the texts with errors, and to the share that is right."""
+    """Scale the findings, in train and dev, to the texts with errors, and by their precision."""
     texts = sum(n for split, n in merge.texts.items() if split != "test")
     boundaries, others = (share * metrics.to_learn[1].texts / texts if texts else share for share in shares)
     return {
@@ -443,11 +443,7 @@ def removable(row: RankedLabel, found: Counter[str], pairs: Mapping[tuple[str, .
 def warnings(
     metrics: Metrics, checks: Sequence[ImportCheck] = (), unanswered: Unanswered | None = None
 ) -> Iterator[ScoreWarning]:
-    """Yield the reasons not to trust the scores.
-
-    checks (Sequence): the import checks to show.
-    unanswered (Unanswered | None): see `advise`.
-    """
+    """Yield the reasons not to trust the scores; see `advise`."""
     if said := describe_seen(metrics):
         yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
     yield from warnings_about_excluded_labels(metrics.excluded_labels)
@@ -474,13 +470,13 @@ def warnings(
 
 
 def _describe(check: ImportCheck) -> ScoreWarning:
-    """Put an import check into words for the page."""
+    """Describe an import check for the page."""
     sentence, remedy, lines = describe(check)
     return ScoreWarning(sentence, " ".join([remedy, *(f"`{line}`" for line in lines)]))
 
 
 def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
-    """Warn about predictions that can't be scored, and name the texts, for the labels with the most of them."""
+    """Warn about predictions that can't be scored, with texts of the most frequent labels."""
     texts, absent = [], dict[str, list[str]]()  # labels that a dataset may not have, by dataset
     for label, n in unanswered.unscored.most_common(MAX_NAMED_LABELS):
         places = unanswered.places.get(label, [])
@@ -501,7 +497,7 @@ def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
 
 
 def format_f(metrics: Metrics) -> str:
-    """Write F1 of all spans, with its interval."""
+    """Format F1 of all spans, with its interval."""
     scores = metrics.all_gold
     if scores.f is None or not scores.support:
         return "not scored"

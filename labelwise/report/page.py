@@ -1,8 +1,7 @@
 """Make the report of a pipeline: one HTML page that needs neither network nor other files.
 
-`results` reads what merge, training and evaluation have written, and `review_queue` the findings of a check; `advice`
-decides what to do, and the template shows it. It escapes everything that comes from a corpus. Equal results make equal
-bytes.
+`results` reads the outputs of merge, training and evaluation, and `review_queue` the findings of a check; `advice`
+decides, and the template escapes and shows. Equal results give equal bytes.
 """
 
 import base64
@@ -37,30 +36,30 @@ from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus
 from labelwise.evaluate.ranking import DEFAULT_TARGET_F1, MAX_BORDERLINE, MIN_TEST_SPANS, RankedLabel, group_by_verdict
-from labelwise.evaluate.results import Curve, load_results
+from labelwise.evaluate.results import Curve, Results, load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
 from labelwise.merge.checks import KINDS as CHECKS
-from labelwise.report.advice import KINDS, PREDICT, REASONS, Advice, Steps, advise, describe_pairs, divide
+from labelwise.report.advice import KINDS, PREDICT, REASONS, UNKNOWN, Advice, Steps, advise, describe_pairs, divide
 from labelwise.report.annotators import read_annotators
 from labelwise.report.forecasts import FOLDER, Changes, Forecast, forecast, measure_seconds, say_hours, update_forecasts
-from labelwise.report.review_queue import read_review_queue
+from labelwise.report.review_queue import ReviewQueue, read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
 CURVE = "metrics/train_curve.json"
-MAX_MISTAKES = 1000  # different ones on a page, at most
-MAX_CHANGES = 300  # errors that are fixed or new since the baseline
+MAX_MISTAKES = 1000  # different ones on a page
+MAX_CHANGES = 300  # fixed or new errors
 TRADEOFF = 20  # points of precision by recall
 MAX_PAIRS = 3  # confused pairs of labels
 
 
 class Baseline(NamedTuple):
-    """An earlier evaluation that the page compares with.
+    """An earlier evaluation to compare with.
 
-    name (str): of the git revision.
+    name (str): git revision.
     decided (int): cases decided since.
-    changed (Sequence): errors that are fixed or new since.
-    common (Mapping): changes of F1 on the test texts of both, by pipeline digest and label; see `settle`.
+    changed (Sequence): errors fixed or new since.
+    common (Mapping): see `forecasts.settle`.
     """
 
     name: str
@@ -79,87 +78,74 @@ def write_report(
     target_f1: float = DEFAULT_TARGET_F1,
     annotators: bool = False,
 ) -> Advice:
-    """Write the report of a pipeline as an HTML page, and its forecasts; return what the page says.
+    """Write the report of a pipeline as an HTML page, and its forecasts.
 
-    root (Path | str): the folder of the project.
-    pipeline (str): its name, such as cpu.
-    target_f1 (float): what the lower end of a label's interval of F1 must reach for it to be used.
-    annotators (bool): name the people who annotated, though pages are sent around.
-    RETURNS (Advice): with hours, which the page has only if it names people.
-    RAISES (InputError): nothing was evaluated, a file isn't what it should be, or another process is writing the page.
+    root (Path | str): project folder.
+    target_f1 (float): minimum lower bound of a ready label's F1 interval.
+    annotators (bool): name annotators, and their hours.
+    RETURNS (Advice): with hours.
+    RAISES (InputError): if nothing was evaluated, a file is malformed, or another process is writing the page.
     """
-    root = Path(root)
+    root, out = Path(root), Path(out)
     if not 0 <= target_f1 <= 1:
         raise InputError(f"target_f1 {target_f1}: give a share, from 0 to 1")
-    out = Path(out)
-    (metrics, merge, corpus, tables, curve, groups), queue = load_results(root, pipeline), read_review_queue(root)
-    estimate, sample = queue.estimate(), queue.sample()
-    known: dict[str, Any] = {"shares": estimate.shares} if estimate else {"sample": len(sample)}
-    known["checks"] = list_checks(root / "corpus", people=annotators)
-    known["steps"] = read_steps(root, pipeline)
-    known["tried"] = [file.stem for file in (root / "metrics").glob("*.json")]
-    known["unanswered"] = find_unanswered(tables, root / "corpus", metrics.split) if tables else None
-    advice = advise(metrics, curve, pipeline, target_f1, queue.counts, merge, **known)
-    cases = queue.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
-    for answer in (answer for one in cases for answer in one["answers"].values() if not annotators):
-        answer["annotator"] = ""
+    results, queue = load_results(root, pipeline), read_review_queue(root)
+    metrics, tables, corpus = results.metrics, results.tables, root / "corpus"
+    estimate, sample = queue.estimate(), len(queue.sample())
+    advice = advise(
+        metrics,
+        results.curve,
+        pipeline,
+        target_f1,
+        queue.counts,
+        results.merge,
+        checks=list_checks(corpus, people=annotators),
+        sample=0 if estimate else sample,
+        shares=estimate.shares if estimate else UNKNOWN,
+        steps=read_steps(root, pipeline),
+        unanswered=find_unanswered(tables, corpus, metrics.split) if tables else None,
+        tried=[file.stem for file in (root / "metrics").glob("*.json")],
+    )
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
-    cases_of = {"": len(sample)} | {label: counts.total() for label, counts in queue.counts.items()}
-    forecasts = [forecast(task, metrics, merge, cases_of, learning) for task in advice.tasks]
-    seconds = measure_seconds(root / "corpus") if any(forecasts) and is_corpus(root / "corpus") else {}
-    timed = add_notes(advice, forecasts, merge, seconds)
-    advice = timed if annotators else add_notes(advice, forecasts, merge, {})  # hours tell somebody's pace
+    cases_of = {"": sample} | {label: counts.total() for label, counts in queue.counts.items()}
+    forecasts = [forecast(task, metrics, results.merge, cases_of, learning) for task in advice.tasks]
+    seconds = measure_seconds(corpus) if any(forecasts) and is_corpus(corpus) else {}
+    timed = add_notes(advice, forecasts, results.merge, seconds)
+    advice = timed if annotators else add_notes(advice, forecasts, results.merge, {})  # hours are somebody's pace
     written: list[Forecast] = []
     if metrics.pipeline_digest and not advice.blocked:
-        new, file = [one for one in forecasts if one], root / FOLDER / f"{pipeline}.jsonl"
-        written = update_forecasts(file, new, metrics, merge, baseline.common if baseline else {})
+        file, common = root / FOLDER / f"{pipeline}.jsonl", baseline.common if baseline else {}
+        written = update_forecasts(file, list(filter(None, forecasts)), metrics, results.merge, common)
     split, learned = metrics.to_learn
     read = split if metrics.split else ""  # tables of 0.3.0 have one split
-    mistakes, changed = (
-        list_mistakes(tables, read) if tables else [],
-        list_changed(baseline.changed) if baseline else [],
-    )
-    name_texts(mistakes, changed, root / "corpus", pipeline)
+    cards = list_cards(advice, results, queue, baseline, read, people=annotators)
+    name_texts(cards["mistakes"], cards["changed"], corpus, pipeline)
+    tradeoffs = list_tradeoffs(tables, metrics, read) if tables else []
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
+        results._asdict(),
         pipeline=pipeline,
-        corpus=corpus,
-        merge=merge,
-        metrics=metrics,
         split=split,
         learned=learned,
         advice=advice,
         outcomes=[one for one in written if one.by == metrics.pipeline_digest and one.interval],
         held=[one.held for one in written if one.held is not None],
         target_f1=target_f1,
-        close=MAX_BORDERLINE,
-        few=MIN_TEST_SPANS,
         verdicts=group_by_verdict(row for row, _ in advice.rows),
-        figures=list_figures(advice, metrics, merge, baseline),
+        figures=list_figures(advice, metrics, results.merge, baseline),
         bar=divide(metrics),
         missed=divide_missed(metrics),
         confused=describe_pairs(metrics)[:MAX_PAIRS],
         estimate=estimate,
-        sample=len(sample),
+        sample=sample,
         more=want_texts(advice),
-        groups=groups,
         baseline=baseline,
         queue=queue,
-        listed=sum(one["listed"] for one in cases),
-        cards={
-            "cases": cases,
-            "mistakes": mistakes,
-            "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
-            "split": split,
-            "baseline": baseline.name if baseline else "",
-            "changed": changed,
-            "kinds": {kind: one.name for kind, one in KINDS.items()},
-            "reasons": {reason: one.name for reason, one in REASONS.items()},
-            "around": MAX_CONTEXT_CHARS,
-        },
-        people=read_annotators(root / "corpus") if annotators else [],
+        listed=sum(one["listed"] for one in cards["cases"]),
+        cards=cards,
+        people=read_annotators(corpus) if annotators else [],
         learning=learning,
-        charts=[*list_charts(curve, learning), *(list_tradeoffs(tables, metrics, read) if tables else [])],
+        charts=[*list_charts(results.curve, learning), *tradeoffs],
         texts_per_100=count_texts_per_100(tables, read) if tables else {},
     )
     content = page.encode()
@@ -171,13 +157,36 @@ def write_report(
     return timed
 
 
+def list_cards(
+    advice: Advice, results: Results, queue: ReviewQueue, baseline: Baseline | None, read: str, *, people: bool
+) -> dict[str, Any]:
+    """List what the page's script shows: cases, mistakes, and changes since the baseline.
+
+    read (str): name of the split in the tables.
+    """
+    cases = queue.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
+    for answer in (answer for one in cases for answer in one["answers"].values() if not people):
+        answer["annotator"] = ""
+    return {
+        "cases": cases,
+        "mistakes": list_mistakes(results.tables, read) if results.tables else [],
+        "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
+        "split": results.metrics.to_learn[0],
+        "baseline": baseline.name if baseline else "",
+        "changed": list_changed(baseline.changed) if baseline else [],
+        "kinds": {kind: one.name for kind, one in KINDS.items()},
+        "reasons": {reason: one.name for reason, one in REASONS.items()},
+        "around": MAX_CONTEXT_CHARS,
+    }
+
+
 def add_notes(
     advice: Advice, forecasts: Sequence[Forecast | None], merge: Ledger, seconds: Mapping[frozenset[str], float]
 ) -> Advice:
     """Add cost and gain to the tasks.
 
-    forecasts (Sequence): of each task; None without one.
-    seconds (Mapping): see `measure_seconds`; without it, no hours are said.
+    forecasts (Sequence): by task.
+    seconds (Mapping): see `measure_seconds`; empty for no hours.
     """
     tasks = []
     for task, one in zip(advice.tasks, forecasts, strict=True):
@@ -188,7 +197,7 @@ def add_notes(
 
 
 def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
-    """List what the import checks of a corpus found; nothing without a corpus.
+    """List a corpus's import checks.
 
     people (bool): include checks that name annotators.
     """
@@ -197,9 +206,9 @@ def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
 
 
 def read_steps(root: Path, pipeline: str) -> Steps:
-    """Read how many steps a project asks for, and what a pipeline's configs say; 0 for what can't be read.
+    """Read the steps of a project and of a pipeline's configs.
 
-    RAISES (InputError): if project.yml isn't what it should be.
+    RAISES (InputError): if project.yml is malformed.
     """
     project, config = root / "project.yml", root / "configs" / f"{pipeline}.cfg"
     asked = read_section(project if project.is_file() else None, "vars", VarsSection, others=True).steps
@@ -210,7 +219,7 @@ def read_steps(root: Path, pipeline: str) -> Steps:
 
 
 def read_number(config: Path, section: str, key: str) -> int:
-    """Read a number of a config; 0 if it isn't there, or can't be read."""
+    """Read a number of a config; 0 if it can't be read."""
     parser = ConfigParser(interpolation=None)
     try:
         parser.read(config, encoding="utf8")
@@ -220,7 +229,7 @@ def read_number(config: Path, section: str, key: str) -> int:
 
 
 def make_environment() -> Environment:
-    """Create the environment of the template, which escapes all values, and refuses unknown names."""
+    """Create a template environment that escapes all values, and refuses unknown names."""
     environment = Environment(
         loader=PackageLoader("labelwise.report"),
         autoescape=True,
@@ -237,6 +246,8 @@ def make_environment() -> Environment:
     }
     environment.globals |= {
         "version": __version__,
+        "close": MAX_BORDERLINE,
+        "few": MIN_TEST_SPANS,
         "hash_of": hash_of,
         "kinds": KINDS,
         "reasons": REASONS,
@@ -247,32 +258,32 @@ def make_environment() -> Environment:
 
 
 def json_in_page(content: Any) -> Markup:
-    """Write JSON without <, which could end the element of the page that it is in."""
+    """Encode JSON without <, which could end its element."""
     encoded = msgspec.json.encode(content).replace(b"<", b"\\u003c").decode()
     return Markup(encoded)  # noqa: S704  has no < in it
 
 
 def hash_of(text: str) -> str:
-    """Compute the hash by which a page's policy allows this inline script alone (CSP, level 2)."""
+    """Compute the hash of an inline script for a content security policy (CSP, level 2)."""
     return "sha256-" + base64.b64encode(hashlib.sha256(str(text).encode("utf8")).digest()).decode("ascii")
 
 
 def format_share(share: float) -> str:
-    """Write a share in percent, rounded to 0% or 100% only if it is."""
+    """Format a share in percent; only 0 is 0%, and only 1 is 100%."""
     if 0 < share < 0.01:
         return "< 1%"
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def divide_missed(metrics: Metrics) -> dict[str, int]:
-    """Divide the missed spans by their reason."""
+    """Count missed spans by reason."""
     total = sum((Counter(one.causes) for one in metrics.to_learn[1].mistakes.values()), Counter[str]())
     found = {reason: total[reason] for reason in MISSED if reason != MISALIGNED}
     return found | {MISALIGNED: divide(metrics)["missed"] - sum(found.values())}
 
 
 def want_texts(advice: Advice) -> list[RankedLabel]:
-    """List the labels whose next step is more texts, by the missed spans that texts should teach, most first."""
+    """List labels whose next step is more texts, by missed spans that texts would teach."""
     rows = [row for row, step in advice.rows if step.command == PREDICT]
     return sorted(rows, key=lambda row: -sum(row.mistakes.causes.get(cause, 0) for cause in ("unseen", "seen")))
 
@@ -280,7 +291,7 @@ def want_texts(advice: Advice) -> list[RankedLabel]:
 class Figures(NamedTuple):
     """A column of the table of labels.
 
-    cells (list): by label: value to sort by (None for none), text, note.
+    cells (list): by label, sort key or None, text, and note.
     """
 
     head: str
@@ -288,16 +299,14 @@ class Figures(NamedTuple):
 
 
 def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, baseline: Baseline | None) -> list[Figures]:
-    """List the columns behind the next steps, for labels with gold; one whose rows are all equal says nothing."""
+    """List the columns of the table for labels with gold; a column of equal cells is omitted."""
     rows = [row for row, _ in advice.rows if row.scores.support]
     agreement = merge.agreement
 
     def shares(head: str, values: Iterable[float | None]) -> Figures:
-        """Make a column of scores."""
         return Figures(head, [(value, format_score(value), "") for value in values])
 
     def numbers(head: str, values: Iterable[int]) -> Figures:
-        """Make a column of counts."""
         return Figures(head, [(value, f"{value:,}", "") for value in values])
 
     columns = []
@@ -326,27 +335,27 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, baseline: Base
 
 
 def measure_change(row: RankedLabel, before: Metrics) -> float | None:
-    """Compute the difference of a label's F1 to earlier scores; None without one of them."""
+    """Compute a label's change of F1; None without both scores."""
     old = before.shown(row.label, before.judging(row.label)).f if row.label in before.all_gold.labels else None
     return None if old is None or row.scores.f is None else row.scores.f - old
 
 
 def format_score(score: float | None) -> str:
-    """Write a score with two digits."""
+    """Format a score with two digits."""
     return "–" if score is None else f"{score:.2f}"
 
 
 def format_change(change: float | None) -> str:
-    """Write a difference of F1."""
+    """Format a difference of F1."""
     return "–" if change is None else "=" if change == 0 else f"{change:+.3f}"
 
 
 class Chart(NamedTuple):
-    """A picture of F1 by something.
+    """A line chart of F1.
 
-    title (str): what it shows, with its figures for those who don't see it.
-    points (list): the places, in percent of the width from the left, and of the height from the top.
-    low, high, last (str): the ends of the axis of F1, and that of the other one.
+    title (str): description, with the figures.
+    points (list): percent of the width from the left, and of the height from the top.
+    low, high, last (str): ends of the F1 axis, and of the other one.
     """
 
     title: str
@@ -357,7 +366,7 @@ class Chart(NamedTuple):
 
 
 def list_charts(curve: Curve | None, learning: TrainCurve | None) -> list[Chart]:
-    """Draw F1 on dev by step, and, after `train-curve`, by the number of texts."""
+    """Chart F1 on dev by step, and, after `train-curve`, by number of texts."""
     charts = []
     if curve and curve.f:
         best = max(curve.f)
@@ -371,7 +380,7 @@ def list_charts(curve: Curve | None, learning: TrainCurve | None) -> list[Chart]
 
 
 def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) -> Chart:
-    """Place F1 between the tenths around it, and what it depends on between 0 and the last."""
+    """Chart F1, on an axis between tenths, along an axis from 0."""
     high = min(1.0, floor(10 * max(f) + 1) / 10)
     low = min(floor(10 * min(f)) / 10, high - 0.1)
     points = [(100 * x / max(along), 100 * (high - y) / (high - low)) for x, y in zip(along, f, strict=True)]
@@ -379,7 +388,7 @@ def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) 
 
 
 def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
-    """Draw precision by recall of labels with goals, from the most probable spans found to all of them."""
+    """Chart precision by recall of labels with goals."""
     columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
     pairs = tables.read_pairs(columns, split, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
     found: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}
@@ -413,7 +422,7 @@ def name_texts(
 ) -> None:
     """Name texts without a document by file and line, in place; without a corpus, they keep their digests.
 
-    An error that is a prediction of heads for labels, which have probabilities, gets the command that explains it.
+    A wrong prediction with a probability gets the command that explains it.
     """
     keys = {row["key"] for row in mistakes} | {row["text"] for row in changed}
     found = read_answers(corpus, keys) if keys and is_corpus(corpus) else ()
@@ -429,7 +438,7 @@ def name_texts(
 
 
 def count_texts_per_100(tables: Tables, split: str) -> dict[str, float]:
-    """Compute how many texts have 100 gold spans of each label, from a split's texts that are complete for it."""
+    """Estimate by label how many complete texts have 100 gold spans."""
     texts, elsewhere, spans = 0, Counter[str](), Counter[str]()
     for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "gold_label"), split):
         uncovered = {row["key"]: {*row["partial"], *row["unknown"]} for row in group.to_pylist()}
@@ -441,9 +450,9 @@ def count_texts_per_100(tables: Tables, split: str) -> dict[str, float]:
 
 
 def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: int) -> list[Any]:
-    """Choose `most` rows, the first ones of each name, in their order.
+    """Choose `most` rows, the first ones of each name; order is kept.
 
-    names (Iterable): one or more names of each row.
+    names (Iterable): one or more names by row.
     """
     seen = Counter[Any]()
     ranks = []
@@ -454,7 +463,7 @@ def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: i
 
 
 def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
-    """List fixed and new errors, at most MAX_CHANGES: the first of each label."""
+    """List errors fixed or new; of too many, the first of each label."""
     names = ([(one.label, one.change)] for one in changed)
     return [one._asdict() for one in first_of_each(changed, names, MAX_CHANGES)]
 

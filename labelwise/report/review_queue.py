@@ -1,6 +1,6 @@
-"""The review queue of a report: the undecided findings of a check.
+"""Undecided findings of a check, for review on the page.
 
-One answer decides all cases of a question, a group. A random sample estimates the share of right findings.
+One answer decides a group of cases with the same question. A random sample estimates the precision of the findings.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, la
 class ReviewQueue(NamedTuple):
     """Undecided findings, most certain first.
 
-    decided (Sequence[Decision]): one of each case that was decided.
+    decided (Sequence[Decision]): one decision per decided case.
     """
 
     cases: list[Case]
@@ -49,12 +49,10 @@ class ReviewQueue(NamedTuple):
         return counts
 
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
-        """Choose the cases of a page: whole groups, the most worthwhile first, up to MAX_CASES; and the sample.
+        """Choose whole groups of cases, most worthwhile first, up to MAX_CASES, and the sample.
 
-        costs (Mapping): the mistakes of each label to improve; others come last. A case of two labels counts for the
-            one with more mistakes.
-        RETURNS (list): cases, group by group; `listed` is true of those in whole groups, `sample` of those in the
-            sample.
+        costs (Mapping): mistakes by label to improve; of two labels, the larger number counts.
+        RETURNS (list): cases, group by group, with `listed` (in a whole group) and `sample`.
         """
         groups: dict[str, list[Case]] = {}
         for one in self.cases:
@@ -68,19 +66,19 @@ class ReviewQueue(NamedTuple):
         return chosen
 
     def shuffle(self) -> list[Any]:
-        """List all findings in a random order, the same in each report: decisions, and cases that can be decided."""
+        """List decisions and decidable cases in a random order, the same in each report."""
         cases = ((one, one["current"] or one["proposed"]) for one in self.cases if one["answers"])
         numbers = {draw(one["key"], label, (start, end)): one for one, (start, end, label) in cases}
         decided = [(draw(one.text, one.label, one.removed or one.added), one) for one in self.decided]
         return [one for _, one in sorted([*numbers.items(), *decided], key=itemgetter(0))]
 
     def sample(self) -> list[Case]:
-        """List the cases to decide among the first CASES findings in random order; none if there are fewer findings."""
+        """List the undecided ones of the first CASES shuffled findings; none if there are fewer."""
         first = self.shuffle()[:CASES]
         return [one for one in first if not isinstance(one, Decision)] if len(first) == CASES else []
 
     def estimate(self) -> "Estimate | None":
-        """Estimate how many findings are right; None until the sample is decided."""
+        """Estimate the precision of the findings; None until the sample is decided."""
         drawn = list(takewhile(lambda one: isinstance(one, Decision), self.shuffle()))
         if len(drawn) < CASES:
             return None
@@ -92,13 +90,12 @@ class ReviewQueue(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The estimated number of right findings.
+    """Precision of the findings.
 
-    findings (int): all findings, decided or not.
-    sample, wrong, asked (int): decided findings of the random sample; annotation errors among them; questions about
-        the guidelines, which count as neither right nor wrong.
-    low, high (int): Wilson's interval of the number of right findings.
-    shares (Shares): by kind.
+    findings (int): all, decided or not.
+    sample, wrong, asked (int): decided ones of the sample; of these, with wrong gold, and with a policy question.
+    low, high (int): Wilson's interval of all correct findings.
+    shares (Shares): precision by kind.
     """
 
     findings: int
@@ -111,9 +108,9 @@ class Estimate(NamedTuple):
 
 
 def estimate_shares(told: Sequence[tuple[bool, bool]]) -> Shares:
-    """Estimate the shares of findings that are right, by kind; the share of all is a prior that is worth one finding.
+    """Estimate precision by kind; the precision of all is a prior worth one finding.
 
-    told (Sequence): of each decided one, whether it is about boundaries, and whether gold was wrong.
+    told (Sequence): by decision, whether it is about boundaries, and whether gold was wrong.
     """
     share = sum(wrong for _, wrong in told) / len(told)
     own = ([wrong for boundaries, wrong in told if boundaries == kind] for kind in (True, False))
@@ -121,20 +118,20 @@ def estimate_shares(told: Sequence[tuple[bool, bool]]) -> Shares:
 
 
 def _worth(group: Sequence[Case], costs: Mapping[str, int]) -> tuple[float, float]:
-    """Estimate how many more cases are right than not, times the label's mistakes; among equals, the surest leads."""
+    """Score a group: expected errors minus false alarms, times the label's mistakes; ties by certainty."""
     cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
     return cost * sum(tanh(one["score"] / 2) for one in group), group[0]["score"]  # a score is in log-odds
 
 
 def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
-    """Return the random number of a case, the same in each report."""
+    """Return a case's random number, the same in each report."""
     return hashlib.blake2b(repr((text, label, *(span or ()))).encode("utf8"), digest_size=8).digest()
 
 
 def read_review_queue(root: Path) -> ReviewQueue:
-    """Read the undecided findings of a project, if they belong to its present corpus.
+    """Read a project's undecided findings of the current corpus.
 
-    RAISES (InputError): a file isn't what a check or a merge writes, or all findings are of another corpus.
+    RAISES (InputError): if a file is malformed, or all findings are of another corpus.
     """
     corpus, rows = root / "corpus", read_decision_rows(root)
     digest = read_split(corpus / "train").digest if is_corpus(corpus) else ""
@@ -157,20 +154,20 @@ def read_review_queue(root: Path) -> ReviewQueue:
 def read_decision_rows(root: Path) -> list[DecisionRow]:
     """Read the rows of a project's decisions.
 
-    RAISES (InputError): a file can't be read.
+    RAISES (InputError): if a file can't be read.
     """
     folder = root / DECISIONS
     return [*find_decisions(folder)] if folder.is_dir() else []
 
 
 def count_decided(root: Path, before: bytes) -> int:
-    """Count the cases that were decided since a file of decisions had an earlier content."""
+    """Count the cases decided since an earlier content of the decisions."""
     then = {row.decision for row in decode_decisions(before)}
     return sum(one not in then for one in list_cases(read_decision_rows(root)))
 
 
 def decided_spans(rows: Sequence[DecisionRow], corpus: Path | None) -> DecidedSpans:
-    """Collect the spans of the decisions whose answer hasn't changed in a corpus; of all, if there is none."""
+    """Collect the spans of decisions whose answer is unchanged in the corpus, if there is one."""
     decisions = [row.decision for row in rows if row.decision]
     if decisions and corpus:
         answers = dict(read_answers(corpus, {one.text for one in decisions}))
@@ -183,5 +180,5 @@ def _is_valid(decision: Decision, answers: Sequence[AnswerPlace]) -> bool:
 
 
 def spans_of(finding: Case) -> DecidedSpans:
-    """Return the annotated span of a finding and the proposed one."""
+    """Return a finding's annotated and proposed spans."""
     return {(finding["key"], *span) for span in (finding["current"], finding["proposed"]) if span}
