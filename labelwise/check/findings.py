@@ -107,6 +107,7 @@ class CheckedDoc(NamedTuple):
 
     @property
     def text(self) -> str:
+        """The text."""
         return self.stored.text
 
 
