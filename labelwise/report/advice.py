@@ -304,7 +304,7 @@ def _choose_tasks(
         elif len(step.labels) == 2:
             total = counted(sum(divide(metrics).values()) - divide(metrics)["found"], "error")
             rule = f"agree on a rule for {' and '.join(step.labels)}"
-            task = step._replace(words=f"{rule}: {confused_pairs(metrics)[step.labels]:,} of {total}")
+            task = step._replace(words=f"{rule} ({confused_pairs(metrics)[step.labels]:,} of {total})")
         else:
             task = step.of(row.label)
         tasks.setdefault(task.words, task)

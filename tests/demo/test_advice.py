@@ -39,7 +39,7 @@ def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_
     assert re.match(r"[5-9] of 20 labels are ready; ", said.verdict)
     assert len(said.tasks[0].labels) == 2
     assert "PERSON" in said.tasks[0].labels  # with COMPANY 7 times, with DOCTOR 6 times: other processors may differ
-    line = r"Next: agree on a rule for PERSON and [A-Z]+: \d+ of \d+ errors\n"
+    line = r"Next: agree on a rule for PERSON and [A-Z]+ \(\d+ of \d+ errors\)\n"
     for page in ("README.md", "docs/tutorial.md"):
         assert re.search(line, (ROOT / page).read_text(encoding="utf8"))
     docs = {doc.path: doc for doc in map(make_doc, range(400))}

@@ -172,7 +172,7 @@ def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
     assert (steps["DOCTOR"].words, steps["DOCTOR"].removes) == ("agree on PERSON / DOCTOR", 22)
     assert steps["PLACE"].words == "agree on PERSON / PLACE"
     assert advice.why == "of 33 errors on test, 27 are wrong labels, 22 of them between PERSON and DOCTOR"
-    assert str(advice.tasks[0]) == "agree on a rule for PERSON and DOCTOR: 22 of 33 errors"
+    assert str(advice.tasks[0]) == "agree on a rule for PERSON and DOCTOR (22 of 33 errors)"
     assert advice.tasks[0].labels == ("PERSON", "DOCTOR")
     assert describe_pairs(metrics) == ["PERSON and DOCTOR (22)", "PERSON and PLACE (4)", "DOCTOR and PLACE (1)"]
 
@@ -186,7 +186,7 @@ def test_labels_above_the_goal_that_are_confused_need_a_rule_and_no_more_test_te
     steps = {row.label: step.words for row, step in advice.rows}
     more = "annotate more test texts"
     assert steps == {"A": "agree on A / B", "B": "agree on A / B", "C": more, "D": more}
-    assert str(advice.tasks[0]).startswith("agree on a rule for A and B: 9 of")
+    assert str(advice.tasks[0]).startswith("agree on a rule for A and B (9 of")
 
 
 def test_a_label_in_two_pairs_is_in_the_larger_one_and_a_ready_label_in_none():
@@ -224,7 +224,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         (
             {"A": mistakes(right=30, label=7, boundaries=6), "B": mistakes(taken=7, spurious=3)},
             "0 of 2 labels are ready; 2 not ready: of 16 errors on test, 7 are wrong labels between A and B",
-            "agree on a rule for A and B: 7 of 16 errors",
+            "agree on a rule for A and B (7 of 16 errors)",
         ),
         (
             {"A": mistakes(right=30, boundaries=16), "B": mistakes(spurious=3)},
@@ -500,6 +500,6 @@ def test_up_to_three_tasks_follow_each_other_and_none_is_named_twice():
     assert words == [
         "annotate more texts for C",
         "review 9 random suspects, to see how many are errors",
-        "agree on a rule for B and A: 30 of 91 errors",
+        "agree on a rule for B and A (30 of 91 errors)",
     ]
     assert len(advice_on(metrics).tasks) == 3

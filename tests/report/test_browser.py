@@ -180,6 +180,7 @@ def test_cases_are_filtered_and_the_next_one_is_announced(show):
     page.fill("#find", "wrong label")
     assert "Question 1 of 1: 'Lithium' as DRUG" in page.inner_text(CASE)
     assert "1 of 1: 'Lithium' as DRUG. They saw Lithium there." in page.inner_text("#next")
+    assert ".." not in page.inner_text("#next")
     press(page, "w")
     assert page.input_value("#find") == "wrong labelw"
     assert "Nothing left to review." in page.inner_text(CASE)
