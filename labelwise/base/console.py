@@ -5,7 +5,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from functools import wraps
+from functools import partialmethod, wraps
 from io import TextIOWrapper
 from pathlib import Path
 from threading import RLock
@@ -29,35 +29,24 @@ MAX_TABLE_ROWS = 8  # rows of a table that is printed in part
 
 
 class Messages:
-    """Messages on standard output, in colour on terminals only."""
+    """Messages on standard output, in colour on terminals only: a title, and perhaps a remedy or a reason."""
 
-    def good(self, title: str, text: str = "") -> None:
-        """Print a result."""
-        self._say("✔", "green", title, text)
-
-    def info(self, title: str, text: str = "") -> None:
-        """Print information."""
-        self._say("ℹ", "blue", title, text)
-
-    def warn(self, title: str, text: str = "") -> None:
-        """Print a warning, with its remedy."""
-        self._say("⚠", "yellow", title, text)
-
-    def fail(self, title: str, text: str = "") -> None:
-        """Print a failure, and its reason."""
-        self._say("✘", "red", title, text)
-
-    def more(self, text: str) -> None:
-        """Print more of the message before."""
-        print(textwrap.fill(text, Console().width, initial_indent="  ", subsequent_indent="  ", **WRAPPED))
-
-    def _say(self, sign: str, colour: str, title: str, text: str) -> None:
+    def _say(self, sign: str, colour: str, title: str, text: str = "") -> None:
         """Print lines as wide as the terminal; a longer word, such as a path, isn't broken."""
         console = Console(highlight=False)
         for line, style in ((f"{sign} {title}", colour), (text, "")):
             if line:
                 wrapped = textwrap.fill(line, console.width, **WRAPPED)
                 console.print(Text(wrapped, style), soft_wrap=True)
+
+    good = partialmethod(_say, "✔", "green")
+    info = partialmethod(_say, "ℹ", "blue")
+    warn = partialmethod(_say, "⚠", "yellow")
+    fail = partialmethod(_say, "✘", "red")
+
+    def more(self, text: str) -> None:
+        """Print more of the message before."""
+        print(textwrap.fill(text, Console().width, initial_indent="  ", subsequent_indent="  ", **WRAPPED))
 
 
 msg = Messages()

@@ -19,8 +19,7 @@ from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.settings import CONVERSION, DATASETS
 from labelwise.base.text import DECODE_ERRORS, counted, place
-from labelwise.datasets.brat_folders import Folders
-from labelwise.datasets.brat_splits import Log, split_folders, split_others
+from labelwise.datasets.brat_folders import Folders, Log, split_folders, split_others
 from labelwise.datasets.brat_tasks import Converted, TaskFile, write_tasks
 from labelwise.datasets.declarations import natural_order
 from labelwise.datasets.entries import AnySplit, Entry, check_renaming, write_entries

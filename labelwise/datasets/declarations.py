@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -28,6 +29,10 @@ class DataSet(Entry, frozen=True):
     declared: str = ""
     files: tuple[SourceFile, ...] = ()
     annotators: dict[str, str] = {}
+
+    def to_entry(self, **changes: Any) -> Entry:
+        """Return its entry with some changes."""
+        return Entry(**{key: getattr(self, key) for key in Entry.__struct_fields__} | changes)
 
 
 def load_datasets(declarations: Sequence[Path]) -> list[DataSet]:

@@ -20,7 +20,7 @@ from labelwise.base.files import atomic
 from labelwise.base.settings import DATASETS
 from labelwise.base.text import counted
 from labelwise.corpus.manifest import Split
-from labelwise.datasets.brat_splits import SPLIT_FOLDERS
+from labelwise.datasets.brat_folders import SPLIT_FOLDERS
 from labelwise.datasets.entries import Entry, decode_entries, read_entries, write_entries
 from labelwise.datasets.undeclared import Undeclared, find_undeclared
 from labelwise.sources.files import read_file

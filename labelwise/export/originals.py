@@ -22,7 +22,15 @@ from labelwise.base.files import caseless
 from labelwise.base.text import SpanKey, counted, form_of, trim
 from labelwise.export.source import ExportDoc, Place, PlacedSpan
 from labelwise.export.standoff import brat_label, standoff
-from labelwise.sources.brat import DEFAULTS, T_LINE, BratOptions, find_documents, read_document, split_lines
+from labelwise.sources.brat import (
+    DEFAULTS,
+    T_LINE,
+    BratOptions,
+    find_documents,
+    find_suffix,
+    read_document,
+    split_lines,
+)
 from labelwise.sources.files import find_files, printable, read_file
 from labelwise.sources.normalize import Move
 from labelwise.sources.offsets import Fragments, choose_reading, join, last_end, to_code_points
@@ -183,7 +191,7 @@ class Originals:
             standoff(original.text, span, last + number)
             for number, span in enumerate(sorted(_move(added, text, original.text)), 1)
         ]
-        files = {".txt": read_file(_find(original.stem, ".txt"))}
+        files = {".txt": read_file(find_suffix(original.stem, ".txt"))}
         for suffix, some in lines.items():
             kept = [written.get(line.place) or self._rename_event(line) for line in some if line.place not in left_out]
             kept += [row.encode(self.how.encoding)[:-1] for row in new]
@@ -195,7 +203,7 @@ class Originals:
         return Restored(original.stem.relative_to(self.folder), files, beside)
 
     def _read_lines(self, original: _Original, suffix: str) -> Iterator[_Line]:
-        path = _find(original.stem, suffix)
+        path = find_suffix(original.stem, suffix)
         for number, content in enumerate(split_lines(read_file(path)) if path.exists() else (), 1):
             try:
                 row = content.decode(self.how.encoding).strip("\r\n\ufeff")
@@ -259,12 +267,6 @@ class Originals:
             return line.content
         old, new = (f"\t{one}:".encode(self.how.encoding) for one in (label, brat_label(self.how.rename[label])))
         return line.content.replace(old, new, 1)
-
-
-def _find(stem: Path, suffix: str) -> Path:
-    """Return the path of a document's file, whose suffix may be in capitals."""
-    lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
-    return upper if upper.exists() and not lower.exists() else lower
 
 
 def _move(spans: Iterable[SpanKey], text: str, other: str) -> list[SpanKey]:

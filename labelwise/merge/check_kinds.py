@@ -118,6 +118,11 @@ class Data(NamedTuple):
         return self.merged.figures[self.dataset.name]
 
     @property
+    def sample(self) -> list[SampledText]:
+        """List its texts in the sample."""
+        return [one for one in self.merged.sample if self.dataset.name in one.datasets]
+
+    @property
     def files(self) -> range:
         """Return the numbers of its files among all datasets' files."""
         before = takewhile(lambda one: one.name != self.dataset.name, self.merged.datasets)

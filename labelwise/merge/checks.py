@@ -37,7 +37,7 @@ from labelwise.corpus.queries import count, where
 from labelwise.corpus.tables import read_groups
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
-from labelwise.datasets.entries import AnyOffsets, Entry, write_entries
+from labelwise.datasets.entries import AnyOffsets, write_entries
 from labelwise.datasets.undeclared import Undeclared, patterns_in
 from labelwise.merge.check_kinds import (
     MAX_LISTED,
@@ -97,8 +97,7 @@ KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuo
 # Queries that are too long for the tables.
 
 
-def unusable_rows(data: Data) -> list[Found]:
-    """Find datasets with mostly unusable rows, or with no span and a row of another format."""
+def _unusable_rows(data: Data) -> list[Found]:
     rows, spans = data.figures.rows, data.figures.labels(*USED, *UNUSED)
     bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
     most = bad.total() >= MIN_SPANS and 2 * bad.total() > rows.total()
@@ -107,7 +106,7 @@ def unusable_rows(data: Data) -> list[Found]:
     return some(bad.total(), data.figures.sample(*bad), all=rows.total(), reasons=largest_first(bad))
 
 
-def losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
+def _losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
     """Count usable and unusable spans, by label; list reasons.
 
     Undeclared labels count only if there are no others.
@@ -118,11 +117,8 @@ def losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
     return used, lost, [reason for reason in UNUSED if lost & data.figures.labels(reason)]
 
 
-def other_offsets(data: Data, problem: str) -> list[Found]:
-    """Find datasets whose lost spans fit by another reading of their offsets.
-
-    problem (str): "declare": by one reading; "files": by several, in different files; or a name of OTHER_TEXTS.
-    """
+def _other_offsets(data: Data, problem: str) -> list[Found]:
+    """Find datasets whose lost spans fit by one other reading ("declare"), by several ("files"), or as OTHER_TEXTS."""
     dataset, files = data.dataset, data.files
     better = best_readings(data.merged.trials, files)
     best = next((one for one in better.values() if one.name in OTHER_TEXTS), next(iter(better.values()), None))
@@ -134,46 +130,42 @@ def other_offsets(data: Data, problem: str) -> list[Found]:
         name = better[file].name if file in better else ""
         names += [f"{source.name} ({name})"] if name else []
         groups.setdefault(name, []).append(os.path.relpath(source.path, Path(dataset.declared).parent))
-    entry = {name: getattr(dataset, name) for name in Entry.__struct_fields__}
     entries = [
-        Entry(**entry | {"name": "-".join(filter(None, (dataset.name, name))), "path": paths, "offsets": name})
+        dataset.to_entry(name="-".join(filter(None, (dataset.name, name))), path=paths, offsets=name)
         for name, paths in sorted(groups.items())
     ]
     n = sum(one.before for one in better.values()) if problem == "files" else best.before
     values: dict[str, Any] = {"reading": best.name, "left": best.after}
     values |= {"files": names, "entries": write_entries(entries)} if problem == "files" else {}
-    return some(n, data.figures.sample(*losses(data)[2]), **values)
+    return some(n, data.figures.sample(*_losses(data)[2]), **values)
 
 
-def inside_words(data: Data) -> list[Found]:
-    """Find datasets with many spans inside words, unless another reading explains them."""
+def _inside_words(data: Data) -> list[Found]:
     n = sum(data.merged.trials[file, INSIDE_WORDS, BEFORE] for file in data.files)
-    used, lost, reasons = losses(data)
+    used, lost, reasons = _losses(data)
     total = (used + lost).total()
     if n < max(MIN_SPANS, MIN_OFF_TOKENS * total) or best_readings(data.merged.trials, data.files):
         return []
     return some(n, data.figures.sample(*reasons), all=total)
 
 
-def other_script(data: Data) -> list[Found]:
-    """Find datasets with many misaligned spans, in a script whose language has its own tokenizer."""
-    off, lang = off_tokens(data), data.merged.settings.lang
-    other = find_script(one.text for one in data.merged.sample if data.dataset.name in one.datasets) if off else ""
+def _other_script(data: Data) -> list[Found]:
+    off, lang = _off_tokens(data), data.merged.settings.lang
+    other = find_script(one.text for one in data.sample) if off else ""
     return [one._replace(values={**one.values, "lang": lang, "other": other}) for one in off if other not in ("", lang)]
 
 
-def too_few(merged: Merged) -> bool:
-    """Return whether there are fewer distinct texts than splits, so no ratio fills them."""
+def _too_few(merged: Merged) -> bool:  # texts, so that no ratio fills the splits
     return 0 < sum(merged.ledger.texts[split] for split in SPLITS) < len(SPLITS)
 
 
-def empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
+def _empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
     """Find empty splits that a hash could have filled, with a salt that leaves none empty.
 
     Without such a salt if something else chooses splits, too, or there are too few texts.
     """
     settings, texts = merged.settings, merged.ledger.texts
-    if too_few(merged):
+    if _too_few(merged):
         return
     dev, test = settings.dev_ratio, settings.test_ratio
     shares: dict[Split, float] = {"train": 1 - dev - test, "dev": dev, "test": test}
@@ -194,11 +186,10 @@ def empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
         yield Found(values={"split": split, "salt": found})
 
 
-def other_name(data: Data, stops: bool) -> list[Found]:
-    """Find undeclared labels that may be another name of a declared label.
+def _other_name(data: Data, stops: bool) -> list[Found]:
+    """Find undeclared labels with many (`stops`) or few spans that may be another name of a declared label.
 
     The declared one has no span, or no text has spans of both, beyond chance; of several, the most similar name.
-    stops (bool): find labels with many such spans, or with few.
     """
     undeclared, used = data.figures.labels(Reason.UNDECLARED), data.figures.labels(*USED)
     olds = [old for old, n in undeclared.items() if n >= MIN_SPANS]
@@ -228,14 +219,10 @@ def other_name(data: Data, stops: bool) -> list[Found]:
     return found
 
 
-def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
-    """Find datasets with mostly unusable spans.
-
-    helped (Reason | None): most frequent reason, if an option of brat may help.
-    """
-    used, lost, reasons = losses(data)
-    offsets = best_readings(data.merged.trials, data.files) or inside_words(data) or other_script(data)
-    if lost.total() < MIN_SPANS or lost.total() <= used.total() or offsets or other_name(data, stops=True):
+def _most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
+    used, lost, reasons = _losses(data)
+    offsets = best_readings(data.merged.trials, data.files) or _inside_words(data) or _other_script(data)
+    if lost.total() < MIN_SPANS or lost.total() <= used.total() or offsets or _other_name(data, stops=True):
         return []
     why = largest_first(Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons}))
     made, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
@@ -250,25 +237,24 @@ def most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     return some(lost.total(), sample, all=(lost + used).total(), reasons=why, **values)
 
 
-def odd_labels(data: Data, problem: str) -> list[Found]:
-    """Find tables whose labels have a problem, but no earlier problem."""
-    used, lost, reasons = losses(data)
+def _odd_labels(data: Data, problem: str) -> list[Found]:
+    used, lost, reasons = _losses(data)
     spans = used + lost
     if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
         return []
     bare = sorted(label for label in spans if label in TAG_PREFIXES or re.search(r"[=|]", label))
     once = [label for label, n in spans.items() if n == 1]
     found = {
-        "bare": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],
-        "signs": sorted(label for label in spans if label and not re.search(r"\w", label)),
-        "once": once if len(spans) >= MIN_SPANS and 2 * len(once) > len(spans) else [],
+        "tags without labels": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],
+        "words as labels": sorted(label for label in spans if label and not re.search(r"\w", label)),
+        "labels used once": once if len(spans) >= MIN_SPANS and 2 * len(once) > len(spans) else [],
     }
     if problem != next((name for name, labels in found.items() if labels), ""):
         return []
     return some(len(found[problem]), data.figures.sample(*reasons), all=len(spans), labels=found[problem][:MAX_LISTED])
 
 
-def replaced_labels(data: Data) -> Counter[str]:
+def _replaced_labels(data: Data) -> Counter[str]:
     """Count superseded spans of labels without other spans, superseded by rows of other labels."""
     if data.figures.passes["disjoint"] < MIN_COPIES * data.figures.passes["rows"]:
         return Counter()
@@ -277,34 +263,27 @@ def replaced_labels(data: Data) -> Counter[str]:
     return Counter({label: n for label, n in data.figures.replaced.items() if n >= MIN_SPANS and label in gone})
 
 
-def label_after_label(data: Data) -> list[Found]:
-    """Find datasets that lost all spans of a label to rows of other labels."""
-    gone = replaced_labels(data)
+def _label_after_label(data: Data) -> list[Found]:
+    gone = _replaced_labels(data)
     others = [label for label in data.dataset.labels if label not in gone]
     return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
 
 
-def replaced_spans(data: Data, stops: bool) -> list[Found]:
-    """Find datasets with spans that only superseded rows have, unless the entry has `duplicates`.
-
-    stops (bool): find datasets where these are most accepted spans, or other datasets.
-    """
+def _replaced_spans(data: Data, stops: bool) -> list[Found]:
     alone, total = data.figures.passes[ALONE], data.figures.labels(*USED).total() + data.figures.replaced.total()
-    if alone < MIN_SPANS or data.dataset.duplicates or replaced_labels(data) or stops != (2 * alone > total):
+    if alone < MIN_SPANS or data.dataset.duplicates or _replaced_labels(data) or stops != (2 * alone > total):
         return []
     return some(alone, data.figures.sample(ALONE), all=total)
 
 
-def off_tokens(data: Data) -> list[Found]:
-    """Find datasets with many misaligned spans."""
+def _off_tokens(data: Data) -> list[Found]:
     lost = data.figures.labels(Reason.MISALIGNED).total()
     total = lost + data.figures.labels(*USED).total()
     many = lost >= max(MIN_SPANS, MIN_OFF_TOKENS * total)
     return some(many and lost, data.figures.sample(Reason.MISALIGNED), all=total)
 
 
-def copied_answers(data: Data) -> Iterator[Found]:
-    """Find datasets with nearly all answers in another dataset."""
+def _copied_answers(data: Data) -> Iterator[Found]:
     name, answers = data.dataset.name, data.figures.rows.total()
     for other, figures in data.merged.figures.items():
         n, more = data.figures.copies[other] + figures.copies[name], figures.rows.total()
@@ -312,21 +291,18 @@ def copied_answers(data: Data) -> Iterator[Found]:
             yield from some(n, all=answers, other=other)
 
 
-def conversions(merged: Merged) -> Iterator[Conversion]:
-    """Yield the marks of folders by `convert-brat`."""
+def _conversions(merged: Merged) -> Iterator[Conversion]:
     folders = dict.fromkeys(Path(dataset.declared).parent for dataset in merged.datasets)
     yield from filter(None, map(read_conversion, folders))
 
 
-def folders_of_other_labels(merged: Merged) -> Iterator[Found]:
-    """Find brat corpora whose folders share no label."""
-    for made in conversions(merged):
+def _folders_of_other_labels(merged: Merged) -> Iterator[Found]:
+    for made in _conversions(merged):
         named = [f"{name or 'the top'} ({', '.join(labels)})" for name, labels in made.disjoint.items()]
         yield from some(len(named), folders=named)
 
 
-def unused_renames(merged: Merged) -> list[Found]:
-    """Find labels in `rename` that no span has."""
+def _unused_renames(merged: Merged) -> list[Found]:
     unused = [
         f"{name}: {old} to {new}"
         for name, of in merged.ledger.renamed.items()
@@ -337,8 +313,7 @@ def unused_renames(merged: Merged) -> list[Found]:
     return some(len(unused), labels=sorted(unused))
 
 
-def same_annotator(merged: Merged) -> Iterator[Found]:
-    """Find pairs of anonymous datasets with nearly the same spans, or names that differ by a final number."""
+def _same_annotator(merged: Merged) -> Iterator[Found]:
     for (one, other), counts in merged.ledger.pairs.items():
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
@@ -349,33 +324,28 @@ def same_annotator(merged: Merged) -> Iterator[Found]:
             yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
 
 
-def people(merged: Merged) -> set[str]:
-    """Collect the names of all annotators."""
+def _people(merged: Merged) -> set[str]:
     return {who for figures in merged.figures.values() for who in figures.people if who is not None}
 
 
-def unmatched_people(data: Data) -> list[Found]:
-    """Find names in `annotator` of a dataset that none of its answers has."""
+def _unmatched_people(data: Data) -> list[Found]:
     known = {who for who in data.figures.people if who is not None}
     names = sorted({*data.dataset.annotators.values()} - known) if known else []
     return some(len(names), names=names, known=sorted(filter(None, known)))
 
 
-def out_of_order(merged: Merged) -> list[Found]:
-    """Find datasets whose times contradict the order of their files."""
+def _out_of_order(merged: Merged) -> list[Found]:
     counts = Counter({name: figures.out_of_order for name, figures in merged.figures.items() if figures.out_of_order})
     return some(counts.total(), datasets=largest_first(counts))
 
 
-def without_split_key(merged: Merged) -> list[Found]:
-    """Find texts without a value for `split_by`."""
+def _without_split_key(merged: Merged) -> list[Found]:
     groups = read_groups(merged.corpus, merged=False, columns=("text", "chosen_by")) if merged.settings.split_by else ()
     texts = sum(count(group.texts, "chosen_by")["hash"] for group in groups)
     return some(texts, key=merged.settings.split_by)
 
 
-def outvoted_spans(merged: Merged) -> list[Found]:
-    """Find spans that too few annotators chose, in texts and for labels without a review."""
+def _outvoted_spans(merged: Merged) -> list[Found]:
     spans = 0
     for group in read_groups(merged.corpus, merged=False) if merged.ledger.spans[Reason.OUTVOTED] else ():
         outvoted, settled = where(group.spans, "reason", [Reason.OUTVOTED]), find_settled(group)
@@ -384,14 +354,13 @@ def outvoted_spans(merged: Merged) -> list[Found]:
     return some(spans)
 
 
-def labels_without_gold(merged: Merged, split: str) -> list[Found]:
-    """Find labels without gold in a nonempty split."""
+def _labels_without_gold(merged: Merged, split: str) -> list[Found]:
     gold = merged.ledger.gold.get(split) or Counter()
     labels = sorted(label for label in merged.ledger.labels if not gold[label])
-    return some(len(labels), labels=labels) if merged.ledger.texts[split] and not too_few(merged) else []
+    return some(len(labels), labels=labels) if merged.ledger.texts[split] and not _too_few(merged) else []
 
 
-def unrelated_datasets(merged: Merged) -> list[Found]:
+def _unrelated_datasets(merged: Merged) -> list[Found]:
     """Find datasets that share neither texts nor labels with others, even indirectly; one per group.
 
     A label in `absent` is shared.
@@ -413,10 +382,9 @@ def unrelated_datasets(merged: Merged) -> list[Found]:
     return some(merged.settings.coverage == "by-label" and len(names) > 1, names=names)
 
 
-def overlapped_labels(data: Data) -> Iterator[Found]:
-    """Find labels of a dataset whose spans mostly lost to longer spans of other datasets."""
+def _overlapped_labels(data: Data) -> Iterator[Found]:
     used = data.figures.labels(*USED)
-    same = {found.values["old"] for found in same_spans(data.merged.ledger)}
+    same = {found.values["old"] for found in _same_spans(data.merged.ledger)}
     lost: Counter[str] = Counter()
     for (label, _), n in data.figures.overlapped.items():
         lost[label] += n
@@ -427,8 +395,7 @@ def overlapped_labels(data: Data) -> Iterator[Found]:
             yield Found(n, {"all": used[label], "label": label, "others": [*largest_first(winners)]})
 
 
-def similar_labels(ledger: Ledger) -> Iterator[Found]:
-    """Find labels that differ in case, composition, plural or word separators."""
+def _similar_labels(ledger: Ledger) -> Iterator[Found]:
     for pair in combinations(ledger.labels, 2):
         if len({*map(simplify, pair)}) == 1:
             old, new = sorted(pair, key=lambda label: ledger.labels[label]["gold"])
@@ -444,8 +411,7 @@ def simplify(label: str) -> str:
     return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", label).casefold()).removesuffix("s")
 
 
-def same_spans(ledger: Ledger) -> Iterator[Found]:
-    """Find labels with nearly the same spans."""
+def _same_spans(ledger: Ledger) -> Iterator[Found]:
     for old, of in ledger.dropped_spans.get(Reason.SAME_SPAN, {}).items():
         for new, n in of.items():
             gold = [ledger.labels[label]["gold"] for label in (old, new)]
@@ -453,8 +419,7 @@ def same_spans(ledger: Ledger) -> Iterator[Found]:
                 yield from some(n, all=gold[0], old=old, new=new)
 
 
-def renamed_elsewhere(data: Data) -> Iterator[Found]:
-    """Find labels that one entry renames and another declares."""
+def _renamed_elsewhere(data: Data) -> Iterator[Found]:
     renames = data.merged.ledger.renamed.get(data.dataset.name, {})
     targets = {new for to in renames.values() for new in to}
     for old, to in renames.items():
@@ -462,15 +427,13 @@ def renamed_elsewhere(data: Data) -> Iterator[Found]:
             yield Found(values={"old": old, "new": min(to)})
 
 
-def tokenizer_without_rules(merged: Merged) -> list[Found]:
-    """Find a tokenizer that can't apply the given rules."""
+def _tokenizer_without_rules(merged: Merged) -> list[Found]:
     rules, nlp = merged.settings.tokenizer, load_tokenizer(merged.settings).nlp
     extended = bool(rules.infixes or rules.no_exceptions) and not has_rules(nlp)
     return some(extended, tokenizer=type(nlp.tokenizer).__name__)
 
 
-def files_of_other_labels(data: Data) -> list[Found]:
-    """Find datasets of several files that lost all spans of a label."""
+def _files_of_other_labels(data: Data) -> list[Found]:
     ledger, dataset = data.merged.ledger, data.dataset
     lost = [label for label in dataset.labels if not ledger.labels[label]["gold"]]
     if len(dataset.files) == 1 or len(dataset.labels) == 1 or not ledger.spans[Reason.IN_SUPERSEDED]:
@@ -492,125 +455,101 @@ IF_OTHER_NAME = (
     "If {old!r} is another name of {new!r}, {add} the first line; if it is a label that isn't wanted, the second"
 )
 OR_EXPECT = "(or `expect_losses: true`, if that is correct)"
+# Unusable spans that an option of brat may keep: their outcome, the beginning of the remedy, and the option.
+HELPED = {
+    "shifted spans": (
+        Reason.MENTION_DIFFERS,
+        "To move each to the nearest occurrence of the words that it quotes",
+        "shifted: nearest",
+    ),
+    "discontinuous spans": (
+        Reason.DISCONTINUOUS,
+        "To cover all pieces of each",
+        "discontinuous: cover  # or `first`: the first piece",
+    ),
+    "undecodable spans": (
+        Reason.NOT_DECODABLE,
+        "If the files were saved in another encoding",
+        "encoding: cp1252  # or their encoding",
+    ),
+}
+ODD = {
+    "tags without labels": ["its tags have no labels, only {labels!r}"],
+    "words as labels": ["its labels look like words: {labels!r}"],
+    "labels used once": ["{n:,} of {all:label} occur only once: {labels!r}. Is this the right column?"],
+}
 
 # Was each dataset read as intended?
 READING: tuple[Kind, ...] = (
     stop(
         "unusable rows",
-        unusable_rows,
+        _unusable_rows,
         "{n:,} of {all:row} can't be used: {reasons}",
         f"Correct them: `python -m scripts.why corpus --problems` explains each. {IF_CORRECT}",
         EXPECTED,
     ),
-    stop(
-        "other name",
-        lambda data: other_name(data, stops=True),
-        OTHER_NAME,
-        IF_OTHER_NAME,
-        "{line}",
-        EXPECTED,
-    ),
-    dataset_check(
-        "other name of some spans",
-        lambda data: other_name(data, stops=False),
-        OTHER_NAME,
-        IF_OTHER_NAME,
-        "{line}",
-        EXPECTED,
+    *(
+        dataset_check(
+            name, partial(_other_name, stops=stops), OTHER_NAME, IF_OTHER_NAME, "{line}", EXPECTED, stops=stops
+        )
+        for name, stops in (("other name", True), ("other name of some spans", False))
     ),
     stop(
         "other offsets",
-        lambda data: other_offsets(data, "declare"),
+        lambda data: _other_offsets(data, "declare"),
         f"{UNUSABLE}; {{left:,}} with `{{reading}}` offsets",
         "{add}",
         "offsets: {reading}",
     ),
     stop(
         "other offsets in some files",
-        lambda data: other_offsets(data, "files"),
+        lambda data: _other_offsets(data, "files"),
         f"{UNUSABLE}: {{files}}",
         "Replace {where} by these",
         "{entries}",
     ),
     stop(
         "offsets of unescaped text",
-        lambda data: other_offsets(data, "html"),
+        lambda data: _other_offsets(data, "html"),
         f"{UNUSABLE}; {{left:,}} if counted as in unescaped HTML, where `&amp;` is one character",
         "Write the texts that were annotated: in Python, html.unescape(text).",
     ),
     stop(
         "offsets of stripped text",
-        lambda data: other_offsets(data, "stripped"),
+        lambda data: _other_offsets(data, "stripped"),
         f"{UNUSABLE}; {{left:,}} if counted without the white space at the start of the text",
         "Write the texts that were annotated: in Python, text.lstrip().",
     ),
     stop(
         "spans inside words",
-        inside_words,
+        _inside_words,
         "{n:,} of {all:span} start and end inside words",
         f"Write the offsets in the text that is in the file. {TRIED} {IF_CORRECT}",
         EXPECTED,
     ),
     stop(
         "other script",
-        other_script,
+        _other_script,
         "{n:,} of {all:span} start or end inside a token of `lang: {lang}`; the script is that of `{other}`",
         "If that is the language, set in the section merge of project.yml (docs/settings.md says what it needs)",
         "lang: {other}",
     ),
     stop(
         "unusable spans",
-        most_spans_lost,
+        _most_spans_lost,
         UNUSABLE_OF_ALL,
         "{offsets:?Correct `offsets: %s`, which its entry says. }{undeclared:?List %s in `labels`, if annotators were "
         f"shown them. }}{{misplaced:?{TRIED} }}{IF_CORRECT}",
         EXPECTED,
     ),
-    stop(
-        "shifted spans",
-        lambda data: most_spans_lost(data, Reason.MENTION_DIFFERS),
-        UNUSABLE_OF_ALL,
-        f"To move each to the nearest occurrence of the words that it quotes {OR_EXPECT}, {{add}}",
-        "shifted: nearest",
+    *(
+        stop(name, partial(_most_spans_lost, helped=reason), UNUSABLE_OF_ALL, f"{remedy} {OR_EXPECT}, {{add}}", line)
+        for name, (reason, remedy, line) in HELPED.items()
     ),
-    stop(
-        "discontinuous spans",
-        lambda data: most_spans_lost(data, Reason.DISCONTINUOUS),
-        UNUSABLE_OF_ALL,
-        f"To cover all pieces of each {OR_EXPECT}, {{add}}",
-        "discontinuous: cover  # or `first`: the first piece",
-    ),
-    stop(
-        "undecodable spans",
-        lambda data: most_spans_lost(data, Reason.NOT_DECODABLE),
-        UNUSABLE_OF_ALL,
-        f"If the files were saved in another encoding {OR_EXPECT}, {{add}}",
-        "encoding: cp1252  # or their encoding",
-    ),
-    stop(
-        "tags without labels",
-        lambda data: odd_labels(data, "bare"),
-        "its tags have no labels, only {labels!r}",
-        RIGHT_COLUMN,
-        EXPECTED,
-    ),
-    stop(
-        "words as labels",
-        lambda data: odd_labels(data, "signs"),
-        "its labels look like words: {labels!r}",
-        RIGHT_COLUMN,
-        EXPECTED,
-    ),
-    stop(
-        "labels used once",
-        lambda data: odd_labels(data, "once"),
-        "{n:,} of {all:label} occur only once: {labels!r}. Is this the right column?",
-        RIGHT_COLUMN,
-        EXPECTED,
-    ),
+    *(stop(name, partial(_odd_labels, problem=name), *words, RIGHT_COLUMN, EXPECTED) for name, words in ODD.items()),
     stop(
         "label after label",
-        label_after_label,
+        _label_after_label,
         "all spans of {labels} were replaced by later answers with other labels. Were these texts annotated once per "
         "label?",
         "If so, to keep all answers (or set `labels: [{others}]`, to ignore the rest), {add}",
@@ -618,7 +557,7 @@ READING: tuple[Kind, ...] = (
     ),
     stop(
         "mostly replaced spans",
-        lambda data: replaced_spans(data, stops=True),
+        lambda data: _replaced_spans(data, stops=True),
         REPLACED,
         IF_BOTH_COUNT,
         "duplicates: union  # or `latest`, if only the later row counts",
@@ -627,7 +566,7 @@ READING: tuple[Kind, ...] = (
         "files missing in a split",
         lambda merged: [
             Found(max(files.values()), {"split": split, "files": [*files]})
-            for made in conversions(merged)
+            for made in _conversions(merged)
             for split, files in made.lacking.items()
         ],
         "No text of {split} has {files:a file|files}, but texts of other splits do: gold may be missing.",
@@ -638,7 +577,7 @@ READING: tuple[Kind, ...] = (
         "empty annotation files",
         lambda merged: [
             Found(made.empty, {"all": made.documents})
-            for made in conversions(merged)
+            for made in _conversions(merged)
             if MIN_EMPTY <= made.empty >= MIN_EMPTY_SHARE * made.documents and not made.how.empty_ann
         ],
         "{n:,} of {all:annotated brat document} have an empty .ann file, and count as texts without entities.",
@@ -648,7 +587,7 @@ READING: tuple[Kind, ...] = (
     ),
     check(
         "folders of other labels",
-        folders_of_other_labels,
+        _folders_of_other_labels,
         "Folders have no label in common, and each text counts as annotated for all labels: {folders}.",
         "If each folder was annotated for its own labels, add to the section brat of project.yml",
         "folders: labels",
@@ -656,21 +595,21 @@ READING: tuple[Kind, ...] = (
     ),
     dataset_check(
         "off tokens",
-        lambda data: [] if data.dataset.name in data.merged.misread else off_tokens(data),
+        lambda data: [] if data.dataset.name in data.merged.misread else _off_tokens(data),
         "{n:,} of {all:span} start or end inside a token",
         "To take whole tokens, set in the section merge of project.yml (docs/settings.md has other tokenizers)",
         "alignment: expand",
     ),
     dataset_check(
         "replaced spans",
-        lambda data: replaced_spans(data, stops=False),
+        lambda data: _replaced_spans(data, stops=False),
         REPLACED,
         IF_BOTH_COUNT,
         "duplicates: union  # or `latest`, if only the later row counts",
     ),
     dataset_check(
         "copied answers",
-        copied_answers,
+        _copied_answers,
         "{n:,} of its {all:answer} are copies of answers in {other!r} (same timestamps) and aren't counted twice",
         "If {other!r} is a newer export of it, leave it out: {add}",
         "skip: true",
@@ -716,7 +655,7 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "unused renames",
-        unused_renames,
+        _unused_renames,
         "`rename` lists labels that don't occur: {labels}.",
         "Correct `rename` in datasets.yml.",
     ),
@@ -763,14 +702,14 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "unknown annotators",
-        lambda merged: some(len(names := unknown_annotators(merged.settings.annotators, people(merged))), names=names),
+        lambda merged: some(len(names := unknown_annotators(merged.settings.annotators, _people(merged))), names=names),
         "Unknown {names:~annotator|annotators} in `annotators`: {names!r}.",
         "Correct `annotators` in project.yml.",
         people=True,
     ),
     dataset_check(
         "unmatched annotators",
-        unmatched_people,
+        _unmatched_people,
         "`annotator` names {names!r}, and no answer is theirs.",
         "Correct it in datasets.yml: it says who names in answers are, such as `{{1: ann}}`, or who answered where "
         "there is none. The names here: {known!r}.",
@@ -778,7 +717,7 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "same annotator",
-        same_annotator,
+        _same_annotator,
         "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
         "Same person?",
         "{part:?'%s' is a part of the other; to leave it out, add `skip: true` to its entry. }"
@@ -787,13 +726,13 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "out of order",
-        out_of_order,
+        _out_of_order,
         "Timestamps contradict the file order for {n:answer}: {datasets}.",
         "Timestamps decide if all answers have one. In datasets.yml, list the oldest export first.",
     ),
     check(
         "outvoted spans",
-        outvoted_spans,
+        _outvoted_spans,
         "{n:span} outvoted: too few annotators annotated them, and no review has decided.",
         "Adjudicate them in Prodigy (export --disagreements), or change `annotators` in project.yml.",
     ),
@@ -812,51 +751,51 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "few texts",
-        lambda merged: some(too_few(merged) and sum(merged.ledger.texts[split] for split in SPLITS)),
+        lambda merged: some(_too_few(merged) and sum(merged.ledger.texts[split] for split in SPLITS)),
         "The datasets have {n:distinct text}: too few for train, dev and test.",
         "Add other texts.",
     ),
     check(
         EMPTY_TRAIN,
-        lambda merged: empty_splits(merged, "train"),
+        lambda merged: _empty_splits(merged, "train"),
         NO_TEXT,
         FILL_TRAIN + OR_SALT,
         SALT,
     ),
     check(
         EMPTY_SPLIT,
-        lambda merged: empty_splits(merged, "dev", "test"),
+        lambda merged: _empty_splits(merged, "dev", "test"),
         NO_TEXT,
         FILL_SPLIT + OR_SALT,
         SALT,
     ),
     check(
         SMALL_TEST,
-        lambda merged: some(0 if too_few(merged) else (n := merged.ledger.texts["test"]) < MIN_TEST_TEXTS and n),
+        lambda merged: some(0 if _too_few(merged) else (n := merged.ledger.texts["test"]) < MIN_TEST_TEXTS and n),
         "Only {n:test text}: scores are unreliable.",
         MORE_TEST,
     ),
     check(
         "no gold in dev",
-        lambda merged: labels_without_gold(merged, "dev"),
+        lambda merged: _labels_without_gold(merged, "dev"),
         "No gold of {labels:label|labels} in dev: training chooses the best pipeline without {labels:~it|them}.",
         MORE_TEST.replace("test", "dev"),
     ),
     check(
         NO_GOLD_IN_TEST,
-        lambda merged: labels_without_gold(merged, "test"),
+        lambda merged: _labels_without_gold(merged, "test"),
         "No gold of {labels:label|labels} in test: scores say nothing about {labels:~it|them}.",
         MORE_TEST,
     ),
     check(
         "unrelated datasets",
-        unrelated_datasets,
+        _unrelated_datasets,
         "Datasets {names!r} share neither texts nor labels: a pipeline trained on them finds entities everywhere.",
         "If a label can't occur in a dataset's texts, add it to `absent` there.",
     ),
     dataset_check(
         "overlapped label",
-        overlapped_labels,
+        _overlapped_labels,
         '{n:,} of {all:span} of {label} aren\'t in doc.ents, but only in doc.spans["gold"]: longer spans of {others!r} '
         "overlap them.",
         "To have them in doc.ents instead, declare {dataset!r} before {others!r}, and set in the section merge of "
@@ -865,37 +804,37 @@ ADVICE: tuple[Kind, ...] = (
     ),
     check(
         "without split key",
-        without_split_key,
+        _without_split_key,
         "{n:text} without {key!r} in the meta.",
         "They were split by text.",
     ),
     check(
         "similar labels",
-        lambda merged: similar_labels(merged.ledger),
+        lambda merged: _similar_labels(merged.ledger),
         "{old!r} and {new!r} may be one label: their names are nearly equal.",
         f"If {{old!r}} is one, {RENAME}",
     ),
     check(
         "same spans",
-        lambda merged: same_spans(merged.ledger),
+        lambda merged: _same_spans(merged.ledger),
         "{n:,} of {all:span} of {old!r} are spans of {new!r}, too.",
         f"If it is another name of that label, {RENAME}",
     ),
     dataset_check(
         "renamed elsewhere",
-        renamed_elsewhere,
+        _renamed_elsewhere,
         "renames {old!r} to {new!r}, but another dataset still declares {old!r}.",
         f"If that is the same label, {RENAME}",
     ),
     check(
         "tokenizer without rules",
-        tokenizer_without_rules,
+        _tokenizer_without_rules,
         "configs/tokenizer.yml doesn't extend the tokenizer: {tokenizer} has no rules.",
         "Leave infixes and no_exceptions empty.",
     ),
     dataset_check(
         "files of other labels",
-        files_of_other_labels,
+        _files_of_other_labels,
         "{files:file} and no span of {labels!r}. If two files have an answer to a text, only the last one counts.",
         "If each file was annotated for other labels, give each a separate entry in datasets.yml.",
     ),

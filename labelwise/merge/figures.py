@@ -69,36 +69,35 @@ class Figures:
 def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
     """Add the counts of a row group, by dataset."""
     rows = queries.of_sources(group.rows)
-    for (dataset, reason), n in queries.count(rows, "dataset", "reason").items():
-        found[dataset].rows[reason] += n
     reasons = pc.take(group.spans["reason"], queries.firsts(group.spans))
     spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)
-    for (dataset, label, reason), n in queries.count(spans, "dataset", "label", "reason").items():
-        found[dataset].spans[label, reason] += n
-    for (dataset, who), n in queries.count(rows, "dataset", "who").items():
-        found[dataset].people[who] += n
+    kept = queries.with_kept(group.rows, "row", "dataset")
+    again = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
+    pairs = pa.table({"dataset": rows["dataset"][1:], "by": rows["dataset"][:-1]}).filter(again)
+    overlapped = queries.where(queries.with_kept(group.spans, "span", "dataset"), "reason", OVERLAPPED)
+    for name, counts in {
+        "rows": queries.count(rows, "dataset", "reason"),
+        "spans": queries.count(spans, "dataset", "label", "reason"),
+        "people": queries.count(rows, "dataset", "who"),
+        "copies": queries.count(queries.where(kept, "reason", [Reason.SAME_ANSWER]), "dataset", "by"),
+        "split_conflict": queries.count(queries.where(kept, "reason", [Reason.SPLIT_CONFLICT]), "dataset", "by"),
+        "shared": _of_others(queries.count(pairs, "dataset", "by")),
+        "overlapped": _of_others(queries.count(overlapped, "dataset", "label", "by")),
+    }.items():
+        for (dataset, *key), n in counts.items():
+            getattr(found[dataset], name)[key[0] if len(key) == 1 else tuple(key)] += n
     for dataset, n in queries.count(group.rows.filter(group.rows["out_of_order"]), "dataset").items():
         found[dataset].out_of_order += n
-    kept = queries.with_kept(group.rows, "row", "dataset")
-    copies, conflicts = (queries.where(kept, "reason", [one]) for one in (Reason.SAME_ANSWER, Reason.SPLIT_CONFLICT))
-    for (dataset, by), n in queries.count(copies, "dataset", "by").items():
-        found[dataset].copies[by] += n
-    for (dataset, by), n in queries.count(conflicts, "dataset", "by").items():
-        found[dataset].split_conflict[by] += n
-    again = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
-    pairs = pa.table({"dataset": rows["dataset"][1:], "before": rows["dataset"][:-1]}).filter(again)
-    for (dataset, before), n in queries.count(pairs, "dataset", "before").items():
-        if dataset != before:
-            found[dataset].shared[before] += n
-    overlapped = queries.where(queries.with_kept(group.spans, "span", "dataset"), "reason", OVERLAPPED)
-    for (dataset, label, by), n in queries.count(overlapped, "dataset", "label", "by").items():
-        if dataset != by:
-            found[dataset].overlapped[label, by] += n
     _sample(found, group, rows, ROW_PROBLEMS)
     _sample(found, group, spans, UNUSED)
     _count_replaced(found, group)
     _compare_passes(found, group)
     _find_unnamed(found, group)
+
+
+def _of_others(counts: Counter[Any]) -> Counter[Any]:
+    """Keep counts whose last value isn't the first, the dataset."""
+    return Counter({key: n for key, n in counts.items() if key[0] != key[-1]})
 
 
 def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from labelwise.corpus import queries
 from labelwise.corpus.tables import read_groups
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
-from labelwise.datasets.entries import Entry, write_entries
+from labelwise.datasets.entries import write_entries
 from labelwise.merge.check_kinds import Found, Merged, check, some
 
 MIN_FILES = 5
@@ -20,7 +20,7 @@ MIN_SHARED = 0.5  # share of all labels that a file has, on average: it is lower
 NUMBER = re.compile(r"[0-9]+")
 
 
-def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
+def _files_of_one_corpus(merged: Merged) -> Iterator[Found]:
     """Find files of one folder and format whose entries differ only in the labels used in each.
 
     They share most labels and no text. Their names differ by a number alone, or each file has one document.
@@ -29,7 +29,7 @@ def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
     for one in merged.datasets:
         used = {label for label, _ in merged.figures[one.name].spans}
         if [one.path] == [file.name for file in one.files] and used == {*one.labels}:
-            path, others = Path(one.paths[0]), repr(_entry(one, "", "", ()))
+            path, others = Path(one.paths[0]), repr(one.to_entry(name="", path="", labels=()))
             any_name = str(path.with_name("*" + path.suffix))
             alike[Path(one.declared).parent, any_name, others, NUMBER.sub("*", str(path))].append(one)
     for folder, any_name, others, numbered in [key for key, beside in alike.items() if len(beside) < MIN_FILES]:
@@ -42,11 +42,6 @@ def files_of_one_corpus(merged: Merged) -> Iterator[Found]:
                 yield from _describe(merged, datasets, folder, numbered or any_name, texts)
 
 
-def _entry(one: DataSet, name: str, path: str | list[str], labels: tuple[str, ...]) -> Entry:
-    keys = {key: getattr(one, key) for key in Entry.__struct_fields__}
-    return Entry(**(keys | {"name": name, "path": path, "labels": labels}))
-
-
 def _describe(
     merged: Merged, datasets: Sequence[DataSet], folder: Path, pattern: str, texts: Counter[str]
 ) -> list[Found]:
@@ -56,7 +51,7 @@ def _describe(
     name += "-all" * any(one.name == name for one in merged.datasets if one not in datasets)
     name += "" if datasets[0].split in ("auto", name) else f"-{datasets[0].split}"
     path = pattern if {*glob(pattern, root_dir=folder)} == {*paths} else paths
-    entry = write_entries([_entry(datasets[0], name, path, labels)])
+    entry = write_entries([datasets[0].to_entry(name=name, path=path, labels=labels)])
     n = sum(texts[one.name] for one in datasets if len(one.labels) < len(labels))
     return some(n, names=names, files=len(names), all=sum(texts[name] for name in names), entry=entry)
 
@@ -83,7 +78,7 @@ def _count(merged: Merged, datasets: Sequence[DataSet]) -> tuple[Counter[str], C
 FILE_CHECKS = (
     check(
         "files of one corpus",
-        files_of_one_corpus,
+        _files_of_one_corpus,
         "{files:file} of one format declare different labels: {names:dataset|datasets}. Are they one corpus?",
         "If all of them were annotated for all of these labels, write this in place of their {files:entry|entries}; "
         "{n:,} of {all:text} would then be complete for more labels",

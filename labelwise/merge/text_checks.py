@@ -37,39 +37,37 @@ SCRIPTS = {
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
 
-def other_language(merged: Merged) -> list[Found]:
-    """Find texts whose stop words are another language's."""
+def _other_language(merged: Merged) -> list[Found]:
     words: Counter[str] = Counter()
     for one in merged.sample:
         if words.total() < 20 * MIN_WORDS:
             words.update(word.lower() for word in WORD.findall(one.text))
-    other = find_language(words, merged.settings.lang)
+    other = _find_language(words, merged.settings.lang)
     return [Found(values={"lang": merged.settings.lang, "other": other})] if other else []
 
 
-def other_tokenizer(merged: Merged) -> list[Found]:
-    """Find texts with spaces whose words are split into many tokens, unless explained by the language."""
+def _other_tokenizer(merged: Merged) -> list[Found]:
     words = sum(len(one.text.split()) for one in merged.sample)
     tokens, chars = (sum(one.tokens for one in merged.sample), sum(len(one.text) for one in merged.sample))
     many = words >= MIN_WORDS and chars <= MAX_WORD_CHARS * words and tokens >= MAX_TOKENS * words
-    return [Found(values={"tokens": tokens / words})] if many and not other_language(merged) else []
+    return [Found(values={"tokens": tokens / words})] if many and not _other_language(merged) else []
 
 
-def find_language(words: Counter[str], lang: str) -> str:
+def _find_language(words: Counter[str], lang: str) -> str:
     """Find a spaCy language whose stop words fit much better than `lang`'s, or ""."""
     total = words.total()
 
     def share(name: str) -> float:
-        stops = stop_words(name)
+        stops = _stop_words(name)
         return sum(n for word, n in words.items() if word in stops) / total
 
-    if total < MIN_WORDS or lang == "xx" or not stop_words(lang) or (known := share(lang)) > MIN_STOP_WORDS_SHARE:
+    if total < MIN_WORDS or lang == "xx" or not _stop_words(lang) or (known := share(lang)) > MIN_STOP_WORDS_SHARE:
         return ""
     best, other = max((share(module.name), module.name) for module in pkgutil.iter_modules(spacy.lang.__path__))
     return other if best >= max(MIN_STOP_WORDS_SHARE, MIN_STOP_WORDS_RATIO * known) else ""
 
 
-def stop_words(lang: str) -> frozenset[str]:
+def _stop_words(lang: str) -> frozenset[str]:
     """Load spaCy's stop words of a language, without single letters; possibly none.
 
     Its package isn't imported: that of French alone takes seconds.
@@ -93,7 +91,7 @@ def find_script(texts: Iterable[str]) -> str:
     return most if 2 * found[most] > len(letters) else ""
 
 
-def parts_of_texts(merged: Merged) -> Iterator[Found]:
+def _parts_of_texts(merged: Merged) -> Iterator[Found]:
     """Find datasets whose texts are parts of another's, and parts in another split than their document."""
     pairs = np.concatenate([np.empty(0, PAIR), *merged.parts.values()])
     keys = np.unique([pairs["one"]["key"], pairs["other"]["key"]])
@@ -117,13 +115,13 @@ def parts_of_texts(merged: Merged) -> Iterator[Found]:
             yield from some(len(of), all=texts, name=name, documents=first, whole=whole, leaks=leaks)
 
 
-def corrected_texts(merged: Merged) -> Iterator[Found]:
+def _corrected_texts(merged: Merged) -> Iterator[Found]:
     """Find pairs of datasets with texts that differ by one typing error, perhaps corrected in one.
 
     A digit may differ, as in the steps of a protocol; and so may two texts of one dataset.
     """
     found: dict[tuple[str, str], list[str]] = {}
-    for one, other in nearly_equal([one for one in merged.sample if len(one.text) >= MIN_TEXT_CHARS]):
+    for one, other in _nearly_equal([one for one in merged.sample if len(one.text) >= MIN_TEXT_CHARS]):
         name, second = min(one.datasets), min(other.datasets)
         start, end, other_end = _difference(one.text, other.text)
         changed = one.text[start:end] + other.text[start:other_end]
@@ -135,8 +133,7 @@ def corrected_texts(merged: Merged) -> Iterator[Found]:
         yield from some(len(pairs), quotes=sorted(pairs)[:MAX_PAIRS], name=name, other=second)
 
 
-def other_capitals(merged: Merged) -> Iterator[Found]:
-    """Find pairs of datasets with texts that differ in capitals alone, perhaps lowercased."""
+def _other_capitals(merged: Merged) -> Iterator[Found]:
     folded: defaultdict[str, list[SampledText]] = defaultdict(list)
     for one in merged.sample:
         folded[one.text.casefold()].append(one)
@@ -148,7 +145,7 @@ def other_capitals(merged: Merged) -> Iterator[Found]:
         yield from some(n >= MIN_PARTS and n, name=name, other=second)
 
 
-def nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, SampledText]]:
+def _nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, SampledText]]:
     """Yield pairs of texts that differ by one character or a swap: one half of both is equal."""
     halves: dict[tuple[bool, int, int], list[int]] = {}
     for number, (text, *_) in enumerate(texts):
@@ -179,20 +176,20 @@ def _same(one: str, other: str) -> int:
 TEXT_CHECKS = (
     check(
         "other language",
-        other_language,
+        _other_language,
         "`lang: {lang}`: the texts have the stop words of `{other}`.",
         "If that is their language, set in the section merge of project.yml",
         "lang: {other}",
     ),
     check(
         "other tokenizer",
-        other_tokenizer,
+        _other_tokenizer,
         "{tokens:.1f} tokens per whitespace-separated word: the tokenizer is probably for another language.",
         "Set `lang`, or `block` in configs/tokenizer.yml: docs/settings.md",
     ),
     check(
         "parts of texts",
-        parts_of_texts,
+        _parts_of_texts,
         "{n:,} of {all:text} of {name!r} are parts of {documents:text} of {whole!r}, so their annotations can't be "
         "merged{leaks:?; some are in another split: %s}.",
         "Use the same unit everywhere: ner.teach and ner.correct keep documents whole with --unsegmented. With "
@@ -200,13 +197,13 @@ TEXT_CHECKS = (
     ),
     check(
         "corrected texts",
-        corrected_texts,
+        _corrected_texts,
         "{n:text} of {name!r} and {other!r} differ by one edit, so they aren't merged.",
         "If a text was corrected, correct it in all datasets.",
     ),
     check(
         "other capitals",
-        other_capitals,
+        _other_capitals,
         "{n:text} of {name!r} and {other!r} differ in capitals only, so they aren't merged.",
         "Write them as they were annotated first, with capitals, in both datasets.",
     ),

@@ -241,10 +241,9 @@ def _not(how: BratOptions) -> str:
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
-    """Return the content of a document's file, whose suffix may be in capitals, or the reason why it can't be read."""
-    lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
+    """Return the content of a document's file, or the reason why it can't be read."""
     try:
-        content = read_file(upper if upper.exists() and not lower.exists() else lower)
+        content = read_file(find_suffix(stem, suffix))
     except FileNotFoundError:
         return None, ""
     except InputError:
@@ -253,6 +252,12 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
     begin = content[:1000]
     utf16 = begin.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * begin.count(0) > len(begin)
     return (None, "UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8") if utf16 else (content, "")
+
+
+def find_suffix(stem: Path, suffix: str) -> Path:
+    """Return the path of a document's file, whose suffix may be in capitals."""
+    lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
+    return upper if upper.exists() and not lower.exists() else lower
 
 
 class _Line:

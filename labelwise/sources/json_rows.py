@@ -49,16 +49,18 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
     """
     with open_json(path) as file:
         array = is_array(path, file.read(HEAD))
-        file.seek(0)
-        shown = offsets or choose_counted(_counted_in_several_ways(read_elements(path, file) if array else file))
-        file.seek(0)
-        scheme = _find_scheme(read_elements(path, file) if array else file)
-        file.seek(0)
-        how = How(offsets, shown, key, array, scheme)
+
+        def rows() -> Iterable[bytes]:
+            file.seek(0)
+            return read_elements(path, file) if array else file
+
+        shown = offsets or choose_counted(_counted_in_several_ways(rows()))
+        how = How(offsets, shown, key, array, _find_scheme(rows()))
         if array:
-            for number, raw in enumerate(read_elements(path, file), 1):
+            for number, raw in enumerate(rows(), 1):
                 yield from parse_row(number, raw, how)
         else:
+            file.seek(0)
             yield from _read_lines(file, how)
 
 

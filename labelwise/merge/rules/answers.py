@@ -48,8 +48,7 @@ class Answer(NamedTuple):
 
     def accepted(self) -> list[Span]:
         """List the usable spans that it accepts."""
-        verdict = self.task.answer if self.kind == "binary" else "accept"
-        return [span for span in self.task.spans if (span.verdict or verdict) == "accept"]
+        return [span for span in self.task.spans if self.verdict(span) == "accept"]
 
     def verdict(self, span: Span) -> str:
         """Return the verdict on a span: its own, or else the answer's."""

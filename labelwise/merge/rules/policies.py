@@ -123,16 +123,6 @@ COVERAGE: dict[str, tuple[Unmarked | None, Unmarked]] = {
 }
 
 
-def drop(doc: Doc, key: SpanKey) -> None:
-    """Return no span."""
-    return
-
-
-def expand(doc: Doc, key: SpanKey) -> Span | None:
-    """Return the span with the whole of each token that it touches."""
-    return doc.char_span(*key, alignment_mode="expand")
-
-
 def contract(doc: Doc, key: SpanKey) -> Span | None:
     """Return the tokens inside the span, stripped of white space, if there are any."""
     span = doc.char_span(*key, alignment_mode="contract")
@@ -144,14 +134,13 @@ def contract(doc: Doc, key: SpanKey) -> Span | None:
 
 # For spans that aren't on token boundaries.
 ALIGNMENT: dict[str, Callable[[Doc, SpanKey], Span | None]] = {
-    "drop": drop,
-    "expand": expand,
+    "drop": lambda doc, key: None,
+    "expand": lambda doc, key: doc.char_span(*key, alignment_mode="expand"),
     "contract": contract,
 }
 
 
 Tokens = tuple[int, int]  # start and end, the end exclusive
-Rank = Callable[[SpanKey], tuple[int, ...]]
 
 
 class Flat(NamedTuple):
@@ -161,14 +150,18 @@ class Flat(NamedTuple):
     lost: list[tuple[SpanKey, SpanKey]]
 
 
-def flatten(spans: Mapping[SpanKey, Tokens], rank: Rank) -> Flat:
-    """Keep, in order of rank, spans that share no token with a kept span; see `Flat`."""
+def flatten(spans: Mapping[SpanKey, Tokens], labels: Sequence[str], policy: str) -> Flat:
+    """Keep, in order of the policy, spans that share no token with a kept span; see `Flat`.
+
+    labels (Sequence[str]): in order of declaration.
+    """
     in_order = sorted(spans.values())
     if all(one[1] <= other[0] for one, other in pairwise(in_order)):  # as in nearly all texts
         return Flat([*spans], [])
     owner: dict[int, SpanKey] = {}
     kept, lost = [], []
-    for key in sorted(spans, key=rank):
+    declared = {label: number for number, label in enumerate(labels)}
+    for key in sorted(spans, key=lambda key: OVERLAP[policy](key[0], key[1], declared[key[2]])):
         tokens = range(*spans[key])
         if owner.keys().isdisjoint(tokens):
             owner.update(dict.fromkeys(tokens, key))
@@ -178,17 +171,8 @@ def flatten(spans: Mapping[SpanKey, Tokens], rank: Rank) -> Flat:
     return Flat(kept, sorted(lost))
 
 
-def keep_longest(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
-    """Keep the longest span in characters; then by label, in order of declaration, then by start."""
-    rank = {label: number for number, label in enumerate(labels)}
-    return flatten(spans, lambda key: (key[0] - key[1], rank[key[2]], key[0]))
-
-
-def keep_declared_first(spans: Mapping[SpanKey, Tokens], labels: Sequence[str]) -> Flat:
-    """Keep the span whose label is declared first; then by start, then the longest in characters."""
-    rank = {label: number for number, label in enumerate(labels)}
-    return flatten(spans, lambda key: (rank[key[2]], key[0], key[0] - key[1]))
-
-
-# For accepted spans that overlap.
-OVERLAP = {"longest": keep_longest, "first": keep_declared_first}
+# The order of accepted spans that overlap, by start and end in characters, and the label's place in the declaration.
+OVERLAP: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
+    "longest": lambda start, end, label: (start - end, label, start),
+    "first": lambda start, end, label: (label, start, start - end),
+}

@@ -13,7 +13,7 @@ from labelwise.corpus.annotation import Annotation
 from labelwise.corpus.docbin_reader import BEGIN, INSIDE, MISSING, OUTSIDE, StoredDoc
 from labelwise.merge.rules.claims import SpanOutcome, SpanRef, names_of
 from labelwise.merge.rules.one_text import Merged
-from labelwise.merge.rules.policies import ALIGNMENT, OVERLAP, Policies, Tokens, Unmarked
+from labelwise.merge.rules.policies import ALIGNMENT, Policies, Tokens, Unmarked, flatten
 
 Aligned = Mapping[SpanKey, Tokens]  # by annotated offsets
 AN_ENTITY, MISALIGNED = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.MISALIGNED)
@@ -56,7 +56,7 @@ def to_doc(
             aligned[key] = span.start, span.end
             moved.add(key)
     rejected = {key: (first[key[0]], last[key[1]]) for key in merged.rejected if key[0] in first and key[1] in last}
-    flat = OVERLAP[policies.overlap](aligned, labels)
+    flat = flatten(aligned, labels, policies.overlap)
 
     strings: Any = doc.vocab.strings
     names = {label: strings.add(label) for label in labels}
