@@ -167,11 +167,7 @@ Found = Task | Problem  # what a reader yields
 
 
 def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:
-    """Return the problem of a file or row that was read incompletely.
-
-    line (int): first unread line; 0 if unknown.
-    there (int): an independent count from the file's content.
-    """
+    """Return the problem of a file or row that was read incompletely; `line` is 0 if unknown."""
     return Problem(line, Reason.INCOMPLETE_READ, f"only {read:,} of {there:,} {what} were read")
 
 

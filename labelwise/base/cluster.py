@@ -132,8 +132,6 @@ def digest_rounding() -> str:
 def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
     """Run a job on a worker.
 
-    mark (str): a file in the outputs' folder.
-    packed (bytes): function and job.
     RAISES (InputError): if this worker has another fingerprint, or doesn't see the folders.
     """
     here, host = fingerprint(), socket.gethostname()

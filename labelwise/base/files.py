@@ -26,10 +26,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def sibling(path: Path, kind: str) -> Path:
-    """Return the path of a hidden file or folder beside an output.
-
-    kind (str): suffix, such as "tmp" or "lock".
-    """
+    """Return the path of a hidden file or folder beside an output, such as its "tmp" or "lock"."""
     return path.with_name(f".{path.name}.labelwise.{kind}")
 
 
@@ -134,11 +131,7 @@ def check_kind(path: Path, *, folder: bool) -> None:
 
 
 def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
-    """Check that a folder to replace is absent, empty, or an earlier output of this kind.
-
-    marks (Iterable[str]): file names in all such outputs.
-    RAISES (InputError): if the folder has other content.
-    """
+    """Refuse to replace a folder that is neither empty nor an earlier output, which has all `marks`."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     missing = [name for name in marks if not (folder / name).is_file()]
@@ -193,10 +186,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def full_disk_named(folder: Path) -> Iterator[None]:
-    """Turn OSError of a full or broken disk into an InputError that names the folder.
-
-    RAISES (InputError): if there is no space, or reading or writing fails.
-    """
+    """Turn OSError of a full or broken disk into an InputError that names the folder."""
     try:
         yield
     except OSError as error:
@@ -208,10 +198,7 @@ def full_disk_named(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
-    """Turn the error of the file size limit into one that names the file's place.
-
-    RAISES (InputError): if a file in these folders has reached the limit.
-    """
+    """Turn the error of the file size limit into an InputError that names the file's place."""
     try:
         yield
     except OSError as error:
@@ -226,10 +213,7 @@ def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
 
 
 def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
-    """Digest the Python files of folders of this package, and of `base`, and package versions.
-
-    folders (Iterable[str]): such as "merge" or "../spacy_per_label", recursively.
-    """
+    """Digest the Python files of folders of this package, such as "merge", and of `base`, and versions."""
     files = {file for folder in ("base", *folders) for file in (PACKAGE / folder).resolve().rglob("*.py")}
     digest = hashlib.blake2b("\n".join(versions).encode(), digest_size=8)
     for file in sorted(files):

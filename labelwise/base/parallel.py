@@ -34,10 +34,7 @@ TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
 def start_method() -> str:
-    """Return how to start processes: LABELWISE_START_METHOD, or fork, which shares loaded data, or spawn.
-
-    RAISES (InputError): if this machine lacks the method.
-    """
+    """Return how to start processes: LABELWISE_START_METHOD, or fork, which shares loaded data, or spawn."""
     known = [one for one in ("fork", "spawn") if one in get_all_start_methods()]
     method = os.environ.get("LABELWISE_START_METHOD") or ("fork" if sys.platform == "linux" else "spawn")
     if method not in known:
@@ -66,8 +63,6 @@ def open_workers(workers: int, shared: Path | None) -> Iterator[MapJobs]:
 
     workers (int): processes of this machine; 1 is this process.
     shared (Path | None): folder of the outputs, visible to a cluster's workers; None for this machine alone.
-    YIELDS (Callable): yields results of a function and jobs in order, like `map`.
-    RAISES (InputError): if `cluster.open_cluster` does.
     """
     if shared and (address := scheduler_address()):
         from labelwise.base.cluster import open_cluster
@@ -131,8 +126,6 @@ def count_cores(root: Path = Path("/")) -> int:
     """Count usable cores: by affinity, or fewer by a control group's quota.
 
     A quota of 1.5 cores counts as 2. In a container, a group's path may be the host's.
-
-    root (Path): folder of `proc` and `sys`.
 
     https://docs.kernel.org/admin-guide/cgroup-v2.html https://docs.kernel.org/scheduler/sched-bwc.html
     """

@@ -47,10 +47,7 @@ def is_student(name: str, root: Path = Path()) -> bool:
 
 
 def stage_of(kind: str, pipeline: str) -> str:
-    """Return the name of a pipeline's stage in dvc.yaml.
-
-    kind (str): such as "evaluate".
-    """
+    """Return the name of a pipeline's stage in dvc.yaml, of a kind such as "evaluate"."""
     return f"{kind}-student@{pipeline}" if is_student(pipeline) else f"{kind}@{pipeline}"
 
 
@@ -64,7 +61,6 @@ def check_pipeline(name: str, root: Path = Path()) -> None:
 class CheckSection(msgspec.Struct, frozen=True):
     """The section `check` of project.yml.
 
-    folds (int): pipelines, each trained without a part of train.
     steps (int): training steps of each; 0 for the config's.
     """
 
@@ -77,7 +73,6 @@ class ReportSection(msgspec.Struct, frozen=True):
 
     baseline (str): git revision to compare with; empty for the last commit with other scores.
     target_f1 (float): minimum lower bound of a ready label's F1 interval.
-    annotators (bool): name the annotators.
     """
 
     baseline: str = ""

@@ -33,7 +33,6 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     gold (list): accepted spans, also misaligned ones, each with the names of its datasets.
     uncovered (dict[str, State]): labels that the text isn't complete for.
-    doc (str): document name (`meta.doc`), if any.
     unit (str): digest of the group of dependent texts that it belongs to; empty for none.
     groups (dict[str, list[str]]): values of the keys in the setting `by`.
     """

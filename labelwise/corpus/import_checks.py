@@ -20,7 +20,6 @@ OTHER_HASH = " Or choose by another hash, in the section merge"
 class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A reason to think that data was misread or is unfit for training; `merge.checks` words it.
 
-    kind (str): name of an entry of `merge.checks`.
     dataset (str): empty if the check is about the corpus.
     places (list[str]): up to three examples, such as "person.jsonl:34".
     stops (bool): whether later stages refuse the corpus.

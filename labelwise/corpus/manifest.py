@@ -35,8 +35,6 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     settings (dict): all that the corpus depends on besides the data, as JSON.
     labels (list[str]): sorted.
-    datasets (dict[str, int]): rows by dataset.
-    declared (dict): declared labels by dataset.
     partitions (dict[str, str]): SHA-256 of each `.spacy` file, by path in the corpus, such as "train/part-00000.spacy".
     stops (list[str]): import checks that stop later stages, with their datasets.
     """

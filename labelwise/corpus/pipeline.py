@@ -69,10 +69,7 @@ def bounded_vocab(nlp: Language) -> AbstractContextManager[Any]:
 
 
 def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], int]) -> Iterator[tuple[Item, Doc]]:
-    """Yield each item with its predicted Doc, valid until the next item.
-
-    words (Callable): estimated number of words of an item.
-    """
+    """Yield each item with its predicted Doc, valid until the next item; `words` estimates its words."""
     for batch, docs in predict_batches(nlp, items, words):
         yield from zip(batch, docs, strict=True)
 
@@ -80,10 +77,7 @@ def predict_each(nlp: Language, items: Iterator[Item], words: Callable[[Item], i
 def predict_batches(
     nlp: Language, items: Iterator[Item], words: Callable[[Item], int], without: Sequence[str] = ()
 ) -> Iterator[tuple[list[Item], Iterator[Doc]]]:
-    """Yield items in batches, with their Docs, valid until the next batch; see `predict_each`.
-
-    without (Sequence[str]): components to disable.
-    """
+    """Yield items in batches, with their Docs, valid until the next batch, without some components."""
     make_doc = LearningTokenizer(nlp)
     while True:
         with bounded_vocab(nlp), nlp.select_pipes(disable=[*without]):

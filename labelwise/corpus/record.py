@@ -59,10 +59,7 @@ def check_corpus(pipeline: Path, corpus: Path) -> None:
 
 
 def find_trained(pipeline: Path, digests: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the trained pipelines beside training/NAME/model-best with the same recognizer.
-
-    digests (Mapping[str, str]): the pipeline's files; weights differ between trainings.
-    """
+    """Yield the trained pipelines beside training/NAME/model-best with the same recognizer."""
     for record in sorted(pipeline.absolute().parent.parent.glob(f"*/{pipeline.name}/{RECORD}")):
         with suppress(ValueError, LookupError, TypeError):  # a record that was edited is of no training
             if json.loads(record.read_bytes())["files"][WEIGHTS] == digests[WEIGHTS]:

@@ -32,10 +32,7 @@ SECTION = re.compile(r"^\[(\w+)\]\s*$")
 
 
 class Folders:
-    """The texts of a corpus's folders, and their spans by label.
-
-    depth (int): number of path components shared by all documents.
-    """
+    """The texts of a corpus's folders, and their spans by label; all paths share `depth` components."""
 
     def __init__(self, stems: Iterable[Path], brat_dir: Path) -> None:
         self.brat_dir = brat_dir
@@ -86,10 +83,7 @@ class Folders:
         return found if 1 < len(found) <= MAX_LABEL_FOLDERS and not few and shared[0][1] == 1 else {}
 
     def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
-        """List the labels that a folder was annotated for: its annotation.conf's, if any.
-
-        own (bool): without an annotation.conf, list the folder's labels, not all.
-        """
+        """List the labels that a folder was annotated for: its annotation.conf's, or its `own`, or all."""
         used = self.labels.get(name, Counter())
         files = self.brat_dir.rglob(CONF) if name else ()
         inside = [file for file in files if self.name_of(file.relative_to(self.brat_dir).as_posix()) == name]

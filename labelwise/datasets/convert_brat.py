@@ -130,10 +130,7 @@ def _is_old(folder: Path) -> bool:
 
 
 def read_conversion(folder: Path) -> Conversion | None:
-    """Read the mark of a folder of tasks; None without a conversion.
-
-    RAISES (InputError): if the mark can't be read.
-    """
+    """Read the mark of a folder of tasks; None without a conversion. Refuse a malformed mark."""
     file = folder / CONVERSION
     if not file.is_file():
         return Conversion() if _is_old(folder) else None
@@ -146,11 +143,7 @@ def read_conversion(folder: Path) -> Conversion | None:
 def choose_labels(
     how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: Problem | None = None
 ) -> list[str]:
-    """Choose the labels to declare: those in the options, or all.
-
-    bad (Problem | None): first file or line that can't be converted.
-    RAISES (InputError): if an option's label doesn't occur, or there is no label.
-    """
+    """Choose the labels to declare: those in the options, or all; refuse none, and unknown ones."""
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
     found = {how.rename.get(label, label) for label in written}
@@ -183,10 +176,7 @@ def declare_tasks(
     prefix: str,
     others: AnySplit,
 ) -> None:
-    """Write `datasets.yml`: each file is a dataset, brat or brat-SPLIT, complete for all labels.
-
-    folders (Folders): if folders are annotators or labels, datasets are brat-FOLDER-SPLIT.
-    """
+    """Write `datasets.yml`: each file is a dataset, brat-FOLDER-SPLIT, complete for all labels."""
     entries = [
         Entry(
             name=prefix + "-".join(filter(None, ("brat", file.folder, file.split if file.split != "auto" else ""))),

@@ -95,10 +95,7 @@ def write_entries(entries: Iterable[Entry]) -> str:
 
 
 def read_entries(file: Path) -> list[Entry]:
-    """Read the entries of a `datasets.yml`.
-
-    RAISES (InputError): if the file is missing, or isn't a list of entries.
-    """
+    """Read the entries of a `datasets.yml`; refuse a missing file, or one that isn't a list of entries."""
     try:
         content = read_file(file)
     except FileNotFoundError as error:

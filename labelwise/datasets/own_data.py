@@ -45,10 +45,7 @@ def check_project(project: Path) -> None:
 
 
 def check_own_data(root: Path) -> None:
-    """Check that results of the demo corpus can't be taken for those of own data.
-
-    RAISES (InputError): if `data` of project.yml is the demo, and assets/brat or assets/prodigy has data.
-    """
+    """Refuse own data, in assets/brat or assets/prodigy, if `data` of project.yml is the demo."""
     project = root / "project.yml"
     if not project.is_file() or data_of(project) != DEMO:
         return

@@ -40,7 +40,6 @@ MAX_READ = 50  # files of a folder, and rows of each, searched for labels
 class Undeclared(NamedTuple):
     """An undeclared file, or dataset of a Prodigy database.
 
-    problem (str): why it can't be declared, if it can't.
     readable (bool): whether it can be merged once it is declared.
     """
 

@@ -24,10 +24,7 @@ Span = tuple[int, int, str]
 
 
 class DemoDoc(NamedTuple):
-    """One text with its entities; offsets are code points, `end` exclusive.
-
-    spans (list[Span]): (start, end, label), sorted, not overlapping.
-    """
+    """One text with its entities, sorted, not overlapping; offsets are code points, `end` exclusive."""
 
     path: str
     text: str
@@ -37,7 +34,6 @@ class DemoDoc(NamedTuple):
 def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words: int | None = None) -> DemoDoc:
     """Make one document; equal arguments give equal documents.
 
-    index (int): number of the document, from 0.
     labels (Iterable[str]): labels to annotate; others occur unannotated.
     words (int | None): approximate number of words (`count_words`); None for 100 to 300.
     """
@@ -64,8 +60,6 @@ def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str
 
     Corrupted spans are removed, or get another label or boundary (one word more or less at the end); for each removed
     span, a wrong one is added.
-
-    share (float): average share of the spans.
     """
     rng = Random(f"noise/{seed}/{doc.path}")
     spans: list[Span] = []

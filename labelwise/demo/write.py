@@ -34,11 +34,7 @@ def make_demo(
     noise: float = 0.0,
     progress: Progress = no_progress,
 ) -> Counter[str]:
-    """Write a demo corpus.
-
-    RETURNS (Counter[str]): "documents", "words" and "spans".
-    RAISES (InputError): if the folder has other content.
-    """
+    """Write a demo corpus, replacing an earlier one; return its number of documents, words and spans."""
     chosen = LABELS[:labels]
     counts: Counter[str] = Counter()
 

@@ -132,10 +132,7 @@ def _left_out(source: ExportSource) -> list[tuple[str, str]]:
 
 
 def write_document(doc: ExportDoc, folder: Path, taken: set[str]) -> Path:
-    """Write a text and its spans; return the annotation file.
-
-    taken (set[str]): documents so far, by `caseless`; this one is added.
-    """
+    """Write a text and its spans; return the annotation file. `taken` has the documents so far."""
     path = document_path(doc)
     if caseless(path) in taken:  # two texts with one name
         path = path.with_name(f"{path.stem}-{doc.key[:12]}.txt")

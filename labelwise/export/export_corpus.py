@@ -67,10 +67,7 @@ def export(
 def export_review(
     corpus: Path, out: Path, splits: Sequence[str] = SPLITS, *, dropped: bool = False, disagreements: bool = False
 ) -> Reviewed:
-    """Export tasks for review in Prodigy to a folder, replacing it.
-
-    RAISES (InputError): if it isn't a merged corpus; or see `export`.
-    """
+    """Export dropped spans, or disagreements, as tasks for review in Prodigy; see `export`."""
     _check(out, splits)
     wanted = [name for name, asked in ((DROPPED, dropped), (DISAGREEMENTS, disagreements)) if asked]
     with _replaced(out) as folder:

@@ -133,10 +133,7 @@ def _unanswered(source: ExportSource, label: str, first: np.ndarray) -> Iterator
 
 
 def overlap(spans: Sequence[SpanKey]) -> bool:
-    """Return whether some of the spans overlap.
-
-    spans (Sequence[SpanKey]): sorted.
-    """
+    """Return whether some of the sorted spans overlap."""
     return any(one[1] > other[0] for one, other in pairwise(spans))
 
 
@@ -146,10 +143,7 @@ def _verdicts_by_label(doc: ExportDoc) -> Verdicts:
 
 
 def write_verdicts(source: ExportSource, folder: Path, judge: Callable[[ExportDoc], Verdicts]) -> Counter[str]:
-    """Write verdicts.jsonl, if any: a row per span accepted or rejected on its own, as in `ner.teach`.
-
-    RETURNS (Counter): rows by label.
-    """
+    """Write verdicts.jsonl, if any: a row per judged span, as in `ner.teach`; count rows by label."""
     rows = Counter[str]()
     path = folder / f"{VERDICTS}.jsonl"
     with path.open("wb") as file:
@@ -170,10 +164,7 @@ def encode_task(
     meta: Mapping[str, Any] = {},
     **more: Any,
 ) -> bytes:
-    """Encode a text with its tokens and some of its spans as a line of JSON.
-
-    meta (Mapping): values that Prodigy shows below the text.
-    """
+    """Encode a text with its tokens and some of its spans as a line of JSON."""
     scores = dict(zip(doc.spans, doc.scores, strict=False))
     plain: list[dict[str, Any]] = [{"start": start, "end": end, "label": name} for start, end, name in marked]
     tokens = task_tokens(tokenize(doc.text), [edge for start, end, _ in marked for edge in (start, end)])

@@ -140,10 +140,7 @@ def review_task(
     places: Iterable[str],
     keys: Mapping[str, Any],
 ) -> bytes:
-    """Make a line of JSON, a Prodigy task that no merge reads before it is saved.
-
-    places (Iterable[str]): files and lines, for `meta.from`.
-    """
+    """Make a line of JSON, a Prodigy task that no merge reads before it is saved."""
     text, name = doc.text, doc.annotation.doc
     tokens = task_tokens(doc.to_doc(Vocab()), [span[edge] for span in spans for edge in ("start", "end")])
     more = (("doc", name), ("from", ", ".join(dict.fromkeys(places))), (PREDICTED, "yes"))

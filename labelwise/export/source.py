@@ -54,8 +54,6 @@ class ExportDoc(msgspec.Struct):
     scores (list[float]): probability of each span, if known.
     rejected (list[SpanKey]): spans that annotators rejected, sorted.
     answered (Sequence[SpanKey]): predicted spans that annotators accepted or rejected.
-    predicted (bool): predicted and not reviewed.
-    split (str): declared split, if any.
     places (dict[Place, PlacedSpan]): spans read from brat, also dropped ones, by line.
     """
 
@@ -89,7 +87,6 @@ class Exported(NamedTuple):
     """Counts of an export, and what it changed or left out.
 
     rows (int): texts; or rows of all labels' files.
-    spans (int): spans in these rows.
     verdicts, rejects (int): rows of accepted or rejected single spans; the rejected ones of these.
     rename (Mapping[str, str]): `rename` of the section `brat` that restores the labels.
     ordered_by (str): order of predictions; empty for a corpus.
@@ -205,8 +202,6 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = 
     """Yield the texts of a merged corpus with all accepted and rejected spans.
 
     They are sorted by key, so the first ones are a random sample of all splits.
-
-    RAISES (InputError): if it isn't a merged corpus.
     """
     for group, docs in read_groups_with_docs(corpus, only=("text", "split", *(PLACED if placed else ()))):
         found = _find_places(group) if placed else {}
@@ -242,10 +237,7 @@ def from_prediction(doc: PredictedDoc) -> ExportDoc:
 
 
 def read_tasks(folder: Path) -> Iterator[ExportDoc]:
-    """Yield the tasks of a folder by `convert-brat`, with declared splits.
-
-    RAISES (InputError): if a line isn't such a task.
-    """
+    """Yield the tasks of a folder by `convert-brat`, with declared splits; refuse other lines."""
     for dataset in load_datasets([folder / DATASETS]):
         declared: Split | Literal[""] = next((split for split in SPLITS if split == dataset.split), "")
         for path, _ in dataset.files:

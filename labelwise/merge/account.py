@@ -105,11 +105,7 @@ def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
 
 
 def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
-    """Add an unusable row, or a span outside any row.
-
-    file (str): declared name of its source, unless the problem has its own file.
-    kind (str | None): "decision" for a decision.
-    """
+    """Add an unusable row, or a span outside any row; the kind of a decision is "decision"."""
     file = problem.file or file
     why = (problem.reason, problem.detail or None, None)
     if problem.reason in SPAN_REASONS:
@@ -122,10 +118,7 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
 
 
 def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
-    """Add a decision.
-
-    row (int | None): its number among the text's rows; None without such a text.
-    """
+    """Add a decision, with its number among the text's rows; None without such a text."""
     decision = judged.decision
     what = (decision.dataset, judged.row.file, *NOBODY, "decision", decision.verdict)
     why = (judged.reason, judged.detail or None, None)

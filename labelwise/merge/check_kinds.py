@@ -72,8 +72,6 @@ class Merged:
     """A merge, for queries.
 
     corpus (Path): tables and partitions; the manifest may be missing.
-    trials (Trials): counts of spans by other readings of their offsets.
-    parts (Parts): texts that are parts of others.
     misread (set[str]): datasets that a stopping check has found.
     """
 
@@ -142,9 +140,7 @@ class Data(NamedTuple):
 class Kind(NamedTuple):
     """An import check.
 
-    sentence, remedy (str): templates.
     stops (bool): whether later stages refuse the corpus, unless the dataset's entry has `expect_losses: true`.
-    people (bool): whether its words name annotators.
     """
 
     name: str

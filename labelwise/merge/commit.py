@@ -32,11 +32,7 @@ from labelwise.merge.table_counts import add_group, finish_ledger, new_ledger
 
 
 class Account(NamedTuple):
-    """Counts of the tables.
-
-    keys (dict[Split, str]): digest of each split's keys.
-    figures (Mapping[str, Figures]): counts for import checks, by dataset.
-    """
+    """Counts of the tables; `keys` digests each split's keys, `figures` are counts by dataset."""
 
     ledger: Ledger
     keys: dict[Split, str]
@@ -126,10 +122,7 @@ def write_rest(
     keys: Mapping[Split, str],
     partitions: Mapping[str, str],
 ) -> None:
-    """Write all other files of a corpus.
-
-    keys (Mapping[Split, str]): digest of each split's keys.
-    """
+    """Write all other files of a corpus; `keys` and `partitions` are digests by split, and by file."""
     labels = list(ledger.labels)
     write_checks(folder, ledger.checks)
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)

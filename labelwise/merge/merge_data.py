@@ -135,10 +135,7 @@ def merge_data(
 def read_sources(
     sources: Sequence[Source], work: Path, settings: Settings, do: DoJobs
 ) -> tuple[list[ReadCounts], Buckets]:
-    """Read all sources into buckets.
-
-    RETURNS (tuple): counts of each source, and the buckets.
-    """
+    """Read all sources into buckets; return the counts of each source, and the buckets."""
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
@@ -161,10 +158,7 @@ def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -
 
 
 def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> dict[bytes, list[DecisionRow]]:
-    """Read the decisions, in order, by the key of their text, or of its first equal text.
-
-    part (Path): part of the tables for unusable decisions.
-    """
+    """Read the decisions, in order, by the key of their text, or of its first equal text."""
     rows: list[tuple[bytes, DecisionRow]] = []
     with AccountWriter(part) as account:
         for row in find_decisions(decisions) if decisions else ():
@@ -210,10 +204,7 @@ def plan_merging(
 def give_each(
     plan: Sequence[MergeJob], groups: Rows, decisions: Mapping[bytes, list[DecisionRow]]
 ) -> Iterator[MergeJob]:
-    """Yield each job with its texts' groups and decisions.
-
-    groups (np.ndarray): of all texts (GROUPED), sorted by key.
-    """
+    """Yield each job with its texts' groups (GROUPED, sorted by key) and decisions."""
     ranges = np.array([range_of(key.tobytes(), plan[0].bits) for key in groups["key"]], np.int64)
     decided: defaultdict[int, dict[bytes, list[DecisionRow]]] = defaultdict(dict)
     for key, rows in decisions.items():
@@ -235,10 +226,7 @@ def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: 
 
 
 def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, do: DoJobs) -> Parts:
-    """Find texts that are parts of another dataset's.
-
-    wholes (Mapping): by dataset, datasets that may have parts of it.
-    """
+    """Find texts that are parts of another dataset's; see `parts.compare_lengths`."""
     if not wholes:
         return {}
     names = sorted({name for found in wholes.values() for name in found})

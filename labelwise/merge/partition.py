@@ -69,7 +69,6 @@ class MergedRange(msgspec.Struct):
     """A job's results, except the provenance tables.
 
     partitions (dict[str, str]): SHA-256 of each `.spacy` file in its folder, such as train/part-00000.spacy.
-    trials (Trials): counts of losses by other readings of offsets.
     """
 
     partitions: dict[str, str]
@@ -77,10 +76,7 @@ class MergedRange(msgspec.Struct):
 
 
 def merge_range(job: MergeJob, folder: Path) -> MergedRange:
-    """Merge the texts of a range of keys, and write their Docs and tables.
-
-    RAISES (InputError): if the tokenizer fails on a text.
-    """
+    """Merge the texts of a range of keys, and write their Docs and tables."""
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())
     left, made = dict(job.decisions), folder / job.folder.name

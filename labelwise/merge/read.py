@@ -61,11 +61,7 @@ class ReadCounts(msgspec.Struct):
 
 
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
-    """Read a source: tasks go to buckets, and problems to the tables.
-
-    folder (Path): for "tasks", "forms", and the source's part of the tables, "read-" and its number.
-    RAISES (InputError): if the source has changed meanwhile, or can't be read.
-    """
+    """Read a source: tasks go to buckets, and problems to the tables; refuse one that has changed meanwhile."""
     dataset, file = job.source.dataset, job.source.file
     counts: Counter[str] = Counter()
     lengths: Counter[int] = Counter()

@@ -69,10 +69,7 @@ def move_tasks(job: SameJob, folder: Path) -> None:
 
 
 def read_same(buckets: Buckets, keys: Collection[bytes]) -> dict[bytes, bytes]:
-    """Return the keys of the first texts with the same normal forms.
-
-    keys (Collection[bytes]): keys of the other texts.
-    """
+    """Return, for keys of texts, the keys of the first texts with the same normal forms."""
     pairs = chain.from_iterable(buckets.read("same", number, SAME) for number in buckets.numbers("same"))
     return {key: first for key, first in pairs if key in keys}
 

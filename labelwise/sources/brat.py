@@ -148,10 +148,7 @@ def digest_of(content: bytes) -> str:
 
 
 def find_predicted(root: Path) -> dict[Path, str]:
-    """Read the lists of predictions in a folder, recursively: digests of annotation files.
-
-    RAISES (InputError): if a list can't be read.
-    """
+    """Read the lists of predictions in a folder, recursively: digests of annotation files."""
     found: dict[Path, str] = {}
     for file in find_files(root, (PREDICTIONS,)):
         try:

@@ -67,10 +67,7 @@ def is_marked(line: str) -> bool:
 
 
 def find_layout(path: Path, head: Sequence[str]) -> Layout:
-    """Find the layout of a file.
-
-    RAISES (InputError): if the column of tags can't be found.
-    """
+    """Find the layout of a file by its first lines; refuse one without a clear column of tags."""
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     shape = shape_of(tokens[0]) if tokens else None
     named = next((found[1].split() for line in head if (found := NAMED_COLUMNS.fullmatch(line))), [])
@@ -101,10 +98,7 @@ def _neighbors(head: Iterable[str], width: int) -> list[tuple[list[str], list[st
 def _find_tokens(
     path: Path, columns: Sequence[Sequence[str]], tags: Iterable[int], neighbors: Sequence[tuple[list[str], list[str]]]
 ) -> int:
-    """Find the column of tokens.
-
-    RAISES (InputError): if it has no letters, and another column has words.
-    """
+    """Find the column of tokens; refuse one without letters if another column has words."""
     others = [place for place in range(len(columns)) if place not in tags]
 
     def share(place: int, fits: Callable[[str, str], bool]) -> float:
@@ -168,10 +162,7 @@ def _scheme_of(column: Sequence[str]) -> Scheme | None:
 
 
 def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme]) -> int:
-    """Choose the column of tags among those with tags; else the last column, if it may have labels alone.
-
-    RAISES (InputError): if several have tags without a common label, or none has, and the last has other content.
-    """
+    """Choose the column of tags; else the last column, if it may have labels alone; refuse others."""
     labels = [{label for cell in columns[place] for _, label in split_tag(cell, tags[place])} for place in tags]
     shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])
     if tags and (shared or any(scheme.spelled is BRACKETED for scheme in tags.values())):

@@ -91,10 +91,7 @@ def name_keys(keys: Iterable[str]) -> str:
 
 
 def name_file(begin: bytes, name: str = "") -> str:
-    """Name the format of a file, with the remedy; empty if unknown.
-
-    name (str): its name, unless a supported format has such names.
-    """
+    """Name the format of a file by its first bytes, or by its name, with the remedy; empty if unknown."""
     for one in FOREIGN:
         begins = one.begins and re.match(BOM + b"(?:" + one.begins + b")", begin, re.DOTALL)
         if begins or (one.ends and name.lower().endswith(one.ends)):

@@ -64,10 +64,7 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 
 
 def format_of(path: Path) -> Format:
-    """Find the format of a file; by default, JSON.
-
-    RAISES (InputError): if a table begins like an unsupported format.
-    """
+    """Find the format of a file; by default, JSON. Refuse a table that begins like an unsupported format."""
     named = [one for one in FORMATS[1:] if path.name.endswith(one.suffixes)]
     if len(named) < 2:
         return named[0] if named else JSON
@@ -79,10 +76,7 @@ def format_of(path: Path) -> Format:
 
 
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:
-    """Yield the tasks and problems of a file.
-
-    RAISES (InputError): if it isn't a database of Prodigy's, or is damaged.
-    """
+    """Yield the tasks and problems of a file; refuse a damaged file, or a database that isn't Prodigy's."""
     try:
         format = DATABASE if dataset else format_of(path)
         yield from format.read(path, dataset or key, offsets)

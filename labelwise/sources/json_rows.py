@@ -65,10 +65,7 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
 
 
 def is_array(path: Path, head: bytes) -> bool:
-    """Return whether a file is an array, and not JSONL with arrays as rows.
-
-    RAISES (InputError): if it is one object.
-    """
+    """Return whether a file is an array, and not JSONL with arrays as rows; refuse one object."""
     begin = head.removeprefix(BOM).lstrip()
     if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
         why = "write an array of tasks, or JSONL, a row per line"

@@ -26,10 +26,7 @@ PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
 def open_json(path: Path) -> IO[bytes]:
-    """Open a file, and decompress it on the fly.
-
-    RAISES (InputError): if it is a database, its name hides its compression, or it can't be read.
-    """
+    """Open a file, and decompress it on the fly; refuse a database, or compression that its name hides."""
     if path.suffix == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
     file = open_file(path, CHUNK)
@@ -81,10 +78,7 @@ def find_repeated(content: bytes) -> str:
 
 
 def read_elements(path: Path, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the elements of an open file that is one array, undecoded, in bounded memory.
-
-    RAISES (InputError): if the file isn't one array.
-    """
+    """Yield the elements of an open file that is one array, undecoded, in bounded memory."""
     content, more = b"", file.read(CHUNK).removeprefix(BOM).lstrip()
     if more[:1] != b"[":
         raise _not_an_array(path, "it doesn't begin with [")

@@ -150,10 +150,7 @@ def choose(
     readings: Callable[[str], Iterable[Name]],
     fits: Callable[[str, Name, Mention], bool],
 ) -> Name | None:
-    """Choose the reading by which most spans fit, the first of equal ones.
-
-    RETURNS (Name | None): None without a row.
-    """
+    """Choose the reading by which most spans fit, the first of equal ones; None without a row."""
     fitting: dict[Name, int] = {}
     for text, mentions in rows:
         for reading in readings(text):

@@ -144,11 +144,7 @@ def name_tags(tags: Iterable[Any], names: Sequence[str]) -> list[Any]:
 def read_tagged(
     line: int, tokens: Any, tags: Any, names: Sequence[str] = (), scheme: Scheme | None = None
 ) -> Converted | Problem:
-    """Convert a row of tokens and tags.
-
-    names (Sequence[str]): names of numbered tags.
-    scheme (Scheme | None): the file's notation; None for the row's own.
-    """
+    """Convert a row of tokens and tags, by the names of numbered tags, and the file's notation or its own."""
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings")
     if not isinstance(tags, list) or len(tags) != len(tokens):

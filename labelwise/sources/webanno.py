@@ -151,10 +151,7 @@ class MalformedError(ValueError):
 
 
 def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
-    """Return the columns with labels, each with its layer, and the sentences, possibly without rows.
-
-    RAISES (MalformedError): if a line isn't of the format.
-    """
+    """Return the columns with labels, each with its layer, and the sentences; refuse a malformed line."""
     if not lines[0].startswith(FORMAT):
         raise MalformedError(1, "it doesn't begin with #FORMAT=WebAnno TSV 3; export as WebAnno TSV v3")
     sentences: list[Sentence] = []

@@ -28,7 +28,6 @@ class Answer(NamedTuple):
     """A task with its place among the sources.
 
     number (int): its number among the text's answers, in order of datasets, files and lines.
-    source (int): number of its file among all datasets'.
     kind (str): declared kind, or else the task's.
     who (tuple[str, str]): annotator; see `annotator`.
     """
@@ -63,8 +62,6 @@ def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, 
 
 def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
     """Identify an annotator: a person in all datasets, or a name within one dataset.
-
-    name (str): annotator's or session's name in an answer; may be empty.
 
     Prodigy's session `ann` of the dataset `person` is `person-ann`: the person is ann. Numbers, as in Label Studio and
     doccano, are local to their dataset, because each server counts from 1. Unnamed answers are one annotator's in each

@@ -32,7 +32,6 @@ class DecisionOutcome(NamedTuple):
 class Change(NamedTuple):
     """The change of a span by a decision.
 
-    row (int): number of the decision among the text's.
     answer (Answer | None): answer that gets the span; None if it is removed.
     """
 
@@ -44,10 +43,7 @@ class Change(NamedTuple):
 def judge(
     rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]
 ) -> tuple[list[DecisionOutcome], Mapping[SpanKey, Change]]:
-    """Check which decisions about a text apply.
-
-    RETURNS (tuple): each decision with its outcome, and the changes of spans.
-    """
+    """Check which decisions about a text apply; return each with its outcome, and the changes of spans."""
     if not rows:
         return [], {}
     none = answer_digest(())

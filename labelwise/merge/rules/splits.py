@@ -13,11 +13,7 @@ from labelwise.merge.rules.settings import Settings
 
 
 class SplitGroup(NamedTuple):
-    """A group of nearly equal texts, which stay in one split.
-
-    unit (bytes): key to hash.
-    without (Collection[str]): splits that the hash doesn't choose.
-    """
+    """Nearly equal texts, which stay in one split: the key to hash, and splits that it doesn't choose."""
 
     unit: bytes
     declared: Split | None = None

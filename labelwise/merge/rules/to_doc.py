@@ -38,7 +38,6 @@ def to_doc(
     """Make a Doc of a merged annotation, with the outcome of each accepted and each rejected span.
 
     labels (Sequence[str]): all labels, in the order that breaks ties.
-    unmarked (str): value of tokens outside all spans.
     RAISES (InputError): if the tokenizer fails.
     """
     doc = tokenize(merged.text)
@@ -99,11 +98,7 @@ def _outcomes(
     moved: Collection[SpanKey],
     rejected: Collection[SpanKey],
 ) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcome of each accepted and each rejected span.
-
-    winners (Mapping): the entity that overlaps each dropped span.
-    moved, rejected (Collection): realigned spans; rejected, aligned spans.
-    """
+    """Return the outcome of each accepted and each rejected span; `winners` overlap the dropped ones."""
     learned = learned_by_heads(aligned, winners) if winners else set()
     found: dict[SpanRef, SpanOutcome] = {}
     for key, claims in merged.gold.items():
@@ -121,8 +116,6 @@ def learned_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey
     """Find the spans that per-label heads learn: one of those of a label that share a token.
 
     It is the longest in tokens; of equal ones the first, and on the same tokens the entity.
-
-    losers (Collection): spans that aren't entities.
     """
 
     def order(key: SpanKey) -> tuple[int, int, bool, SpanKey]:
