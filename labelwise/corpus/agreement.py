@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from labelwise.corpus.tables import Group
+from labelwise.corpus.tables import Group, read_columns
 
 
 class Version(NamedTuple):
@@ -31,8 +31,7 @@ def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]
         return
     spans = group.spans.filter(pc.is_in(group.spans["text"], pc.unique(rows["text"])))
     marked: dict[tuple[str, int, str], set[tuple[int, int]]] = {}
-    columns = (spans[name].to_pylist() for name in ("text", "row", "label", "start", "end", "verdict"))
-    for text, row, label, start, end, verdict in zip(*columns, strict=True):
+    for text, row, label, start, end, verdict in read_columns(spans, "text", "row", "label", "start", "end", "verdict"):
         if verdict == "accept" and start is not None:
             marked.setdefault((text, row, label), set()).add((start, end))
     texts: dict[str, dict[str, list[Version]]] = {}

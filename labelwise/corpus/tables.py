@@ -15,7 +15,7 @@ All figures of a merge are queries of these tables: see `merge.table_counts`.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -135,6 +135,11 @@ def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
     for name, shared in zip(others, [*zip(*columns.shared, strict=True)] or [()] * len(others), strict=True):
         found[name] = pa.array(shared, schema.field(name).type).take(pa.array(numbers, pa.int32()))
     return pa.record_batch([found[name] for name in schema.names], schema=schema)
+
+
+def read_columns(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each row in some columns."""
+    return zip(*(table[name].to_pylist() for name in columns), strict=True)
 
 
 def has_tables(folder: Path) -> bool:

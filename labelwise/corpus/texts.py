@@ -8,7 +8,7 @@ from pathlib import Path
 from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import SPLITS, Partition, partitions_of
-from labelwise.corpus.tables import Group, read_groups
+from labelwise.corpus.tables import Group, read_columns, read_groups
 
 
 def key_of(doc: StoredDoc) -> str:
@@ -45,8 +45,7 @@ def read_groups_with_docs(
         for split in SPLITS
     }
     for group in read_groups(corpus, merged=merged, stopped=stopped, columns=only):
-        columns = (group.texts[name].to_pylist() for name in ("text", "split"))
-        of_group = ((key, next(docs[split])) for key, split in zip(*columns, strict=True) if split)
+        of_group = ((key, next(docs[split])) for key, split in read_columns(group.texts, "text", "split") if split)
         yield group, of_group
         for _ in of_group:  # the Docs that were left
             pass

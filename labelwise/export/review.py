@@ -31,7 +31,7 @@ from labelwise.corpus.agreement import Version, find_settled, find_versions
 from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.dropped_spans import DroppedSpan, find_dropped
 from labelwise.corpus.manifest import is_corpus, read_manifest
-from labelwise.corpus.tables import Group
+from labelwise.corpus.tables import Group, read_columns
 from labelwise.corpus.tasks import place_in_tokens, task_hashes, task_tokens
 from labelwise.corpus.texts import read_groups_with_docs
 
@@ -55,8 +55,7 @@ def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Col
         (folder / name).touch()
     for group, docs in read_groups_with_docs(corpus):
         found = {name: dict(FINDERS[name](group)) for name in files}
-        columns = (group.texts[name].to_pylist() for name in ("text", "split"))
-        split_of = dict(zip(*columns, strict=True))
+        split_of: dict[str, str | None] = dict(read_columns(group.texts, "text", "split"))
         without_text |= {key for texts in found.values() for key in texts if not split_of[key]}
         for key, doc in docs:
             for name, texts in found.items():

@@ -22,7 +22,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS
 from labelwise.base.text import SpanKey, text_key
 from labelwise.corpus.manifest import SPLITS, Split, is_corpus, read_manifest
-from labelwise.corpus.tables import Group
+from labelwise.corpus.tables import Group, read_columns
 from labelwise.corpus.texts import read_groups_with_docs
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.datasets.convert_brat import read_conversion
@@ -205,7 +205,7 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = 
     """
     for group, docs in read_groups_with_docs(corpus, only=("text", "split", *(PLACED if placed else ()))):
         found = _find_places(group) if placed else {}
-        split_of = dict(zip(*(group.texts[name].to_pylist() for name in ("text", "split")), strict=True))
+        split_of: dict[str, str | None] = dict(read_columns(group.texts, "text", "split"))
         for key, stored in docs:
             if split_of[key] in splits:
                 merged = stored.annotation
@@ -219,9 +219,8 @@ def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
     spans = group.spans.filter(
         pc.match_substring_regex(group.spans["file"], f"({'|'.join(map(re.escape, SUFFIXES))})$")
     )
-    columns = (spans[name].to_pylist() for name in ("text", *PLACED))
     found: dict[str, dict[Place, PlacedSpan]] = {}
-    for text, file, line, start, end, label, renamed, reason in zip(*columns, strict=True):
+    for text, file, line, start, end, label, renamed, reason in read_columns(spans, "text", *PLACED):
         key = None if start is None else (start, end, renamed or label)
         found.setdefault(text, {})[file, line] = PlacedSpan(key, not reason.startswith("in "))
     return found

@@ -27,7 +27,7 @@ from labelwise.base.text import counted
 from labelwise.corpus import queries
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.tables import read_groups
+from labelwise.corpus.tables import read_columns, read_groups
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
@@ -91,7 +91,7 @@ class Merged:
         chars = 0
         for group, docs in read_groups_with_docs(self.corpus, merged=False, only=("text", "split", "dataset")):
             datasets: dict[str, list[str]] = {}
-            for key, name in zip(group.rows["text"].to_pylist(), group.rows["dataset"].to_pylist(), strict=True):
+            for key, name in read_columns(group.rows, "text", "dataset"):
                 datasets.setdefault(key, []).append(name)
             for key, doc in docs:
                 labels: Counter[str] = Counter()

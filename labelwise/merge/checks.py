@@ -34,7 +34,7 @@ from labelwise.corpus.import_checks import (
 from labelwise.corpus.ledger import Ledger, pairwise_f
 from labelwise.corpus.manifest import SPLITS, Split
 from labelwise.corpus.queries import count, where
-from labelwise.corpus.tables import read_groups
+from labelwise.corpus.tables import read_columns, read_groups
 from labelwise.corpus.tokenizer import has_rules
 from labelwise.datasets.convert_brat import Conversion, read_conversion
 from labelwise.datasets.entries import AnyOffsets, write_entries
@@ -174,7 +174,7 @@ def _empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
     chosen: dict[str, str] = {}
     for group in read_groups(merged.corpus, merged=False, columns=("text", "split", "chosen_by")) if empty else ():
         inside = group.texts.filter(pc.is_valid(group.texts["split"]))
-        chosen |= zip(inside["text"].to_pylist(), inside["chosen_by"].to_pylist(), strict=True)
+        chosen |= read_columns(inside, "text", "chosen_by")
     if chosen and {*chosen.values()} == {"declared"}:
         return
     alone = {one.split for one in merged.datasets} == {"auto"} and settings.near_duplicates != "group"
@@ -349,8 +349,7 @@ def _outvoted_spans(merged: Merged) -> list[Found]:
     spans = 0
     for group in read_groups(merged.corpus, merged=False) if merged.ledger.spans[Reason.OUTVOTED] else ():
         outvoted, settled = where(group.spans, "reason", [Reason.OUTVOTED]), find_settled(group)
-        pairs = zip(outvoted["text"].to_pylist(), outvoted["label"].to_pylist(), strict=True)
-        spans += sum(pair not in settled for pair in pairs)
+        spans += sum(pair not in settled for pair in read_columns(outvoted, "text", "label"))
     return some(spans)
 
 

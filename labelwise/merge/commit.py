@@ -18,7 +18,7 @@ from labelwise.corpus import queries
 from labelwise.corpus.import_checks import write_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import SPLITS, Manifest, Split, SplitCounts, digest_partitions, write_manifest
-from labelwise.corpus.tables import read_groups, write_tables
+from labelwise.corpus.tables import read_columns, read_groups, write_tables
 from labelwise.corpus.tokenizer import write_tokenizer
 from labelwise.datasets.declarations import DataSet, all_labels
 from labelwise.merge.account import read_batches
@@ -51,7 +51,7 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
         add_group(ledger, group)
         sources.add(group)
         add_figures(figures, group)
-        for text, split in zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True):
+        for text, split in read_columns(group.texts, "text", "split"):
             if split:
                 keys[split].update(bytes.fromhex(text))
     finish_ledger(ledger)
@@ -63,8 +63,7 @@ def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Sourc
     keys = {text.key.hex() for pair in pairs for text in (pair.one, pair.other)}
     locations: dict[str, dict[str, str]] = {}  # the split of a text, and the document that it is, by its key
     for group in read_groups(folder, merged=False) if pairs else ():
-        columns = (group.texts[name].to_pylist() for name in ("text", "split", "doc"))
-        for key, split, doc in zip(*columns, strict=True):
+        for key, split, doc in read_columns(group.texts, "text", "split", "doc"):
             if key in keys:
                 locations[key] = {"split": split or ""} | ({"doc": doc} if split and doc else {})
     counts: dict[str, Counter[str]] = {}

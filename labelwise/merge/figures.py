@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS, Reason
 from labelwise.corpus import queries
-from labelwise.corpus.tables import Group
+from labelwise.corpus.tables import Group, read_columns
 
 SAMPLE = 3
 ALONE = "alone"  # superseded spans that the row that counts lacks, though neither time nor file says which is later
@@ -112,7 +112,7 @@ def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
     """Count texts with named and anonymous answers of one dataset that count as several annotators'."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     people: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
-    for text, dataset, who in zip(*(rows[name].to_pylist() for name in ("text", "dataset", "who")), strict=True):
+    for text, dataset, who in read_columns(rows, "text", "dataset", "who"):
         people[text, dataset].add(who)
     for (_, dataset), names in people.items():
         if None in names:
@@ -139,9 +139,10 @@ def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
     marked: defaultdict[tuple[str, int], dict[tuple[int, int, str], str]] = defaultdict(dict)
     for span in _of(group.spans.select(["text", "row", "start", "end", "label", "verdict"]), texts):
         marked[span["text"], span["row"]][span["start"], span["end"], span["label"]] = span["verdict"]
-    columns = (lost[name].to_pylist() for name in ("text", "row", "start", "end", "label"))
     places: defaultdict[tuple[str, int], dict[int, tuple[int, int, str]]] = defaultdict(dict)  # by place in `lost`
-    for place, (text, number, start, end, label) in enumerate(zip(*columns, strict=True)):
+    for place, (text, number, start, end, label) in enumerate(
+        read_columns(lost, "text", "row", "start", "end", "label")
+    ):
         places[text, number][place] = (start, end, label)
     for (text, number), dropped_spans in places.items():
         row = rows[text, number]
