@@ -107,10 +107,7 @@ def progress(
 
 @contextmanager
 def user_errors(title: str) -> Iterator[None]:
-    """Print an InputError without its traceback, and exit with status 1.
-
-    The first line is wrapped; others, such as a command to paste, aren't.
-    """
+    """Print an InputError without its traceback, the first line wrapped, and exit with status 1."""
     try:
         yield
     except typer.Exit:

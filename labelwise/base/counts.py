@@ -1,7 +1,4 @@
-"""Count right, predicted and gold spans; compute precision, recall and F1.
-
-Macro F1 averages the labels with gold in the split: other labels' F1 can only be 0.
-"""
+"""Count right, predicted and gold spans; compute precision, recall and F1; macro F1 of labels with gold."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -43,10 +40,7 @@ class AllScores(Scores, omit_defaults=True, kw_only=True):
 
 
 def count_spans(gold: Collection[SpanKey], predicted: Collection[SpanKey], scored: Sequence[str]) -> np.ndarray:
-    """Count the spans of a text that can be scored; see `text.evaluable`.
-
-    RETURNS (np.ndarray): shape (labels, 3); right, predicted and gold spans.
-    """
+    """Count right, predicted and gold spans of labels; shape (labels, 3). See `text.evaluable`."""
     counts = [Counter(label for *_, label in spans) for spans in ({*gold} & {*predicted}, predicted, gold)]
     return np.array([[count[label] for count in counts] for label in scored], int).reshape(-1, 3)
 

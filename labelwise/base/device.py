@@ -69,10 +69,7 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def compute_alone() -> None:
-    """Compute on the CPU as a command's own process does, to the bit: same ops, one thread.
-
-    PyTorch's threads aren't forked: it would wait for them forever.
-    """
+    """Compute on the CPU as a command's own process does, to the bit, without PyTorch's threads."""
     use_gpu(-1)
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)

@@ -2,7 +2,4 @@
 
 
 class InputError(ValueError):
-    """Unusable input or setting; the message names it and a remedy.
-
-    Command lines print it without a traceback. Any other exception is a bug.
-    """
+    """Unusable input or setting, named with a remedy; commands print no traceback. Others are bugs."""

@@ -109,10 +109,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def real_path(path: Path) -> Path:
-    """Resolve a symlink to a folder; return other paths unchanged.
-
-    A link to a file is replaced itself: its target may be DVC's cache, which must not change.
-    """
+    """Resolve a symlink to a folder, but not to a file, which may be in DVC's cache."""
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
 
 

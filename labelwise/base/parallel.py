@@ -108,10 +108,7 @@ def open_pool(workers: int) -> Iterator[Executor]:
 
 
 def begin_worker() -> None:
-    """End this process when its parent dies (Linux: prctl(2)).
-
-    The parent handles signals: an interrupt reaches all processes of a terminal.
-    """
+    """End this process when its parent dies (Linux: prctl(2)); the parent handles signals."""
     from labelwise.base.device import compute_alone
 
     compute_alone()

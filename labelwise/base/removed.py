@@ -1,7 +1,4 @@
-"""Removed keys and values of project.yml, configs and datasets.yml, with replacements.
-
-An entry stays for two releases after the removal.
-"""
+"""Removed keys and values of project.yml, configs and datasets.yml, for two releases, with replacements."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -59,10 +59,7 @@ def check_pipeline(name: str, root: Path = Path()) -> None:
 
 
 class CheckSection(msgspec.Struct, frozen=True):
-    """The section `check` of project.yml.
-
-    steps (int): training steps of each; 0 for the config's.
-    """
+    """The section `check` of project.yml: folds, and training steps of each; 0 for the config's."""
 
     folds: int = 3
     steps: Annotated[int, msgspec.Meta(ge=0)] = 400

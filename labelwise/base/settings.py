@@ -1,7 +1,4 @@
-"""Settings: YAML, sections of project.yml as Structs, and choices.
-
-Each stage has a Struct with its section's defaults.
-"""
+"""Settings: YAML, sections of project.yml as Structs with defaults, and choices."""
 
 import re
 from collections.abc import Sequence

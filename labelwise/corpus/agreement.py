@@ -11,10 +11,7 @@ from labelwise.corpus.tables import Group, read_columns
 
 
 class Version(NamedTuple):
-    """An annotator's latest spans of a label in a text.
-
-    who (str): annotator, or the dataset of an unnamed one; numbered if repeated.
-    """
+    """An annotator's latest spans of a label in a text; an unnamed one has the name of the dataset."""
 
     who: str
     marked: frozenset[tuple[int, int]]
@@ -22,10 +19,7 @@ class Version(NamedTuple):
 
 
 def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]]:
-    """Yield texts annotated by several people for a label, with their versions by label, sorted by name.
-
-    Superseded and outvoted versions are included.
-    """
+    """Yield texts annotated by several people for a label, with all versions by label, sorted by name."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     if not len(rows):
         return

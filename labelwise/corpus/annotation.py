@@ -66,11 +66,7 @@ def is_merged(doc: Doc) -> bool:
 
 
 def annotation_of(doc: Doc) -> Annotation:
-    """Return the annotation that a merge stored with a Doc.
-
-    RAISES (InputError): if the Doc isn't from a merge.
-    RAISES (msgspec.ValidationError): if it isn't an annotation.
-    """
+    """Return the annotation that a merge stored with a Doc; refuse a Doc without one."""
     if not is_merged(doc):
         raise not_merged(doc.text)
     return msgspec.convert(doc.user_data[USER_DATA], Annotation)

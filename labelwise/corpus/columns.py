@@ -11,11 +11,7 @@ OWN = {
 
 
 class Columns(NamedTuple):
-    """Rows of a table.
-
-    own (Sequence[Sequence]): columns of the table, and indices into `shared`; empty without rows.
-    shared (Sequence[Sequence]): values of the other columns, in order of the schema.
-    """
+    """Rows of a table: its own columns with indices into `shared`, rows of values of the other columns."""
 
     own: Sequence[Sequence[Any]]
     shared: Sequence[Sequence[Any]]

@@ -33,10 +33,7 @@ class DocWriter:
         self.vocabularies: dict[int, Mapping[int, str]] = {0: {0: ""}}  # by the identity of the object
 
     def add(self, doc: StoredDoc, starts: Sequence[int], ends: Sequence[int]) -> None:
-        """Encode a Doc.
-
-        starts, ends (Sequence[int]): token offsets, in characters.
-        """
+        """Encode a Doc, with start and end of its tokens in characters."""
         self.groups.append(
             encode(
                 {

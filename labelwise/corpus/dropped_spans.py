@@ -22,11 +22,7 @@ class AssertedSpan(NamedTuple):
 
 
 class DroppedSpan(NamedTuple):
-    """A dropped span.
-
-    kept (AssertedSpan | None): the span kept instead; None if misaligned.
-    learned (bool): a per-label head learns it, although it isn't an entity.
-    """
+    """A dropped span, and the kept one, if any; a per-label head may learn it, although it isn't an entity."""
 
     text: str
     reason: str

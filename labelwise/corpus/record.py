@@ -20,12 +20,7 @@ LEARNED = ("train", "dev")  # the splits that a training reads
 def write_record(
     pipeline: Path, changed: Mapping[str, tuple[Any, Any]] = {}, corpus: str = "", raw: Any = None
 ) -> None:
-    """Record training's changes to the config, the corpus, and digests of the pipeline's files.
-
-    changed (Mapping): by dotted key, the config's value and the trained one.
-    corpus (str): digest of the splits; see `digest_corpus`.
-    raw: a student's raw texts, as JSON; see `RawTexts`.
-    """
+    """Record changes to the config, by dotted key, the corpus, a student's raw texts, and digests of the files."""
     record = {"changed": changed, "corpus": corpus, **({"raw": raw} if raw else {}), "files": list_digests(pipeline)}
     (pipeline / RECORD).write_text(json.dumps(record, indent=1), encoding="utf8")
 

@@ -98,10 +98,7 @@ class Group(NamedTuple):
 
 
 def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator[Group]:
-    """Write the three tables into a corpus folder, and yield their row groups.
-
-    Rows without a usable text have separate row groups.
-    """
+    """Write the three tables, and yield their row groups; rows without a usable text have their own."""
     with ExitStack() as stack:
         writers = [
             stack.enter_context(pq.ParquetWriter(folder / name, schema))

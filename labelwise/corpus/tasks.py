@@ -42,12 +42,7 @@ def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str
 
 
 def task_tokens(doc: "Doc", edges: Iterable[int] = ()) -> list[dict[str, Any]]:
-    """List a task's `tokens`. Without them, Prodigy would tokenize the text, and refuse misaligned spans.
-
-    edges (Iterable[int]): offsets to cut tokens at, for spans that begin or end there.
-
-    https://prodi.gy/docs/api-interfaces#ner_manual
-    """
+    """List a task's `tokens`, cut at the `edges` of spans: https://prodi.gy/docs/api-interfaces#ner_manual"""
     edges = sorted({*edges})
     tokens: list[dict[str, Any]] = []
     for token in doc:

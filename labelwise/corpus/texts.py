@@ -17,10 +17,7 @@ def key_of(doc: StoredDoc) -> str:
 
 
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
-    """Find the Doc of a text by binary search over partitions, which are sorted by key.
-
-    The corpus may be stopped by an import check, or lack its manifest.
-    """
+    """Find the Doc of a text, perhaps of a stopped corpus, by binary search over sorted partitions."""
 
     def first_key(partition: Partition) -> str:
         return key_of(next(read_stored_docs(partition)))

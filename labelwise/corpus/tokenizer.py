@@ -148,10 +148,7 @@ def has_rules(nlp: Language) -> bool:
 
 
 def extend_tokenizer(nlp: Language, rules: TokenizerRules) -> None:
-    """Add rules to a pipeline's tokenizer, in place, if it has rules; accept texts of any length.
-
-    RAISES (InputError): if the infixes can't be joined to one expression.
-    """
+    """Add rules to a pipeline's tokenizer, in place, if it has rules; accept texts of any length."""
     nlp.max_length = MAX_LENGTH
     if not has_rules(nlp):
         return

@@ -147,10 +147,7 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
 
 
 def split_others(folders: Collection[Split]) -> AnySplit:
-    """Return the split of texts outside split folders, and of train's if dev or test has no folder.
-
-    folders (Collection[str]): splits with folders. If only dev or test has one, no other text joins it.
-    """
+    """Return the split of texts outside split folders; if only dev or test has one, no other text joins it."""
     if ("dev" in folders) == ("test" in folders):
         return "auto"
     return "no-dev" if "dev" in folders else "no-test"

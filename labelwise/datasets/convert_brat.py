@@ -1,10 +1,4 @@
-"""Convert a brat folder to tasks, replacing an earlier conversion: `convert-brat`.
-
-1. An annotated text becomes one accepted task, complete for all labels of its corpus, in a file for each split, and for
-   each folder if folders are annotators or labels (`brat_folders`).
-2. Each T line becomes a span of a task, or a problem in the same file, which the merge counts.
-3. Documents are read and written one by one.
-"""
+"""Convert a brat folder to tasks, one by one, replacing an earlier conversion: `convert-brat`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

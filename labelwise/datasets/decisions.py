@@ -117,10 +117,7 @@ def find_decisions(folder: Path) -> Iterator[DecisionRow]:
 
 
 def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
-    """List one decision of each case.
-
-    A correction of a label is two rows: one removes a span, the next adds it. The first is listed.
-    """
+    """List one decision of each case; a correction of a label is two rows: remove a span, then add it."""
     last = {row.decision.about: row.decision for row in rows if row.decision}
     decisions = [None, *last.values()]
     return [one for before, one in pairwise(decisions) if one and not (before and one.corrects(before))]

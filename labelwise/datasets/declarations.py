@@ -21,10 +21,7 @@ NUMBERS = re.compile(r"([0-9]+)")
 
 
 class DataSet(Entry, frozen=True):
-    """An entry, with its files.
-
-    annotators (dict[str, str]): people by the names in answers; "" stands for unnamed answers.
-    """
+    """An entry, with its files, and people by the names in answers; "" stands for unnamed answers."""
 
     declared: str = ""
     files: tuple[SourceFile, ...] = ()
@@ -102,10 +99,7 @@ def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -
 
 
 def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
-    """List the sources of an entry, each once: files, matches of patterns, and `.spacy` files of folders.
-
-    RAISES (InputError): if it has both a path and a database, or neither, or a file is missing.
-    """
+    """List the sources of an entry, each once: files, matches of patterns, and `.spacy` files of folders."""
     where = f"dataset {entry.name!r}"
     if bool(entry.path) == bool(entry.db):
         raise InputError(f"{file}: {where} needs either a path or a db; {SYNTAX}")

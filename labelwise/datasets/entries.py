@@ -109,10 +109,7 @@ def decode_entries(content: bytes, file: Path) -> list[Entry]:
 
 
 def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry]]:
-    """Yield the entries of files, of folders with a `datasets.yml`, and of matches of patterns, with their files.
-
-    Skipped entries are omitted.
-    """
+    """Yield unskipped entries of files, folders with a `datasets.yml`, and matches of patterns, with their files."""
     for file in sorted(_expand(declarations)):
         yield from ((file, entry) for entry in read_entries(file) if not entry.skip)
 

@@ -14,11 +14,7 @@ OWN = Path("assets")
 
 
 def check_project(project: Path) -> None:
-    """Check the data of a project, and the pipelines that DVC trains.
-
-    RAISES (InputError): see `check_own_data`; or if data in dvc.lock are missing, the data folder is empty, no pipeline
-        or one without a config is listed, or a pipeline is in the wrong list.
-    """
+    """Check the data of a project, and the lists of pipelines that DVC trains."""
     root = project.parent
     dvc = read_section(project, "dvc", DvcSection)
     if not dvc.pipelines:

@@ -38,10 +38,7 @@ MAX_READ = 50  # files of a folder, and rows of each, searched for labels
 
 
 class Undeclared(NamedTuple):
-    """An undeclared file, or dataset of a Prodigy database.
-
-    readable (bool): whether it can be merged once it is declared.
-    """
+    """An undeclared file, or dataset of a Prodigy database; `readable` if it can be merged once declared."""
 
     entry: Entry
     texts: int = 0
@@ -131,11 +128,7 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
 
 
 def patterns_in(folder: Path) -> list[str]:
-    """Return patterns for the files with a folder's most frequent suffix, by subfolder and depth.
-
-    They begin with the folder's name, such as `export/annotation/*/*.tsv` for INCEpTION's exports. Many subfolders have
-    one common pattern.
-    """
+    """Return patterns for the files with a folder's most frequent suffix, such as `export/annotation/*/*.tsv`."""
     files = [file.relative_to(folder.parent).parts for file in find_files(folder, SUFFIXES, hidden=False)]
     suffixes = [max((one for one in SUFFIXES if parts[-1].endswith(one)), key=len) for parts in files]
     suffix = max(suffixes, key=suffixes.count, default="")

@@ -41,10 +41,7 @@ class _Lock(msgspec.Struct):
 
 
 def check_kept(folder: Path, root: Path = Path()) -> None:
-    """Refuse an empty folder, as in an experiment's folder or a clone, if dvc.lock knows its files.
-
-    root (Path): project whose dvc.lock has the folder's number of files; the folder is relative to it.
-    """
+    """Refuse an empty folder of a clone or an experiment, if the project's dvc.lock knows its files."""
     lock = root / "dvc.lock"
     if not lock.is_file():
         return

@@ -278,11 +278,7 @@ def _move(spans: Iterable[SpanKey], text: str, other: str) -> list[SpanKey]:
 
 
 def _share(accepted: Collection[SpanKey], originals: list[_Original], *, apart: bool) -> list[set[SpanKey]]:
-    """Choose the corpus spans that each document of a text gets.
-
-    apart (bool): documents belong to annotators or labels; a span that no document has goes to the first with its
-        label.
-    """
+    """Choose the corpus spans of each document of a text; `apart`, a new one goes to the first with its label."""
     own = [{*original.merged.values()} for original in originals]
     if not apart:
         return [{*accepted} - spans for spans in own]

@@ -120,10 +120,7 @@ def write_binary(source: ExportSource, folder: Path) -> Exported:
 
 
 def _unanswered(source: ExportSource, label: str, first: np.ndarray) -> Iterator[tuple[float, int, int]]:
-    """Yield the predicted spans of a label that lack an answer; see FOUND.
-
-    first (np.ndarray): shape (texts,); False for repeated texts.
-    """
+    """Yield the predicted spans of a label that lack an answer (FOUND); `first` is False for repeated texts."""
     for number, doc in enumerate(source.read_stored()):
         if first[number] and label in doc.unknown:
             answered = {*doc.answered}

@@ -37,11 +37,7 @@ PLACED = ("file", "line", "start", "end", "label", "renamed", "reason")  # colum
 
 
 class PlacedSpan(NamedTuple):
-    """A span read from a line.
-
-    key (SpanKey | None): with the line's label; None if unusable.
-    counts (bool): its row counts, and isn't superseded, for example.
-    """
+    """A span read from a line, None if unusable, and whether its row counts."""
 
     key: SpanKey | None
     counts: bool
@@ -154,10 +150,7 @@ class ExportSource:
         yield from self.read_at(order)
 
     def read_at(self, numbers: np.ndarray) -> Iterator[ExportDoc]:
-        """Yield predictions by their numbers in the files, from 0.
-
-        numbers (np.ndarray): shape (any,); numbers may repeat.
-        """
+        """Yield predictions by their numbers in the files, from 0, which may repeat; shape (any,)."""
         owners, starts = array("q"), array("q")
         for number, path in enumerate(self._files):
             with path.open("rb") as file:

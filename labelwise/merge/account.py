@@ -36,10 +36,7 @@ decode = msgspec.msgpack.Decoder(list[Columns]).decode
 
 
 class TextResult(NamedTuple):
-    """The outcome of one text.
-
-    why_not (str | None): why it isn't in the corpus; None if it is.
-    """
+    """The outcome of one text: its Doc if it is in the corpus, else why it isn't."""
 
     answers: Sequence[Answer]
     merged: Merged

@@ -14,10 +14,7 @@ from labelwise.merge.read import ReadCounts, Source
 
 
 class SourceCounts(NamedTuple):
-    """Rows and spans of sources with an outcome, by names of dataset and file.
-
-    The file is the source's, except for problems with their own file.
-    """
+    """Rows and spans of sources with an outcome, by dataset and file; some problems have their own file."""
 
     rows: Counter[Any]
     spans: Counter[Any]

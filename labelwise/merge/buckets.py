@@ -147,10 +147,7 @@ class TaskWriter(BucketWriter):
 
 @lru_cache(maxsize=1)
 def written_texts(folder: Path) -> dict[bytes, bytes]:
-    """Return the keys of texts that this process has written to a folder, each with its normalized text's key.
-
-    On a cluster, each job has a folder.
-    """
+    """Return keys of texts that this process wrote to a folder (on a cluster, a job's), with their forms' keys."""
     return {}
 
 
@@ -185,10 +182,7 @@ class Buckets(msgspec.Struct, frozen=True):
                 yield from record.iter_unpack(block)
 
     def tasks(self, number: int, *, moved: bool = True) -> Iterator[bytes]:
-        """Yield the tasks of a bucket, and their texts.
-
-        moved (bool): exclude tasks moved to other buckets, and include those moved here.
-        """
+        """Yield the tasks of a bucket, and their texts; `moved`: as joined texts have moved them."""
         gone = {key for key, _ in self.read("same", number, SAME)} if moved else ()
         for file in self.files("tasks"):
             for record in split_tasks(read_blocks(file, number, self.bits)):
@@ -257,10 +251,7 @@ def _make_text(key: bytes, records: list[bytes]) -> Text:
 
 
 def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
-    """Yield the texts of tasks, sorted by key.
-
-    skip (int): length of the key prefix, in bits, shared by the bucket.
-    """
+    """Yield the texts of tasks, sorted by key; the keys have `skip` equal bits."""
     some: list[bytes] = []
     size = 0
     for record in tasks:

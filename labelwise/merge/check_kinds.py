@@ -42,11 +42,7 @@ CONTEXT_CHARS = 20  # of a text, shown on either side of a span
 
 
 class Found(NamedTuple):
-    """A finding of a query.
-
-    rows (Sequence): examples, rows of the tables.
-    dataset (DataSet | None): the dataset; None for the corpus.
-    """
+    """A finding of a query, with rows of the tables, or other quotes, as examples; without a dataset of the corpus."""
 
     n: int = 0
     values: Mapping[str, Any] = {}
@@ -56,10 +52,7 @@ class Found(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """A text of the corpus, its number of tokens, and its datasets.
-
-    labels (Mapping[str, int]): tokens in accepted spans, by label.
-    """
+    """A text of the corpus, its number of tokens, its datasets, and its tokens in accepted spans by label."""
 
     text: str
     tokens: int
@@ -69,11 +62,7 @@ class SampledText(NamedTuple):
 
 @dataclass
 class Merged:
-    """A merge, for queries.
-
-    corpus (Path): tables and partitions; the manifest may be missing.
-    misread (set[str]): datasets that a stopping check has found.
-    """
+    """A merge, perhaps without its manifest, for queries; `misread` datasets were found by a stopping check."""
 
     corpus: Path
     datasets: Sequence[DataSet]
@@ -138,10 +127,7 @@ class Data(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """An import check.
-
-    stops (bool): whether later stages refuse the corpus, unless the dataset's entry has `expect_losses: true`.
-    """
+    """An import check; if it stops, later stages refuse the corpus, unless `expect_losses: true`."""
 
     name: str
     query: Callable[[Merged], Iterable[Found]]

@@ -107,10 +107,7 @@ def _unusable_rows(data: Data) -> list[Found]:
 
 
 def _losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
-    """Count usable and unusable spans, by label; list reasons.
-
-    Undeclared labels count only if there are no others.
-    """
+    """Count usable and unusable spans, by label; list reasons. Undeclared labels count if there are no others."""
     used, unused = data.figures.labels(*USED), data.figures.labels(*UNUSED)
     undeclared = data.figures.labels(Reason.UNDECLARED)
     lost = unused if undeclared == unused and not used else unused - undeclared
@@ -160,10 +157,7 @@ def _too_few(merged: Merged) -> bool:  # texts, so that no ratio fills the split
 
 
 def _empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
-    """Find empty splits that a hash could have filled, with a salt that leaves none empty.
-
-    Without such a salt if something else chooses splits, too, or there are too few texts.
-    """
+    """Find empty splits that a hash could have filled, with a salt that leaves none empty, if there is one."""
     settings, texts = merged.settings, merged.ledger.texts
     if _too_few(merged):
         return
@@ -360,10 +354,7 @@ def _labels_without_gold(merged: Merged, split: str) -> list[Found]:
 
 
 def _unrelated_datasets(merged: Merged) -> list[Found]:
-    """Find datasets that share neither texts nor labels with others, even indirectly; one per group.
-
-    A label in `absent` is shared.
-    """
+    """Find groups of datasets that share neither texts nor labels (also `absent` ones); name one of each."""
     groups: dict[str, set[str]] = {one.name: {one.name} for one in merged.datasets}
     labels: dict[str, str] = {}
     shared = [(name, other) for name, figures in merged.figures.items() for other in figures.shared if name in groups]

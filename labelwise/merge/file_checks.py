@@ -21,10 +21,7 @@ NUMBER = re.compile(r"[0-9]+")
 
 
 def _files_of_one_corpus(merged: Merged) -> Iterator[Found]:
-    """Find files of one folder and format whose entries differ only in the labels used in each.
-
-    They share most labels and no text. Their names differ by a number alone, or each file has one document.
-    """
+    """Find similar files of a folder whose entries differ only in the labels used in each."""
     alike: defaultdict[tuple[Path, str, str, str], list[DataSet]] = defaultdict(list)
     for one in merged.datasets:
         used = {label for label, _ in merged.figures[one.name].spans}

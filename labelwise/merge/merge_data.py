@@ -144,10 +144,7 @@ def read_sources(
 
 
 def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -> list[Source]:
-    """Treat rows without spans and answers as complete in datasets that have no other rows.
-
-    Such a dataset omits empty keys; in others, these rows are unannotated.
-    """
+    """Treat unanswered rows without spans as complete in datasets that have no other rows."""
     answered = {source.dataset.name for source, counts in zip(sources, read, strict=True) if counts.answered}
     return [
         msgspec.structs.replace(source, dataset=msgspec.structs.replace(source.dataset, kind="complete"))

@@ -66,10 +66,7 @@ class MergeJob(msgspec.Struct, frozen=True):
 
 
 class MergedRange(msgspec.Struct):
-    """A job's results, except the provenance tables.
-
-    partitions (dict[str, str]): SHA-256 of each `.spacy` file in its folder, such as train/part-00000.spacy.
-    """
+    """A job's results, except the provenance tables: SHA-256 of each `.spacy` file, and trials of offsets."""
 
     partitions: dict[str, str]
     trials: Trials

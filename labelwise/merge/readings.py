@@ -1,7 +1,4 @@
-"""Try other readings of a dataset's offsets during the merge, by token boundaries.
-
-They are compared on the spans that a reading moves.
-"""
+"""Try other readings of a dataset's offsets during the merge, by the token boundaries of moved spans."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -20,10 +20,7 @@ ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annot
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
-    """Make empty counts.
-
-    labels, datasets, renames: declared ones, which have an entry even if they don't occur.
-    """
+    """Make empty counts, with an entry for each declared label, dataset and renaming."""
     return Ledger(
         labels={label: Counter() for label in labels},
         datasets={name: Counter() for name in datasets},

@@ -68,10 +68,7 @@ def _find_language(words: Counter[str], lang: str) -> str:
 
 
 def _stop_words(lang: str) -> frozenset[str]:
-    """Load spaCy's stop words of a language, without single letters; possibly none.
-
-    Its package isn't imported: that of French alone takes seconds.
-    """
+    """Load spaCy's stop words of a language, without its package (French takes seconds), and single letters."""
     file = Path(spacy.lang.__path__[0], lang, "stop_words.py")
     words = runpy.run_path(str(file))["STOP_WORDS"] if file.is_file() else ()
     return frozenset(word.lower() for word in words if WORD.fullmatch(word))
@@ -116,10 +113,7 @@ def _parts_of_texts(merged: Merged) -> Iterator[Found]:
 
 
 def _corrected_texts(merged: Merged) -> Iterator[Found]:
-    """Find pairs of datasets with texts that differ by one typing error, perhaps corrected in one.
-
-    A digit may differ, as in the steps of a protocol; and so may two texts of one dataset.
-    """
+    """Find pairs of datasets with texts that differ by one typing error, which isn't a digit."""
     found: dict[tuple[str, str], list[str]] = {}
     for one, other in _nearly_equal([one for one in merged.sample if len(one.text) >= MIN_TEXT_CHARS]):
         name, second = min(one.datasets), min(other.datasets)

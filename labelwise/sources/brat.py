@@ -163,11 +163,7 @@ def find_predicted(root: Path) -> dict[Path, str]:
 
 
 def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted: Mapping[Path, str] = {}) -> Document:
-    """Read one document.
-
-    predicted (Mapping[Path, str]): digests of annotation files with unchanged predictions.
-    RETURNS (Document): each T line is in the task or in `problems`.
-    """
+    """Read one document: each T line is in the task or in `problems`."""
     name = printable(stem.relative_to(root))
     document = Document(f"{name}.txt")
     text, files, failed = _read_files(stem, how)
@@ -296,10 +292,7 @@ def _locate_all(document: Document, text: str, mentions: list[_Mention], how: Br
 
 
 def split_lines(content: bytes) -> list[bytes]:
-    """Split bytes into lines; str.splitlines would also split at U+2028, which mentions can contain.
-
-    Without any LF, lines end in CR; with LF, CR ends a line only before an annotation.
-    """
+    """Split bytes at LF, and at CR before an annotation (without LF, at each CR), but not at U+2028."""
     lines = (LINE_END if b"\n" in content else CR).split(content)
     return lines if lines[-1] else lines[:-1]
 

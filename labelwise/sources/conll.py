@@ -48,10 +48,7 @@ NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
 def read_conll(path: Path) -> Iterator[Found]:
-    """Yield the sentences of a file as tasks; a sentence with an unreadable line is a problem.
-
-    RAISES (InputError): if the column of tags can't be found.
-    """
+    """Yield the sentences of a file as tasks; a sentence with an unreadable line is a problem."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         numbered = _lines(file)
         head = list(islice(numbered, HEAD))

@@ -15,10 +15,7 @@ NOT_DATA = (".md", ".example", DVC, DATASETS, CONVERSION, PROJECT)  # suffixes o
 
 
 class SourceFile(NamedTuple):
-    """A file to read, and its relative name for outputs.
-
-    path (Path): absolute, with links unresolved: suffixes tell formats, and DVC's cache has none.
-    """
+    """A file to read, its links unresolved (DVC's cache has no suffixes), and its relative name for outputs."""
 
     path: Path
     name: str
@@ -111,10 +108,7 @@ FileStat = tuple[str, int, int, int, int]
 
 
 def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
-    """List name, inode, size, modification and change time of a source's files, to detect changes.
-
-    Programs such as `cp -p` and `touch` can set the modification time, but not the change time.
-    """
+    """List name, inode, size, and both times of a source's files; `touch` can't set the change time."""
     if path.is_dir():
         found = find_files(path, suffixes)
     else:

@@ -1,7 +1,4 @@
-"""Read the tasks of a dataset in any format of the table FORMATS.
-
-Tasks are read one by one; `.spacy` and WebAnno files are read whole.
-"""
+"""Read the tasks of a dataset in any format of the table FORMATS."""
 
 import gzip
 import sqlite3

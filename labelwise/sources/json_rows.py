@@ -77,10 +77,7 @@ def is_array(path: Path, head: bytes) -> bool:
 
 
 def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yield non-ASCII texts, with the offsets of their spans.
-
-    Yields none if the first row with spans is of a tool that counts in one way.
-    """
+    """Yield non-ASCII texts with offsets; none if the first spans are of a tool that counts in one way."""
     known = False
     for raw in rows:
         if known and raw.isascii() and b"\\u" not in raw:

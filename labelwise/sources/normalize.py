@@ -26,10 +26,7 @@ class Move:
         _, self._new_starts, self._new_ends = normalize(other)
 
     def offsets(self, start: int, end: int) -> tuple[tuple[int, int], bool]:
-        """Return the other offsets of a stripped span, and whether it has whole letters.
-
-        If it separates a letter from its accent, the other span has both.
-        """
+        """Return the other offsets of a stripped span, and False if that adds a separated letter or accent."""
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
         whole = (self._starts[first], self._ends[last]) == (start, end)
         whole &= self._new_starts[first] not in self._new_starts[first - 1 : first]
@@ -50,10 +47,7 @@ class Move:
 
 
 def normalize(text: str) -> tuple[str, list[int], list[int]]:
-    """Normalize a text.
-
-    RETURNS (tuple): normal form; and, for each of its characters, start and end in `text`.
-    """
+    """Return the normal form of a text; and, for each of its characters, start and end in `text`."""
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []

@@ -55,10 +55,7 @@ def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found
 
 
 def find_names(path: Path) -> list[str]:
-    """List the datasets of an SQLite file, without sessions.
-
-    RAISES (sqlite3.DatabaseError): if it isn't Prodigy's, or can't be read.
-    """
+    """List the datasets of an SQLite file, without sessions; raise sqlite3.DatabaseError for another file."""
     with closing(_connect(path)) as connection:
         return _names(connection, OWN_NAMES)
 

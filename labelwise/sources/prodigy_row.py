@@ -139,10 +139,7 @@ def complete_row(
     meta: Mapping[str, str] = {},
     **keys: Any,
 ) -> ProdigyRow:
-    """Make the row of a text annotated in full by another tool, with the data of our exports.
-
-    row, data (Mapping): the other tool's row, and the part with the text, possibly the same.
-    """
+    """Make the row of a text annotated in full by another tool; `data` is the part of `row` with the text."""
     name, uncovered, rejected = (data.get(key) for key in (DOCUMENT, UNCOVERED, REJECTED))
     if isinstance(name, str) and name and name != text:
         meta = {**meta, DOCUMENT: name}

@@ -16,10 +16,7 @@ SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz")
 
 
 class RawText(NamedTuple):
-    """A text, and its name: the path of its file in a folder, the document's name in a task, or a file and a line.
-
-    text (str | None): None if unusable, for the reason in `problem`.
-    """
+    """A text, or the problem of an unusable one; named after its file, its document, or a file and a line."""
 
     text: str | None
     name: str

@@ -21,10 +21,7 @@ ROWS = 1000  # per batch from a Parquet file
 
 
 def read_parquet(path: Path) -> Iterator[Found]:
-    """Yield the rows of a Parquet file as tasks, in bounded memory.
-
-    RAISES (InputError): if the file isn't Parquet, or lacks the columns.
-    """
+    """Yield the rows of a Parquet file as tasks, in bounded memory; refuse one without the columns."""
     import pyarrow  # only where there is such a file
     import pyarrow.parquet
 

@@ -45,11 +45,7 @@ BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
 
 class Scheme(NamedTuple):
-    """The notation of a file's tags.
-
-    spelled (re.Pattern | None): spelling of prefix and label; None for labels alone.
-    outside (frozenset[str]): tags of tokens outside spans.
-    """
+    """The notation of a file's tags: spelling of prefix and label (None: labels alone), and tags outside spans."""
 
     spelled: re.Pattern[str] | None = PLAIN
     outside: frozenset[str] = frozenset(OUTSIDE)

@@ -170,10 +170,7 @@ def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
 
 
 def left_out(answer: Answer) -> Reason | None:
-    """Return the reason to drop an answer, independent of others; None if it may count.
-
-    An exported prediction without a time is dropped: Prodigy adds a time when it saves one.
-    """
+    """Return the reason to drop an answer, such as an unsaved prediction, independent of others; or None."""
     task = answer.task
     if task.predicted and task.when is None:
         return Reason.PREDICTION
@@ -185,10 +182,7 @@ def left_out(answer: Answer) -> Reason | None:
 
 
 def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:
-    """Find the labels for which each answer is its annotator's latest accepted one, with several annotators.
-
-    Other annotators' answers don't matter, even if they supersede it; nor does a review, whose author saw them.
-    """
+    """Find the labels for which each answer is its annotator's latest accepted one, with several annotators."""
     given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
     for answer in answers if len(answers) > 1 else ():
         for label in answer.dataset.labels if answer.task.answer == "accept" and not answer.task.review else ():

@@ -30,10 +30,7 @@ class DecisionOutcome(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The change of a span by a decision.
-
-    answer (Answer | None): answer that gets the span; None if it is removed.
-    """
+    """The change of a span by a decision: the answer that gets it, None if it is removed."""
 
     row: int
     answer: Answer | None

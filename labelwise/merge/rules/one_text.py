@@ -84,10 +84,7 @@ def merge_text(
     split: Split | None = None,
     decisions: Sequence[DecisionRow] = (),
 ) -> Merged:
-    """Merge all answers about one text, in order of the datasets.
-
-    split (str | None): declared split of the text; answers of datasets with another declared split don't count.
-    """
+    """Merge all answers about one text, in order of the datasets; others of its declared split don't count."""
     apart = not decisions and are_apart(answers, split)
     rows, out_of_order = ({}, set()) if apart else _leave_out(answers, split, policies)
     rows |= {answer.number: RowOutcome(Reason.MERGED, None, answer.dataset.labels) for answer in answers if apart}

@@ -1,7 +1,4 @@
-"""Policies for disagreements: each is a table of its values, functions or numbers.
-
-`to_doc` applies `overlap` and `alignment`, which need tokens.
-"""
+"""Policies for disagreements: each is a table of its values, functions or numbers."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
@@ -151,10 +148,7 @@ class Flat(NamedTuple):
 
 
 def flatten(spans: Mapping[SpanKey, Tokens], labels: Sequence[str], policy: str) -> Flat:
-    """Keep, in order of the policy, spans that share no token with a kept span; see `Flat`.
-
-    labels (Sequence[str]): in order of declaration.
-    """
+    """Keep, in order of the policy, and of declared labels, spans that share no token with a kept span."""
     in_order = sorted(spans.values())
     if all(one[1] <= other[0] for one, other in pairwise(in_order)):  # as in nearly all texts
         return Flat([*spans], [])

@@ -41,10 +41,7 @@ def decide(
     decided: Mapping[SpanKey, Change],
     answers: int,
 ) -> tuple[Spans, Spans, Outcomes]:
-    """Add and remove the spans of decisions; with binary answers, a removed span becomes rejected.
-
-    answers (int): number of answers about the text, from which decisions are numbered.
-    """
+    """Add and remove the spans of decisions, which are numbered from `answers`; some become rejected."""
     accepted, rejected = dict(accepted), dict(rejected)
     lost: Outcomes = {}
     for key, change in decided.items():

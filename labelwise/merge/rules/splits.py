@@ -48,10 +48,7 @@ def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Sett
 
 
 def hashed_split(unit: str, settings: Settings, without: Collection[Split] = ()) -> Split:
-    """Choose a split by a hash of the salt and a unit, the text's key or its `split_by` value.
-
-    without (Collection[str]): splits whose share is in train. Adding texts never moves others.
-    """
+    """Choose a split by a hash, `without` some, whose share is in train; new texts never move others."""
     digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") / 2**64
     if share < settings.test_ratio:

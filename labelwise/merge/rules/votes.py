@@ -19,10 +19,7 @@ from labelwise.merge.rules.policies import ANNOTATORS, names_in
 
 
 def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
-    """List the accepted spans that lose because too few voters accepted them, and nobody else.
-
-    voting (Mapping): accepted complete answers that count, by label.
-    """
+    """List the accepted spans that lose because too few voters accepted them, and nobody else."""
     lost: list[SpanKey] = []
     for label, answers in voting.items():
         deciding = _ballots(answers, policy) if len(answers) > 1 else ()
@@ -38,10 +35,7 @@ def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, 
 
 
 def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offsets]:
-    """Choose the spans of one label that count.
-
-    needed (float): minimum number of annotators for a candidate; 0 keeps all spans.
-    """
+    """Choose the spans of one label that `needed` annotators marked; 0 keeps all spans."""
     times = Counter(offsets for spans in marked for offsets in spans)
     if not needed:
         return set(times)
@@ -63,10 +57,7 @@ def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
 
 
 def _ballots(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
-    """Return the ballots: the adjudication alone, else the first listed annotator's, else everyone's.
-
-    Without a second annotator, there are none.
-    """
+    """Return the ballots of several annotators: the adjudication alone, else the first listed, else everyone's."""
     voters: dict[tuple[str, str], list[Answer]] = {}
     for answer in voting:
         voters.setdefault(answer.who, []).append(answer)
