@@ -15,7 +15,7 @@ import numpy as np
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH
 
 from labelwise.corpus.annotation import GOLD, INCORRECT, USER_DATA
-from labelwise.corpus.docbin_reader import SPAN, StoredDoc, TokenSpan
+from labelwise.corpus.docbin_reader import SPAN, StoredDoc
 
 COLUMNS = [ORTH, ENT_IOB, ENT_TYPE]
 encode = msgspec.msgpack.Encoder().encode
@@ -34,14 +34,11 @@ class DocWriter:
 
     def add(self, doc: StoredDoc, starts: Sequence[int], ends: Sequence[int]) -> None:
         """Encode a Doc, with start and end of its tokens in characters."""
-        self.groups.append(
-            encode(
-                {
-                    encode({"name": name, "attrs": {}, "spans": [_pack(span, starts, ends) for span in spans]}): [name]
-                    for name, spans in ((GOLD, doc.gold), (INCORRECT, doc.rejected))
-                }
-            )
-        )
+        groups = {}
+        for name, spans in ((GOLD, doc.gold), (INCORRECT, doc.rejected)):  # as SpanGroup.to_bytes serializes them
+            packed = [SPAN.pack(0, 0, label, start, end, starts[start], ends[end - 1]) for start, end, label in spans]
+            groups[encode({"name": name, "attrs": {}, "spans": packed})] = [name]
+        self.groups.append(encode(groups))
         self.tokens.append(np.stack([doc.words, doc.iob, doc.labels], axis=1))
         self.spaces += doc.spaces.tobytes()
         self.labels.update(label for _, _, label in (*doc.gold, *doc.rejected))
@@ -67,9 +64,3 @@ class DocWriter:
         compressed = zlib.compress(encode(content), level=1)
         path.write_bytes(compressed)
         return hashlib.sha256(compressed).hexdigest()
-
-
-def _pack(span: TokenSpan, starts: Sequence[int], ends: Sequence[int]) -> bytes:
-    """Serialize a span as SpanGroup.to_bytes does."""
-    start, end, label = span
-    return SPAN.pack(0, 0, label, start, end, starts[start], ends[end - 1])

@@ -65,7 +65,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     @property
     def problems(self) -> int:
         """Count unusable rows and spans."""
-        return count_problems(self.rows, self.spans)
+        return sum(self.rows[one] for one in ROW_PROBLEMS) + sum(self.spans[one] for one in SPAN_PROBLEMS)
 
     def metrics(self) -> dict[str, Any]:
         """Return the content of metrics/merge.json, keys sorted except labels, so equal counts give equal bytes."""
@@ -76,11 +76,6 @@ class Ledger(msgspec.Struct, kw_only=True):
         for row in content["agreement"].values():
             row["f"] = pairwise_f(row["both"], row["spans"])
         return content
-
-
-def count_problems(rows: Mapping[str, int], spans: Mapping[str, int]) -> int:
-    """Count unusable rows and spans, by outcome."""
-    return sum(rows.get(name, 0) for name in ROW_PROBLEMS) + sum(spans.get(name, 0) for name in SPAN_PROBLEMS)
 
 
 def _sorted(value: Any) -> Any:

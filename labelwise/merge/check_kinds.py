@@ -126,16 +126,25 @@ class Data(NamedTuple):
             yield found
 
 
-class Kind(NamedTuple):
-    """An import check; if it stops, later stages refuse the corpus, unless `expect_losses: true`."""
+class Kind:
+    """An import check; if it stops, later stages refuse the corpus, unless `expect_losses: true`.
 
-    name: str
-    query: Callable[[Merged], Iterable[Found]]
-    sentence: str
-    remedy: str
-    lines: tuple[str, ...]
-    stops: bool
-    people: bool
+    lines (tuple[str, ...]): to paste.
+    people (bool): whether its words name annotators.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        query: Callable[[Merged], Iterable[Found]],
+        sentence: str,
+        remedy: str = "",
+        *lines: str,
+        stops: bool = False,
+        people: bool = False,
+    ) -> None:
+        self.name, self.query, self.stops, self.people = name, query, stops, people
+        self.sentence, self.remedy, self.lines = sentence, remedy, lines
 
     def find(self, merged: Merged) -> Iterator[ImportCheck]:
         """Yield the query's findings, as data."""
@@ -154,34 +163,16 @@ class Kind(NamedTuple):
             )
 
 
-def check(
-    name: str,
-    query: Callable[[Merged], Iterable[Found]],
-    sentence: str,
-    remedy: str = "",
-    *lines: str,
-    stops: bool = False,
-    people: bool = False,
-) -> Kind:
-    """Make an import check of a merge; see `Kind`."""
-    return Kind(name, query, sentence, remedy, lines, stops, people)
-
-
 def dataset_check(
-    name: str,
-    query: Callable[[Data], Iterable[Found]],
-    sentence: str,
-    *words: str,
-    stops: bool = False,
-    people: bool = False,
+    name: str, query: Callable[[Data], Iterable[Found]], sentence: str, *words: str, **options: Any
 ) -> Kind:
-    """Make an import check of each dataset, whose name begins the sentence; see `check`."""
+    """Make an import check of each dataset, whose name begins the sentence; see `Kind`."""
 
     def of_all(merged: Merged) -> Iterator[Found]:
         for dataset in merged.datasets:
             yield from (found._replace(dataset=dataset) for found in query(Data(dataset, merged)))
 
-    return check(name, of_all, f"Dataset {{dataset!r}}: {sentence}", *words, stops=stops, people=people)
+    return Kind(name, of_all, f"Dataset {{dataset!r}}: {sentence}", *words, **options)
 
 
 def some(n: int, rows: Sequence[Mapping[str, Any]] = (), quotes: Sequence[str] = (), **values: Any) -> list[Found]:

@@ -46,7 +46,6 @@ from labelwise.merge.check_kinds import (
     Kind,
     Merged,
     Words,
-    check,
     dataset_check,
     each_of,
     largest_first,
@@ -318,8 +317,10 @@ def _same_annotator(merged: Merged) -> Iterator[Found]:
             yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
 
 
-def _people(merged: Merged) -> set[str]:
-    return {who for figures in merged.figures.values() for who in figures.people if who is not None}
+def _unknown_annotators(merged: Merged) -> list[Found]:
+    people = {who for figures in merged.figures.values() for who in figures.people if who is not None}
+    names = unknown_annotators(merged.settings.annotators, people)
+    return some(len(names), names=names)
 
 
 def _unmatched_people(data: Data) -> list[Found]:
@@ -552,7 +553,7 @@ READING: tuple[Kind, ...] = (
         IF_BOTH_COUNT,
         "duplicates: union  # or `latest`, if only the later row counts",
     ),
-    check(
+    Kind(
         "files missing in a split",
         lambda merged: [
             Found(max(files.values()), {"split": split, "files": [*files]})
@@ -563,7 +564,7 @@ READING: tuple[Kind, ...] = (
         "Fetch these files; or list the `labels` of the other files alone, such as BioNLP's .a1, in the section brat "
         "of project.yml; or put the texts elsewhere.",
     ),
-    check(
+    Kind(
         "empty annotation files",
         lambda merged: [
             Found(made.empty, {"all": made.documents})
@@ -575,7 +576,7 @@ READING: tuple[Kind, ...] = (
         "project.yml",
         "empty_ann: skip  # or `empty`, if they have no entities",
     ),
-    check(
+    Kind(
         "folders of other labels",
         _folders_of_other_labels,
         "Folders have no label in common, and each text counts as annotated for all labels: {folders}.",
@@ -629,13 +630,13 @@ SMALL_TEST, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED = "small test", "no gold in tes
 
 # Is the corpus good for training? Asked only if all datasets were read as intended.
 ADVICE: tuple[Kind, ...] = (
-    check(
+    Kind(
         "problems",
         lambda merged: some(n := merged.ledger.problems, quotes=[first_problem(merged.corpus)] if n else []),
         "{n:row or span|rows or spans} can't be used.",
         "`python -m scripts.why corpus --problems` lists each with its dataset, file, line and reason.",
     ),
-    check(
+    Kind(
         "undeclared labels",
         lambda merged: each_of(
             "labels", {name: one.labels(Reason.UNDECLARED) for name, one in merged.figures.items()}, "{}: {}"
@@ -643,13 +644,13 @@ ADVICE: tuple[Kind, ...] = (
         "Spans of undeclared labels aren't used: {labels}.",
         "If the texts were annotated for a label, add it to the labels of their dataset in datasets.yml.",
     ),
-    check(
+    Kind(
         "unused renames",
         _unused_renames,
         "`rename` lists labels that don't occur: {labels}.",
         "Correct `rename` in datasets.yml.",
     ),
-    check(
+    Kind(
         NOT_FULLY_ANNOTATED,
         lambda merged: some(
             len(labels := [label for label, counts in merged.ledger.labels.items() if not counts["complete"]]),
@@ -659,13 +660,13 @@ ADVICE: tuple[Kind, ...] = (
         "little.",
         f"{ANNOTATE} By default, training excludes {{labels:~this label|these labels}}.",
     ),
-    check(
+    Kind(
         "not compared",
         lambda merged: some(merged.settings.near_duplicates == "off"),
         "Near-duplicates between training and test were not checked.",
         "Set near_duplicates: report, or group, in project.yml.",
     ),
-    check(
+    Kind(
         "nearly equal texts",
         lambda merged: some(
             sum(of.total() for of in merged.ledger.near_duplicates.values()),
@@ -684,15 +685,15 @@ ADVICE: tuple[Kind, ...] = (
         "{n:answer} left out; {other!r} declares another split for their texts.",
         "A text is in one split: test before dev before train. Take these texts out of one of the two datasets.",
     ),
-    check(
+    Kind(
         "replaced answers",
         lambda merged: each_of("datasets", {name: one.replaced_by for name, one in merged.figures.items()}, "{} by {}"),
         "{n:answer was|answers were} replaced by a later answer of the same annotator in another dataset: {datasets}.",
         "If two people share a name, give an entry `annotator: {{NAME: ANOTHER}}` in datasets.yml.",
     ),
-    check(
+    Kind(
         "unknown annotators",
-        lambda merged: some(len(names := unknown_annotators(merged.settings.annotators, _people(merged))), names=names),
+        _unknown_annotators,
         "Unknown {names:~annotator|annotators} in `annotators`: {names!r}.",
         "Correct `annotators` in project.yml.",
         people=True,
@@ -705,7 +706,7 @@ ADVICE: tuple[Kind, ...] = (
         "there is none. The names here: {known!r}.",
         people=True,
     ),
-    check(
+    Kind(
         "same annotator",
         _same_annotator,
         "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
@@ -714,19 +715,19 @@ ADVICE: tuple[Kind, ...] = (
         "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest first: "
         "`path: [OLD, NEW]`.",
     ),
-    check(
+    Kind(
         "out of order",
         _out_of_order,
         "Timestamps contradict the file order for {n:answer}: {datasets}.",
         "Timestamps decide if all answers have one. In datasets.yml, list the oldest export first.",
     ),
-    check(
+    Kind(
         "outvoted spans",
         _outvoted_spans,
         "{n:span} outvoted: too few annotators annotated them, and no review has decided.",
         "Adjudicate them in Prodigy (export --disagreements), or change `annotators` in project.yml.",
     ),
-    check(
+    Kind(
         "stale decisions",
         lambda merged: some(merged.ledger.rows[Reason.STALE_DECISION]),
         "{n:decision no longer applies|decisions no longer apply}: the annotations they were based on have changed.",
@@ -739,45 +740,45 @@ ADVICE: tuple[Kind, ...] = (
         "no rows.",
         "Check its path.",
     ),
-    check(
+    Kind(
         "few texts",
         lambda merged: some(_too_few(merged) and sum(merged.ledger.texts[split] for split in SPLITS)),
         "The datasets have {n:distinct text}: too few for train, dev and test.",
         "Add other texts.",
     ),
-    check(
+    Kind(
         EMPTY_TRAIN,
         lambda merged: _empty_splits(merged, "train"),
         NO_TEXT,
         FILL_TRAIN + OR_SALT,
         SALT,
     ),
-    check(
+    Kind(
         EMPTY_SPLIT,
         lambda merged: _empty_splits(merged, "dev", "test"),
         NO_TEXT,
         FILL_SPLIT + OR_SALT,
         SALT,
     ),
-    check(
+    Kind(
         SMALL_TEST,
         lambda merged: some(0 if _too_few(merged) else (n := merged.ledger.texts["test"]) < MIN_TEST_TEXTS and n),
         "Only {n:test text}: scores are unreliable.",
         MORE_TEST,
     ),
-    check(
+    Kind(
         "no gold in dev",
         lambda merged: _labels_without_gold(merged, "dev"),
         "No gold of {labels:label|labels} in dev: training chooses the best pipeline without {labels:~it|them}.",
         MORE_TEST.replace("test", "dev"),
     ),
-    check(
+    Kind(
         NO_GOLD_IN_TEST,
         lambda merged: _labels_without_gold(merged, "test"),
         "No gold of {labels:label|labels} in test: scores say nothing about {labels:~it|them}.",
         MORE_TEST,
     ),
-    check(
+    Kind(
         "unrelated datasets",
         _unrelated_datasets,
         "Datasets {names!r} share neither texts nor labels: a pipeline trained on them finds entities everywhere.",
@@ -792,19 +793,19 @@ ADVICE: tuple[Kind, ...] = (
         "project.yml",
         "overlap: first",
     ),
-    check(
+    Kind(
         "without split key",
         _without_split_key,
         "{n:text} without {key!r} in the meta.",
         "They were split by text.",
     ),
-    check(
+    Kind(
         "similar labels",
         lambda merged: _similar_labels(merged.ledger),
         "{old!r} and {new!r} may be one label: their names are nearly equal.",
         f"If {{old!r}} is one, {RENAME}",
     ),
-    check(
+    Kind(
         "same spans",
         lambda merged: _same_spans(merged.ledger),
         "{n:,} of {all:span} of {old!r} are spans of {new!r}, too.",
@@ -816,7 +817,7 @@ ADVICE: tuple[Kind, ...] = (
         "renames {old!r} to {new!r}, but another dataset still declares {old!r}.",
         f"If that is the same label, {RENAME}",
     ),
-    check(
+    Kind(
         "tokenizer without rules",
         _tokenizer_without_rules,
         "configs/tokenizer.yml doesn't extend the tokenizer: {tokenizer} has no rules.",
@@ -835,9 +836,9 @@ LEAVE_OUT = "To leave it out for good, add an entry with `skip: true` to {declar
 
 # Files that no entry declares are found before the merge, and not stored.
 FILES = (
-    check("no data", nothing, UNDECLARED),
-    check("unreadable file", nothing, UNDECLARED, LEAVE_OUT),
-    check(
+    Kind("no data", nothing, UNDECLARED),
+    Kind("unreadable file", nothing, UNDECLARED, LEAVE_OUT),
+    Kind(
         "undeclared file",
         nothing,
         UNDECLARED,

@@ -13,7 +13,7 @@ from labelwise.corpus.tables import read_groups
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.datasets.entries import write_entries
-from labelwise.merge.check_kinds import Found, Merged, check, some
+from labelwise.merge.check_kinds import Found, Kind, Merged, some
 
 MIN_FILES = 5
 MIN_SHARED = 0.5  # share of all labels that a file has, on average: it is lower if each file is for other labels
@@ -73,7 +73,7 @@ def _count(merged: Merged, datasets: Sequence[DataSet]) -> tuple[Counter[str], C
 
 
 FILE_CHECKS = (
-    check(
+    Kind(
         "files of one corpus",
         _files_of_one_corpus,
         "{files:file} of one format declare different labels: {names:dataset|datasets}. Are they one corpus?",

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from itertools import chain, islice
 
-from labelwise.merge.check_kinds import MAX_LISTED, Data, Found, Merged, check, dataset_check, largest_first, some
+from labelwise.merge.check_kinds import MAX_LISTED, Data, Found, Kind, Merged, dataset_check, largest_first, some
 from labelwise.sources.formats import TABLES
 from labelwise.sources.tags import MIDDLE, find_recurring
 from labelwise.sources.webanno import custom_layers
@@ -87,7 +87,7 @@ TAG_CHECKS = (
         "{n:sentence} are one text.",
         "Put a blank line after each sentence.",
     ),
-    check(
+    Kind(
         "other layers",
         _other_layers,
         "Beside NamedEntity, spans of the {layers:layer|layers} are read in {datasets:dataset|datasets}.",

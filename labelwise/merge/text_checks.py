@@ -12,7 +12,7 @@ import numpy as np
 import spacy.lang
 
 from labelwise.corpus.tables import read_groups
-from labelwise.merge.check_kinds import Found, Merged, SampledText, check, largest_first, quote, some
+from labelwise.merge.check_kinds import Found, Kind, Merged, SampledText, largest_first, quote, some
 from labelwise.merge.near_duplicates import PAIR
 
 MIN_WORDS = 1000  # from which a language can be told
@@ -168,20 +168,20 @@ def _same(one: str, other: str) -> int:
 
 
 TEXT_CHECKS = (
-    check(
+    Kind(
         "other language",
         _other_language,
         "`lang: {lang}`: the texts have the stop words of `{other}`.",
         "If that is their language, set in the section merge of project.yml",
         "lang: {other}",
     ),
-    check(
+    Kind(
         "other tokenizer",
         _other_tokenizer,
         "{tokens:.1f} tokens per whitespace-separated word: the tokenizer is probably for another language.",
         "Set `lang`, or `block` in configs/tokenizer.yml: docs/settings.md",
     ),
-    check(
+    Kind(
         "parts of texts",
         _parts_of_texts,
         "{n:,} of {all:text} of {name!r} are parts of {documents:text} of {whole!r}, so their annotations can't be "
@@ -189,13 +189,13 @@ TEXT_CHECKS = (
         "Use the same unit everywhere: ner.teach and ner.correct keep documents whole with --unsegmented. With "
         "near_duplicates: group in project.yml, a part is in the split of its first document.",
     ),
-    check(
+    Kind(
         "corrected texts",
         _corrected_texts,
         "{n:text} of {name!r} and {other!r} differ by one edit, so they aren't merged.",
         "If a text was corrected, correct it in all datasets.",
     ),
-    check(
+    Kind(
         "other capitals",
         _other_capitals,
         "{n:text} of {name!r} and {other!r} differ in capitals only, so they aren't merged.",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labelwise.corpus.import_checks import ImportCheck, read_checks
-from labelwise.merge.check_kinds import check, nothing, write_words
+from labelwise.merge.check_kinds import Kind, nothing, write_words
 from labelwise.merge.checks import ADVICE, FILES, KINDS, READING
 from scripts.why import why_cli
 from tests.conftest import Merging, call, task
@@ -34,7 +34,7 @@ from tests.conftest import Merging, call, task
     ],
 )
 def test_words_fit_their_values(template: str, values: dict[str, Any], words: str) -> None:
-    kind = check("kind", nothing, template)
+    kind = Kind("kind", nothing, template)
     n = values.pop("n", 0)
     assert write_words(kind, ImportCheck(kind="kind", dataset="d", n=n, values=values)).sentence == words
 
