@@ -10,7 +10,7 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from labelwise.merge.near_duplicates import (
     sign_range,
 )
 from labelwise.merge.outputs import FOLDERS, OUTPUTS, check_out
-from labelwise.merge.partition import MergedRange, MergeJob, merge_range
+from labelwise.merge.partition import MergeJob, merge_range
 from labelwise.merge.parts import Parts, PartsJob, compare_lengths, search_parts, write_parts
 from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
 from labelwise.merge.readings import Trials
@@ -99,7 +99,7 @@ def merge_data(
             join_texts(buckets, do)
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
             sources = complete_unanswered(sources, read)
-            plan = plan_merging(sources, read, buckets, labels, settings, work)
+            plan = plan_merging(sources, read, buckets, labels, settings)
             pairs = compare_texts(plan, settings, work, do)
             inside = find_parts(plan, compare_lengths(sources, read), work, do)
             joined = np.concatenate([np.empty(0, PAIR), *inside.values()])
@@ -114,10 +114,13 @@ def merge_data(
         from labelwise.merge.checks import find_checks
         from labelwise.merge.commit import check_account, write_account, write_metrics, write_pairs, write_rest
 
-        partitions = collect_partitions(plan, merged, corpus)
-        parts = [*(job.folder / "account" for job in plan), *(work / f"read-{source.number}" for source in sources)]
-        parts += [work / "decisions", *(job.folder / "rest" for job in plan)]
-        account = write_account(parts, corpus, datasets)
+        for split in SPLITS:
+            (work / split).mkdir(exist_ok=True)
+            (work / split).rename(corpus / split)
+        partitions = {name: digest for one in merged for name, digest in one.partitions.items()}
+        parts = [f"account-{job.number}" for job in plan] + [f"read-{source.number}" for source in sources]
+        parts += ["decisions", *(f"rest-{job.number}" for job in plan)]
+        account = write_account([work / name for name in parts], corpus, datasets)
         check_balance(account.sources, corpus, sources, read, buckets)
         ledger = account.ledger
         ledger.near_duplicates = write_pairs(pairs, corpus, sources)
@@ -171,12 +174,7 @@ def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> di
 
 
 def plan_merging(
-    sources: Sequence[Source],
-    read: Sequence[ReadCounts],
-    buckets: Buckets,
-    labels: list[str],
-    settings: Settings,
-    work: Path,
+    sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets, labels: list[str], settings: Settings
 ) -> list[MergeJob]:
     """Plan the jobs. The number of partitions is a power of two: a few more texts don't change it."""
     texts, text_bytes = buckets.count_texts(sum(one.tasks for one in read))
@@ -192,7 +190,6 @@ def plan_merging(
             sources=sources,
             labels=labels,
             settings=settings,
-            folder=work / f"merge-{number}",
         )
         for number in range(1 << bits)
     ]
@@ -216,8 +213,7 @@ def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: 
     """Find pairs of nearly equal texts, unless the policy is "off"."""
     if settings.near_duplicates == "off":
         return []
-    jobs = [msgspec.structs.replace(job, folder=work / f"compare-{job.number}") for job in plan]
-    pairs = find_pairs(do(sign_range, jobs, "compare"), settings.near_similarity)
+    pairs = find_pairs([work / name for name in do(sign_range, plan, "compare")], settings.near_similarity)
     trim_heap()
     return pairs
 
@@ -227,22 +223,10 @@ def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], wo
     if not wholes:
         return {}
     names = sorted({name for found in wholes.values() for name in found})
-    jobs = [PartsJob(job, work / f"parts-{job.number}", wholes, names) for job in plan]
-    files = do(write_parts, jobs, "parts")
+    jobs = [PartsJob(job, wholes, names) for job in plan]
+    files = [work / name for name in do(write_parts, jobs, "parts")]
     found: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
     for parts in do(search_parts, [msgspec.structs.replace(job, files=files) for job in jobs], "search"):
         for both, pairs in parts.items():
             found[both].append(pairs)
     return {both: np.concatenate(pairs) for both, pairs in found.items()}
-
-
-def collect_partitions(jobs: Iterable[MergeJob], merged: Iterable[MergedRange], folder: Path) -> dict[str, str]:
-    """Move the partitions to the corpus folder, and return their digests."""
-    for split in SPLITS:
-        (folder / split).mkdir()
-    partitions: dict[str, str] = {}
-    for job, made in zip(jobs, merged, strict=True):
-        for name in made.partitions:
-            (job.folder / name).rename(folder / name)
-        partitions |= made.partitions
-    return partitions

@@ -62,14 +62,13 @@ class NearPair(NamedTuple):
     other: Text
 
 
-def sign_range(job: MergeJob, folder: Path) -> Path:
-    """Write the signatures of a range of texts, and return the final path of the file."""
-    made = folder / job.folder.name
-    made.mkdir()
-    with (made / "signatures").open("wb") as file:
+def sign_range(job: MergeJob, folder: Path) -> str:
+    """Write the signatures of a range of texts, and return the name of the file."""
+    name = f"signatures-{job.number}"
+    with (folder / name).open("wb") as file:
         for text in job.texts(folder):  # a signature takes ten times as much as a list
             file.write(np.array((*write_place(find_place(job, text)), sign(text.text)), SIGNED).tobytes())
-    return job.folder / "signatures"
+    return name
 
 
 def find_place(job: MergeJob, text: BucketText) -> Text:

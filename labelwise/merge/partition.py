@@ -44,7 +44,6 @@ class MergeJob(msgspec.Struct, frozen=True):
     sources: Sequence[Source]
     labels: list[str]
     settings: Settings
-    folder: Path
     groups: Mapping[bytes, SplitGroup] = {}
     decisions: Mapping[bytes, list[DecisionRow]] = {}
 
@@ -76,8 +75,8 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
     """Merge the texts of a range of keys, and write their Docs and tables."""
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())
-    left, made = dict(job.decisions), folder / job.folder.name
-    with AccountWriter(made / "account") as account, bounded_vocab(tokenizer.nlp):
+    left = dict(job.decisions)
+    with AccountWriter(folder / f"account-{job.number}") as account, bounded_vocab(tokenizer.nlp):
         for number, texts in groupby(job.texts(folder), lambda text: range_of(text.key, job.partition_bits)):
             docs: dict[Split, DocWriter] = {}
             for text in texts:
@@ -92,9 +91,9 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
             account.flush()  # batches follow from partitions
             for split, writer in docs.items():
                 name = f"{split}/part-{number:05d}.spacy"
-                (made / split).mkdir(exist_ok=True)
-                result.partitions[name] = writer.write(made / name)
-    with AccountWriter(made / "rest") as account:
+                (folder / split).mkdir(exist_ok=True)
+                result.partitions[name] = writer.write(folder / name)
+    with AccountWriter(folder / f"rest-{job.number}") as account:
         for key, rows in sorted(left.items()):
             for judged in judge(rows, "", ())[0]:
                 add_decision(account, judged, key.hex(), None)

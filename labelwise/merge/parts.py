@@ -36,7 +36,6 @@ class PartsJob(msgspec.Struct, frozen=True):
     """
 
     merge: MergeJob
-    folder: Path
     wholes: Mapping[str, Sequence[str]]
     names: Sequence[str]
     files: Sequence[Path] = ()
@@ -73,16 +72,15 @@ def _median(lengths: Counter[int]) -> int:
     raise ValueError("no values")
 
 
-def write_parts(job: PartsJob, folder: Path) -> Path:
-    """Write the possible parts of a range of texts, and return the final path of the file."""
-    made = folder / job.folder.name
-    made.mkdir()
-    with (made / "parts").open("wb") as file:
+def write_parts(job: PartsJob, folder: Path) -> str:
+    """Write the possible parts of a range of texts, and return the name of the file."""
+    file_name = f"parts-{job.merge.number}"
+    with (folder / file_name).open("wb") as file:
         for text, place, names in job.texts(folder):
             if row := describe_part(text, place):
                 of = [(*row, number) for number, name in enumerate(job.names) if name in names]
                 file.write(np.array(of, PART).tobytes())
-    return job.folder / "parts"
+    return file_name
 
 
 def describe_part(text: str, place: Text) -> tuple[bytes | int, ...] | None:
