@@ -78,13 +78,7 @@ class Reason(StrEnum):
 
 # Rows and spans that can't be used: `--strict` fails on them.
 ROW_PROBLEMS = (Reason.BAD_JSON, Reason.NO_TEXT, Reason.MALFORMED, Reason.INCOMPLETE_READ, Reason.UNSUPPORTED_FORMAT)
-SPAN_PROBLEMS = (
-    Reason.INVALID,
-    Reason.UNDECLARED,
-    Reason.MENTION_DIFFERS,
-    Reason.DISCONTINUOUS,
-    Reason.NOT_DECODABLE,
-)
+SPAN_PROBLEMS = (Reason.INVALID, Reason.UNDECLARED, Reason.MENTION_DIFFERS, Reason.DISCONTINUOUS, Reason.NOT_DECODABLE)
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):

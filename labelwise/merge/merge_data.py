@@ -84,7 +84,6 @@ def merge_data(
     load_tokenizer(settings)
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
-    labels = all_labels(datasets)
     others = [*(out / name for name in OUTPUTS if name != MANIFEST), metrics, metrics and metrics.with_suffix(DIGEST)]
     with atomic(out / MANIFEST, *others, folders=[out / name for name in FOLDERS]) as (manifest, *_, counts, digest):
         check_out(out, sources)
@@ -99,7 +98,7 @@ def merge_data(
             join_texts(buckets, do)
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
             sources = complete_unanswered(sources, read)
-            plan = plan_merging(sources, read, buckets, labels, settings)
+            plan = plan_merging(sources, read, buckets, all_labels(datasets), settings)
             pairs = compare_texts(plan, settings, work, do)
             inside = find_parts(plan, compare_lengths(sources, read), work, do)
             joined = np.concatenate([np.empty(0, PAIR), *inside.values()])

@@ -18,9 +18,8 @@ BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
 BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
 MAX_SHOWN_BYTES = 12  # bytes of it
-NOT_FINITE = re.compile(
-    rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL
-)  # or a string, which may have such words
+# A string, which may have such words, or one of them.
+NOT_FINITE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 # A string, or the quote of one whose end isn't read yet, or a sign that begins, separates or ends elements.
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 

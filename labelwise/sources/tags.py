@@ -23,13 +23,8 @@ from labelwise.sources.prodigy_row import Converted, ProdigyRow
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")  # their keys in rows, and columns
 OUTSIDE = ("O", "_", "-", "", "o")
-OTHER_OUTSIDE = (
-    "0",
-    "NONE",
-    "None",
-    "OTHER",
-    "null",
-)  # in files without O, where it has more tokens than any other tag
+# In files without O, where it has more tokens than any other tag.
+OTHER_OUTSIDE = ("0", "NONE", "None", "OTHER", "null")
 NO_LABEL = "(no label)"
 MIN_SPELLED = 0.9  # share of the tags that have a spelling
 PREFIXED = re.compile(r"([BIUSLEMW])-(.+)", re.DOTALL)
