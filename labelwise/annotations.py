@@ -136,11 +136,7 @@ class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 
 
 class Problem(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A row, or an annotation outside any row, that can't be used.
-
-    line (int): place in the source, from 1; 0 if unknown, or for a whole file.
-    file (str): its file, such as brat's annotation file; empty if that is the source.
-    """
+    """A row, or an annotation outside any row, that can't be used; line 0 is a whole file."""
 
     line: int
     reason: Reason

@@ -130,10 +130,7 @@ def digest_rounding() -> str:
 
 
 def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
-    """Run a job on a worker.
-
-    RAISES (InputError): if this worker has another fingerprint, or doesn't see the folders.
-    """
+    """Run a job on a worker; refuse it if the fingerprint differs, or the folders can't be seen."""
     here, host = fingerprint(), socket.gethostname()
     different = [f"{name} {here[name]} instead of {sender[name]}" for name in sender if here[name] != sender[name]]
     if different:

@@ -42,10 +42,7 @@ class CpuOps(thinc.api.NumpyOps):
 
 
 def use_gpu(gpu_id: int) -> None:
-    """Use a GPU, or the CPU if the number is negative.
-
-    RAISES (InputError): if this machine or environment can't use that GPU.
-    """
+    """Use a GPU, or the CPU if the number is negative; refuse one that can't be used."""
     # Where thinc sees a GPU, each seed goes to cupy, too; that would open the GPU, which no forked process could use.
     thinc.util.has_cupy_gpu = gpu_id >= 0 and thinc.compat.has_cupy_gpu
     if gpu_id < 0:

@@ -67,10 +67,7 @@ def map_apart(
     out: Path,
     folders: Path | None = None,
 ) -> Iterator[Result]:
-    """Yield results of jobs that write files, in order; a job's files are in `out` by then.
-
-    folders (Path | None): parent of these folders, on the disk of `out`; default: `out`.
-    """
+    """Yield results of jobs that write files, in order, by then in `out`; `folders` is on its disk."""
     folders = folders or out
     folders.mkdir(parents=True, exist_ok=True)
     for folder, result in map_jobs(partial(do_apart, function, folders), jobs):

@@ -15,12 +15,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class VarsSection(msgspec.Struct, frozen=True):
-    """The section `vars` of project.yml.
-
-    seeds (int): trainings that differ by their seed alone.
-    steps (int): training steps; 0 for the config's.
-    workers, gpus (int): processes on the CPU, and GPUs, for training.
-    """
+    """The section `vars` of project.yml, where a comment explains each key."""
 
     data: str = "assets/demo"
     pipeline: str = "cpu"
@@ -66,11 +61,7 @@ class CheckSection(msgspec.Struct, frozen=True):
 
 
 class ReportSection(msgspec.Struct, frozen=True):
-    """The section `report` of project.yml.
-
-    baseline (str): git revision to compare with; empty for the last commit with other scores.
-    target_f1 (float): minimum lower bound of a ready label's F1 interval.
-    """
+    """The section `report` of project.yml; docs/settings.md explains its keys."""
 
     baseline: str = ""
     target_f1: Annotated[float, msgspec.Meta(ge=0, le=1)] = DEFAULT_TARGET_F1
@@ -78,10 +69,7 @@ class ReportSection(msgspec.Struct, frozen=True):
 
 
 class PackageName(msgspec.Struct, frozen=True):
-    """The section `package` of project.yml.
-
-    license (str): an identifier of the hub, such as mit; may be empty.
-    """
+    """The section `package` of project.yml, where a comment explains each key."""
 
     name: str = "ner"
     version: str = "0.1.0"

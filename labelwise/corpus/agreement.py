@@ -57,10 +57,7 @@ def _numbered(versions: Sequence[Version]) -> list[Version]:
 
 
 def count_agreement(group: Group) -> tuple[Counter[Any], Counter[Any]]:
-    """Count spans with equal offsets in two versions ("both"), all their spans ("spans"), and "texts".
-
-    RETURNS (tuple): counts by label; and by pair of annotators, over all labels.
-    """
+    """Count "texts", spans in "both" of two versions, and all "spans", by label, and by pair of annotators."""
     labels: Counter[Any] = Counter()
     pairs: Counter[Any] = Counter()
     for _, found in find_versions(group):

@@ -107,10 +107,7 @@ class StoredDoc:
 
 
 def read_stored_docs(partition: Partition | Path) -> Iterator[StoredDoc]:
-    """Yield the texts of a `.spacy` file, in order; the file is read whole.
-
-    RAISES (InputError): if it isn't such a file, has no entities, or has changed since the merge.
-    """
+    """Yield the texts of a `.spacy` file, in order; refuse one without entities, or changed since the merge."""
     partition = find_partition(partition) if isinstance(partition, Path) else partition
     content = read_partition(partition)
     try:

@@ -153,10 +153,7 @@ def find_partitions(split: Path) -> list[Partition]:
 
 
 def partitions_of(corpus: Path, split: str, *, stopped: bool = False) -> list[Partition]:
-    """List the `.spacy` files of a split, sorted; may be empty.
-
-    RAISES (InputError): if they differ from the manifest.
-    """
+    """List the `.spacy` files of a split, sorted; may be empty. Refuse others than the manifest's."""
     files = sorted((corpus / split).glob("*.spacy"))
     listed = _listed(corpus / split, stopped=stopped)
     if listed is None:

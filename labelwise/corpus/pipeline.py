@@ -89,10 +89,7 @@ def predict_batches(
 
 
 def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
-    """List the strings of a pipeline's language, tokenizer and labels.
-
-    spaCy would save every word of the texts with the vocabulary, but the model knows only hashes.
-    """
+    """List the strings of a pipeline's language, tokenizer and labels; spaCy would save every word."""
     lang, rules = read_tokenizer(corpus / "tokenizer.json")
     return sorted({*make_nlp(lang, rules).vocab.strings, *labels})
 

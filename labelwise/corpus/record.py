@@ -38,10 +38,7 @@ def digest_corpus(corpus: Path) -> str:
 
 
 def check_corpus(pipeline: Path, corpus: Path) -> None:
-    """Check that a pipeline was trained on a corpus; a student, on one made from it.
-
-    RAISES (InputError): if it was trained on another corpus, or has no complete record.
-    """
+    """Refuse a pipeline that wasn't trained on a corpus, or on one made from it, or has no complete record."""
     try:
         record, manifest = json.loads((pipeline / RECORD).read_bytes()), read_manifest(corpus)
         if merged := "raw" in record and "raw" not in manifest.settings:

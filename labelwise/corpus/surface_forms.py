@@ -18,10 +18,7 @@ _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class HashCounter:
-    """Counts of 64-bit keys, such as digests, in 16 bytes each.
-
-    Of a million keys, two collide with a chance of 1 in 10^7.
-    """
+    """Counts of 64-bit keys in 16 bytes each; of a million, two collide with a chance of 1 in 10^7."""
 
     def __init__(self) -> None:
         self.keys = np.zeros(0, np.uint64)
@@ -51,11 +48,7 @@ class HashCounter:
 
 
 class Occurrences(NamedTuple):
-    """Unannotated occurrences of surface forms in a text.
-
-    starts, ends (np.ndarray): in tokens.
-    keys (np.ndarray): surface form and label.
-    """
+    """Unannotated occurrences: start and end in tokens, number of the label, key of form and label."""
 
     starts: np.ndarray
     ends: np.ndarray
@@ -64,10 +57,7 @@ class Occurrences(NamedTuple):
 
 
 class SurfaceForms:
-    """Counts of annotated and unannotated occurrences of surface forms, by label.
-
-    marked, free (HashCounter): annotated and unannotated, by `keys`.
-    """
+    """Counts of annotated (`marked`) and unannotated (`free`) occurrences of surface forms, by label."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = list(labels)

@@ -1,9 +1,5 @@
 """The provenance tables of a merge: the outcome of each text, row and span.
 
-    texts.parquet   text, split, reason, chosen_by, words, doc, complete, partial, same
-    rows.parquet    text, row, dataset, file, line, who, when, kind, answer, reason, detail, kept_row, ...
-    spans.parquet   text, row, span, dataset, file, line, start, end, label, words, verdict, reason, kept_span, ...
-
 `text` is a key, in hexadecimal; its rows include those of the keys in `same`. `row` and `span` number the rows and the
 spans of a text from 0; `kept_row` and `kept_span` count instead, in the same text. Texts are sorted by key, rows by
 dataset, file and line, decisions last. Corresponding row groups of the three files have the same texts. The last have

@@ -1,7 +1,4 @@
-"""Add undeclared files of a folder to its `datasets.yml`.
-
-An entry has a file's name, path, and used labels. Check it: unused labels can't be inferred. Entries are never changed
-or removed. Each file is a dataset, until you list two exports in one entry. `skip: true` leaves a file out.
+"""Add undeclared files of a folder to its `datasets.yml`, each with its name, path and used labels.
 
 A file that is named after a split is declared for it: `dev.spacy`, `food_eval.jsonl`. `train` counts only beside both
 of the others, and these count only if something is left to learn from.

@@ -1,28 +1,4 @@
-"""Read and write the entries of `datasets.yml` files.
-
-- name: person            # also the dataset's name inside Prodigy
-  path: person.jsonl      # relative to this file: a file, a folder, a pattern such as exports/person-*.jsonl, or a list
-                          # of these, from the oldest export to the newest; a pattern's files are in natural order
-  labels: [PERSON]        # what the annotators were shown: a complete task covers all of these, spans or none
-  kind: auto              # auto | complete | binary
-  split: auto             # train | dev | test | auto (by hash) | no-dev, no-test (by hash between the others)
-  absent: [PLACE]         # labels of other datasets that don't occur in these texts; none by default
-  rename: {PER: PERSON}   # labels of its spans, and their names from here on, in `labels` and `absent`, too
-  annotator: ann          # who answered, where answers don't say; or names by those they have: {1: ann, 2: bob}
-  text: body              # of Label Studio's tasks: the key of their text among their data; by default text
-  offsets: inclusive      # how offsets count: code-points | inclusive | one-based | utf-16 | graphemes |
-                          # bytes | crlf (CR and LF are one); by default code points, or what doccano's rows say
-  duplicates: union       # one person answered a text twice: latest | union; by default as in project.yml
-  expect_losses: true     # go on, though it seems to be misread
-  spans: sc               # of `.spacy` files: doc.spans["sc"]; `ents` for doc.ents; by default what a Doc has
-- name: place
-  db: prodigy.db          # instead of `path`: the dataset of that name in a Prodigy database
-  dataset: place-2        # its name inside the database, if that is another
-  labels: [PLACE]
-  skip: true              # leave it out of the merge; its files count as declared
-
-For the values of `path`, see `formats`, and `declarations.find_sources`.
-"""
+"""Read and write the entries of `datasets.yml` files; docs/formats.md explains their keys."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import glob, has_magic
@@ -54,7 +30,7 @@ SYNTAX = (
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One entry; its fields are explained above."""
+    """One entry; docs/formats.md explains its fields."""
 
     name: str
     path: str | list[str] | None = None

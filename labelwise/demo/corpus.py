@@ -32,11 +32,7 @@ class DemoDoc(NamedTuple):
 
 
 def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words: int | None = None) -> DemoDoc:
-    """Make one document; equal arguments give equal documents.
-
-    labels (Iterable[str]): labels to annotate; others occur unannotated.
-    words (int | None): approximate number of words (`count_words`); None for 100 to 300.
-    """
+    """Make one document of about `words` words, or 100 to 300; equal arguments give equal documents."""
     labels = frozenset(labels)
     rng = Random(f"{seed}/{index}")
     domain = rng.choice(list(_sentences))

@@ -41,11 +41,7 @@ NUMBERED = re.compile(r"T([0-9]+)")
 
 
 class Restored(NamedTuple):
-    """A document to write back.
-
-    files (dict[str, bytes]): content of text and annotation files, by suffix.
-    left_out (list[tuple[str, str]]): omitted lines, each after its place.
-    """
+    """A document to write back: its files by suffix, and omitted lines, each after its place."""
 
     stem: Path
     files: dict[str, bytes]

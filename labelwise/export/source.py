@@ -139,10 +139,7 @@ class ExportSource:
         return load_tokenizer(self._settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:
-        """Yield the texts: predictions with the most expected errors per word (of a label, or of all) first.
-
-        Other texts keep their order.
-        """
+        """Yield the texts in their order; predictions with the most expected errors per word first."""
         if not self.predicted:
             yield from self.read_stored()
             return

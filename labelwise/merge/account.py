@@ -123,10 +123,7 @@ def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row
 
 
 def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
-    """Add a text, its rows and its spans.
-
-    RAISES (RuntimeError): if a span has no outcome, which is a bug.
-    """
+    """Add a text, its rows and its spans; a span without an outcome is a bug."""
     key, answers, merged, made = text.key.hex(), found.answers, found.merged, found.made
     split, words = (found.split, len(made.doc)) if made else (None, None)
     states = [sorted(label for label, state in merged.coverage.items() if state == name) for name in STATES]

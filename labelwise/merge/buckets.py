@@ -45,11 +45,7 @@ decode_task = msgspec.msgpack.Decoder(Task).decode
 
 
 class Text(NamedTuple):
-    """A text with its tasks.
-
-    variants (dict[bytes, str]): texts that differ only in white space or Unicode composition, by key.
-    records (list): its tasks, in order of sources and lines.
-    """
+    """A text with its tasks, in order of sources and lines, and texts that differ only in form, by key."""
 
     key: bytes
     text: str

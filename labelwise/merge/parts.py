@@ -29,11 +29,7 @@ Parts = Mapping[tuple[str, str], Rows]
 
 
 class PartsJob(msgspec.Struct, frozen=True):
-    """A range of keys whose texts are written as parts, or searched for parts.
-
-    wholes (Mapping[str, Sequence[str]]): by dataset, datasets that may have parts of it.
-    names (Sequence[str]): datasets that may have parts, numbered in files.
-    """
+    """A range of keys whose texts are written as parts, or searched for parts of the datasets `wholes`."""
 
     merge: MergeJob
     wholes: Mapping[str, Sequence[str]]
@@ -91,11 +87,7 @@ def describe_part(text: str, place: Text) -> tuple[bytes | int, ...] | None:
 
 
 def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tuple[int, Rows]]:
-    """Yield number and row of the parts that a text contains, also of the text itself.
-
-    parts (np.ndarray): rows of PART, sorted by `begin`.
-    begins (np.ndarray): their column `begin`, contiguous.
-    """
+    """Yield number and row (PART, sorted by `begin`) of the parts that a text contains, also of itself."""
     words = [*WORD.finditer(text)]
     windows = zip(*(words[first:] for first in range(BEGIN)), strict=False)
     hashes = np.array([_hash_words([word[0] for word in window]) for window in windows], np.uint32)

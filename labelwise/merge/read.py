@@ -29,11 +29,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class ReadJob(msgspec.Struct, frozen=True):
-    """A source to read.
-
-    stat (list[FileStat]): of the source at planning.
-    meta (list[str]): keys of `meta` to keep.
-    """
+    """A source to read, its files' stat at planning, and the keys of `meta` to keep."""
 
     source: Source
     stat: list[FileStat]

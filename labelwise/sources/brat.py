@@ -11,10 +11,8 @@ https://brat.nlplab.org/standoff.html
    otherwise, the reading counts that most mentions of the document agree with (`offsets.BRAT_READINGS`).
 2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
-   The policy `discontinuous` decides about mentions that are still in several pieces.
-4. The policy `shifted` decides about mentions that aren't at their offsets.
-5. White space at the edges of a span is trimmed by moving the offsets.
-6. An export lists its documents in PREDICTED.json, with the digests of their annotation files. A document is a
+4. White space at the edges of a span is trimmed by moving the offsets.
+5. An export lists its documents in PREDICTED.json, with the digests of their annotation files. A document is a
    prediction until that file changes. To accept predictions as they are, delete their lines, or the list:
 
     {"batch/one.ann": "b5bb9d80…", "batch/two.ann": "7d865e95…"}     (relative to the folder of the list)
@@ -66,20 +64,7 @@ BLANK_IN_LABEL = re.compile(r"T\S*\t([^\W\d]\S*(?: [^\W\d]\S*)+) \d+ \d+\b")
 
 
 class BratOptions(msgspec.Struct, frozen=True):
-    """Options for reading a brat corpus: the section `brat` of project.yml.
-
-    split (str): split of all texts; "auto" by hash; "folder" by folders train, dev and test, other texts by hash.
-    labels (list[str]): the labels to keep, by their new names; none keeps all.
-    missing_ann (str): a text without an annotation file is not annotated ("skip") or has no entities ("empty").
-    empty_ann (str): a text with empty annotation files has no entities ("empty"), or is not annotated ("skip"); by
-        default, it has none, and the merge warns of many.
-    discontinuous (str): "drop" a span in pieces, keep its "first" piece, or "cover" from first to last character.
-    shifted (str): "drop" a span whose mention differs, or move it to the "nearest" occurrence of the mention, if no
-        other is equally near.
-    folders (str): the meaning of folders with the same texts: "annotators", for all labels; "labels", each for its own;
-        "versions", the last counts; "ask" refuses them.
-    duplicates (str): policy of the datasets; empty for that of the section `merge`.
-    """
+    """Options for reading a brat corpus: the section `brat` of project.yml; docs/settings.md explains them."""
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
     rename: dict[str, str] = {}

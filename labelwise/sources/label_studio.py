@@ -16,8 +16,6 @@
 - A result with several labels is a span for each. Choices and relations are `not a span`.
 - The text is the string in a task's data that its dataset declares, such as `text: body`; else `text`, or the only
   string.
-
-In exports of Label Studio 1.23, by several annotators with several controls, offsets are code points.
 """
 
 import re

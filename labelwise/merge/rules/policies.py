@@ -22,22 +22,7 @@ Unmarked = Literal["missing", "outside"]
 
 
 class Policies(msgspec.Struct, frozen=True):
-    """Policies for disagreements; the first value of each is the default.
-
-    duplicates (str): of one person's answers to a text for a label, in any datasets (unnamed: in one dataset), or a
-        dataset's verdicts on a span, the "latest" by time, if all have one, or else by dataset, file and line; or the
-        "union" of accepted ones.
-    annotators (str): of several annotators' answers to a text for a label, spans that "half" of them chose, or "all";
-        the "union"; or names, separated by commas: the first who answered decides. See `votes`.
-    conflicts (str): a span accepted by one dataset and rejected by another.
-    overlap (str): accepted spans that overlap, of which one can be an entity: the "longest" in characters, then the
-        label declared first, then the earlier start; or the one whose label was declared "first", then the earlier
-        start, then the longer.
-    coverage (str): the meaning of unannotated tokens in a text that isn't complete for all labels: "by-label", unknown
-        for the other labels, with missing values in the entities; "drop" the text from train; "outside" any entity.
-    alignment (str): a misaligned accepted span: "drop" it from the entities, or "expand" or "contract" it to whole
-        tokens.
-    """
+    """Policies for disagreements; docs/settings.md explains them. The first value of each is the default."""
 
     duplicates: Duplicates = "latest"
     annotators: str = "half"

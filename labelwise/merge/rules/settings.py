@@ -17,15 +17,7 @@ MAX_WORDS = 1_000_000  # that a tokenizer sees, in about 20 seconds; making a ne
 
 
 class Settings(Policies, frozen=True):
-    """The section `merge` of project.yml, and `tokenizer` of configs/tokenizer.yml.
-
-    dev_ratio, test_ratio (float): share of the texts, by hash, of the datasets whose split is `auto`.
-    split_by (str): a key of the tasks' `meta`: texts with the same value go into the same split.
-    by (list[str]): keys of the tasks' `meta`, or "dataset": evaluations score the texts of each value.
-    near_duplicates (str): "report" nearly equal texts in two splits, keep them in one split ("group"), or don't look
-        for them ("off").
-    near_similarity (float): minimum similarity; below 0.5, most pairs are missed (see `near_duplicates`).
-    """
+    """The section `merge` of project.yml (docs/settings.md), and `tokenizer` of configs/tokenizer.yml."""
 
     lang: str = "en"
     dev_ratio: float = 0.1
