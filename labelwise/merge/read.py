@@ -59,9 +59,7 @@ class ReadCounts(msgspec.Struct):
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     """Read a source: tasks go to buckets, and problems to the tables; refuse one that has changed meanwhile."""
     dataset, file = job.source.dataset, job.source.file
-    counts: Counter[str] = Counter()
-    lengths: Counter[int] = Counter()
-    elsewhere: Counter[tuple[str, str]] = Counter()
+    found = ReadCounts()
     number, name = job.source.number, f"{job.source.number:06d}"
     with (
         TaskWriter(folder / "tasks" / name, job.bits) as writer,
@@ -74,27 +72,27 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 if task.meta or job.meta:
                     meta = task.meta | ({DOCUMENT: task.doc} if task.doc else {})
                     task = msgspec.structs.replace(task, meta={key: meta[key] for key in job.meta if key in meta})
-                key, form = writer.add_task(task, number, counts["tasks"])
+                key, form = writer.add_task(task, number, found.tasks)
                 if form != key:
-                    forms.add(form, FORM.pack(form, key, number, counts["tasks"]))
-                counts["tasks"] += 1
-                counts["answered"] += task.kind != "unanswered"
-                lengths[len(task.text)] += 1
-                counts["spans"] += len(task.all_spans)
+                    forms.add(form, FORM.pack(form, key, number, found.tasks))
+                found.tasks += 1
+                found.rows += 1
+                found.spans += len(task.all_spans)
+                found.answered += task.kind != "unanswered"
+                found.lengths[len(task.text)] += 1
             else:
                 add_problem(account, item, dataset.name, file.name)
                 account.end_text()
                 table = "spans" if item.reason in SPAN_REASONS else "rows"
                 if item.file:
-                    elsewhere[table, item.file] += 1
+                    found.elsewhere[table, item.file] += 1
                 else:
-                    counts[table] += 1
+                    setattr(found, table, getattr(found, table) + 1)
     # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     trim_heap()
-    rows, tasks = counts["rows"] + counts["tasks"], counts["tasks"]
-    return ReadCounts(rows, counts["spans"], tasks, lengths, elsewhere, counts["answered"])
+    return found
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
