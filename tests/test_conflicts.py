@@ -138,11 +138,7 @@ def test_a_file_that_commands_write_is_named_with_a_line_that_takes_the_branchs_
 
 @pytest.mark.parametrize(
     ("file", "way", "deleted"),
-    [
-        ("metrics/merge.json", "merge", "mine"),
-        ("plots/cpu.tsv", "merge", "main"),
-        ("plots/cpu.tsv", "rebase", "mine"),
-    ],
+    [("metrics/merge.json", "merge", "mine"), ("plots/cpu.tsv", "merge", "main"), ("plots/cpu.tsv", "rebase", "mine")],
 )
 def test_a_file_that_a_branch_deleted_is_deleted_by_the_line(file, way, deleted, evaluated):
     """Where it was the last one of its folder, too."""

@@ -244,10 +244,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "workers": (1, 2, forks),
         "strict": (False, True, status),
     },
-    "package": {
-        "pipeline": ("cpu", "gpu", files("patterns.jsonl")),
-        "root": ("project", "named", metadata),
-    },
+    "package": {"pipeline": ("cpu", "gpu", files("patterns.jsonl")), "root": ("project", "named", metadata)},
     "predict": {
         "pipeline": ("@/ruler", "@/blank", DATA),
         "inputs": (["@/raw"], ["@/raw", "@/raw.txt"], DATA),
@@ -256,10 +253,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "workers": (1, 2, forks),
     },
     "record": {"pipeline": ("cpu", "gpu", refusal)},
-    "report": {
-        "pipeline": ("cpu", "gpu", names),
-        "root": ("new", "project", page("<h1>.*")),
-    },
+    "report": {"pipeline": ("cpu", "gpu", names), "root": ("new", "project", page("<h1>.*"))},
     "train": {
         "pipeline": ("tiny", "wide", MODEL),
         "corpus": ("@/corpus", "@/other", MODEL),
@@ -398,12 +392,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("make_demo", [r"Wrote demo\n6 documents, \d+ words", "bar make"], {}, {}),
     (
         "merge",
-        [
-            r"corpus: 34 texts, \d+ spans as entities",
-            "prodigy --dropped",
-            "near_duplicates: group",
-            "bar merge",
-        ],
+        [r"corpus: 34 texts, \d+ spans as entities", "prodigy --dropped", "near_duplicates: group", "bar merge"],
         {},
         {},
     ),
@@ -423,12 +412,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),
     ("train", [r"Texts of the first epoch, so far: \d+ texts"], {"max_steps": 1}, {}),
     ("train", [r"Texts (per|of the first) epoch.*: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
-    (
-        "train",
-        [r"error on dev: 0\.\d+ \(0", "Best pipeline: training/tiny/model-best; curve: plots/tiny.tsv"],
-        {},
-        {},
-    ),
+    ("train", [r"error on dev: 0\.\d+ \(0", "Best pipeline: training/tiny/model-best; curve: plots/tiny.tsv"], {}, {}),
     ("seeds", ["Training with seed 1", r"test +0 +0\.\d+", "has F1 of 2 trainings", "bar predict"], {}, {}),
     (
         "train_curve",

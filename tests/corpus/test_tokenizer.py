@@ -11,13 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.tokenizer import (
-    LearningTokenizer,
-    TokenizerRules,
-    make_nlp,
-    read_rules,
-    tokenize,
-)
+from labelwise.corpus.tokenizer import LearningTokenizer, TokenizerRules, make_nlp, read_rules, tokenize
 from tests.conftest import ROOT
 
 RULES = read_rules(ROOT / "project.yml")

@@ -71,7 +71,7 @@ def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
     """Once: in its tables and metrics, and for --strict."""
     convert_brat(brat, merging.root / "tasks")
     assert sorted(file.name for file in (merging.root / "tasks").iterdir()) == [
-        *("auto.jsonl", "datasets.yml", "labelwise-brat.json"),
+        *("auto.jsonl", "datasets.yml", "labelwise-brat.json")
     ]
     ledger = merging.run()
     assert (ledger.rows, ledger.rows.total()) == ({"merged": 3, "not annotated": 1}, 4)

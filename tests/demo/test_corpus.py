@@ -48,10 +48,7 @@ def test_forms_are_ambiguous_and_no_label_is_rare_or_everywhere(docs: list[DemoD
 def test_only_a_demo_corpus_is_replaced(tmp_path: Path, format: str, name: str) -> None:
     make_demo(tmp_path / "demo", format=format, docs=1, words=1)
     make_demo(tmp_path / "demo", format=format, docs=2, words=1)
-    for folder, message in (
-        ("demo", f"{name}: this was "),
-        ("own", "own is there and isn't"),
-    ):
+    for folder, message in (("demo", f"{name}: this was "), ("own", "own is there and isn't")):
         (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / name).write_text("- {name: mine, path: PERSON.jsonl, labels: [PERSON]}")
         with pytest.raises(InputError, match=message):

@@ -54,10 +54,7 @@ def test_each_file_has_its_own_and_together_they_are_what_one_file_has(model, te
     assert sorted(written(out)) == PARTS
     together = b"".join((out / name).read_bytes() for name in PARTS)
     assert sorted(together.splitlines()) == sorted((tmp_path / "one.jsonl").read_bytes().splitlines())
-    assert [row["doc"] for row in read_jsonl(out / "news/may/1.txt.jsonl")] == [
-        "news/may/1.txt",
-        "news/may/2.txt",
-    ]
+    assert [row["doc"] for row in read_jsonl(out / "news/may/1.txt.jsonl")] == ["news/may/1.txt", "news/may/2.txt"]
     assert not [path for path in out.parent.iterdir() if path.name.startswith(".out")]
 
 

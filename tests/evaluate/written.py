@@ -26,12 +26,7 @@ Texts = Iterable[tuple[PredictedDoc, Mapping[SpanKey, InTrain | None]]]
 
 
 def write_rows(
-    docs: Texts,
-    split: str,
-    labels: Sequence[str],
-    tables: Tables,
-    seen: np.ndarray | None = None,
-    dev: Texts = (),
+    docs: Texts, split: str, labels: Sequence[str], tables: Tables, seen: np.ndarray | None = None, dev: Texts = ()
 ) -> None:
     """Write the rows of texts, each with what train has of its spans; None without token boundaries.
 

@@ -57,13 +57,7 @@ def test_an_adjudication_outvotes_nothing_of_the_same_person(merging):
 
 
 @pytest.mark.parametrize(
-    ("annotators", "expected"),
-    [
-        ("half", [ZOE, OTHER]),
-        ("all", []),
-        ("bob, ann", [OTHER]),
-        ("nobody, ann", [ZOE]),
-    ],
+    ("annotators", "expected"), [("half", [ZOE, OTHER]), ("all", []), ("bob, ann", [OTHER]), ("nobody, ann", [ZOE])]
 )
 @pytest.mark.parametrize("session", ["", "a-"])
 def test_a_policy_may_name_people(merging, annotators, expected, session):

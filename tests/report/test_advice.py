@@ -352,12 +352,7 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
             Shares(),
             "review 9 random suspects, to see how many are errors",
         ),
-        (
-            mistakes(right=60, unseen=5, spurious=40),
-            0,
-            Shares(),
-            "review A's suspected annotation errors",
-        ),
+        (mistakes(right=60, unseen=5, spurious=40), 0, Shares(), "review A's suspected annotation errors"),
         # Of 30 findings, as many are right as the sample says.
         (mistakes(right=60, unseen=21, spurious=40), 0, Shares(0.0, 0.8), "review A's suspected annotation errors"),
         (mistakes(right=60, unseen=21, spurious=40), 0, Shares(1.0, 0.6), "annotate more texts for A"),

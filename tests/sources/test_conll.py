@@ -40,7 +40,7 @@ def test_a_document_is_named_by_the_comment_before_its_sentences(tmp_path, comme
     content = f"Eve O\n\n{begins[0]}Ann B-PER\n\nran O\n\n{begins[1]}\nBob B-PER\n"
     tasks = list(read_items(write(tmp_path / "a.conll", content)))
     assert [(task.text, task.doc) for task in tasks] == [
-        *(("Eve", ""), ("Ann", "EXP-1824-i0024"), ("ran", "EXP-1824-i0024"), ("Bob", "b/c 1")),
+        *(("Eve", ""), ("Ann", "EXP-1824-i0024"), ("ran", "EXP-1824-i0024"), ("Bob", "b/c 1"))
     ]
 
 

@@ -102,10 +102,7 @@ ROWS = [
             (result("4", 8), NO_OFFSETS),
             ({"type": "choices", "value": {"choices": ["x"]}}, "not a span: choices"),
             ({"type": "labels", "value": {"start": 0, "end": 3}}, "invalid: a span without a label, 0 3"),
-            (
-                {"type": "hypertextlabels", "value": {"startOffset": 3}},
-                NO_OFFSETS.replace("labels", "hypertextlabels"),
-            ),
+            ({"type": "hypertextlabels", "value": {"startOffset": 3}}, NO_OFFSETS.replace("labels", "hypertextlabels")),
         )
     ),
     # a taxonomy of spans is their label unless they have one

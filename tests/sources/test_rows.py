@@ -67,10 +67,7 @@ ROWS = [
         {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
         ("four", [("four", "A"), *[f"invalid: None None None: {NOTHING}"] * 2]),
     ),
-    (
-        {"text": "Add", "labels": ["A", "B"]},
-        "unsupported format: its labels are about the whole text, without offsets",
-    ),
+    ({"text": "Add", "labels": ["A", "B"]}, "unsupported format: its labels are about the whole text, without offsets"),
     ({"text": TEXT, "label": [[4, 8, "D"]], "entities": True}, D),
     # lists for spans, an object among them
     (

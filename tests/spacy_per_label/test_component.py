@@ -206,11 +206,7 @@ def test_the_flat_choice_is_the_best_of_all(seed):
 
 @pytest.mark.parametrize(
     ("spans", "chosen"),
-    [
-        ([(0, 1, 0.0), (1, 2, 1e-9), (2, 3, 1.0)], [0, 1, 2]),
-        ([(0, 3, 1.0), (0, 1, 0.999), (1, 2, 0.9)], [0]),
-        ([], []),
-    ],
+    [([(0, 1, 0.0), (1, 2, 1e-9), (2, 3, 1.0)], [0, 1, 2]), ([(0, 3, 1.0), (0, 1, 0.999), (1, 2, 0.9)], [0]), ([], [])],
 )
 def test_which_of_overlapping_spans_is_the_entity(spans, chosen):
     """Those that are least likely all wrong; one that overlaps no other is an entity however improbable it is."""

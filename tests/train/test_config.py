@@ -242,10 +242,7 @@ def test_what_training_changes_is_told_and_in_the_record(demo_corpus, tmp_path):
 def test_a_pipeline_of_the_config_as_it_stands_has_no_changes_of_it(english_corpus):
     """Which is the only one that a user may take for what he wrote."""
     wanted = TrainingConfig(CPU, english_corpus)
-    assert {*changed_keys(read_config_file(CPU), read_settings(wanted))} == {
-        "training.max_steps",
-        "training.dropout",
-    }
+    assert {*changed_keys(read_config_file(CPU), read_settings(wanted))} == {"training.max_steps", "training.dropout"}
     assert ROOT in CPU.parents
 
 
@@ -377,10 +374,7 @@ def test_an_override_of_a_key_that_the_config_lacks_is_refused(key, demo_corpus)
 
 @pytest.mark.parametrize(
     ("config", "said"),
-    [
-        (GPU, "spacy_transformers: use the environment of `make gpu`"),
-        (SMALL, "tokenizers: pip install tokenizers"),
-    ],
+    [(GPU, "spacy_transformers: use the environment of `make gpu`"), (SMALL, "tokenizers: pip install tokenizers")],
 )
 def test_a_package_that_a_config_needs_is_named(config, said, demo_corpus, monkeypatch):
     monkeypatch.setattr("labelwise.train.config.find_spec", lambda name: None)

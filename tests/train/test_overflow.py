@@ -64,8 +64,7 @@ def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_p
     bar = Mock()
     overflow_in(range(2, 10), monkeypatch)
     with pytest.raises(
-        InputError,
-        match=r"Step 4: the loss wasn't a finite number in 3 steps in a row. Remedy: a lower learn_rate in",
+        InputError, match=r"Step 4: the loss wasn't a finite number in 3 steps in a row. Remedy: a lower learn_rate in"
     ):
         train_in(tmp_path, demo_corpus)
     assert bar.mock_calls[-1] == call.close()

@@ -36,8 +36,7 @@ def test_a_data_set_chooses_among_its_own_answers_first(datasets, policy, kept):
 
 
 @pytest.mark.parametrize(
-    ("own", "lost", "gold"),
-    [("", "superseded", False), ("latest", "superseded", False), ("union", "conflict", True)],
+    ("own", "lost", "gold"), [("", "superseded", False), ("latest", "superseded", False), ("union", "conflict", True)]
 )
 def test_verdicts_on_a_span_are_chosen_by_it_too(own, lost, gold):
     """With `union`, both stand, and `conflicts` decides between them."""
