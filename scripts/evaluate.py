@@ -8,7 +8,7 @@ import typer
 from labelwise.base.console import figure, msg, progress, run, user_errors
 from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
-from labelwise.corpus.pipeline import wants_gpu
+from labelwise.corpus.pipeline import gpu_of
 from labelwise.corpus.warnings import warnings_about_excluded_labels
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.print_scores import print_groups, print_scores
@@ -35,8 +35,7 @@ def evaluate_cli(
     tables, metrics = Path("training", pipeline), Path("metrics", f"{pipeline}.json")
     model = model or tables / "model-best"
     with user_errors("Nothing was evaluated"):
-        if gpu_id is None:
-            gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
+        gpu_id = gpu_of(model / "config.cfg") if gpu_id is None else gpu_id
         found = evaluate_pipeline(
             model,
             split or Path("corpus/test"),

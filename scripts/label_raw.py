@@ -8,7 +8,7 @@ import typer
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
-from labelwise.corpus.pipeline import wants_gpu
+from labelwise.corpus.pipeline import gpu_of
 from labelwise.student.corpus import make_student_corpus
 
 Option = typer.Option
@@ -26,8 +26,7 @@ def label_raw_cli(
     out, model = Path("training", student, "corpus"), Path("training", teacher, "model-best")
     model = model if model.is_dir() else Path(teacher)
     with user_errors("No raw text was annotated"):
-        if gpu_id is None:
-            gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
+        gpu_id = gpu_of(model / "config.cfg") if gpu_id is None else gpu_id
         raw, problems = make_student_corpus(
             model, [inputs], corpus, out, workers=choose_workers(workers, gpu_id), gpu_id=gpu_id, progress=progress
         )

@@ -9,7 +9,7 @@ import typer
 from labelwise.base.console import msg, print_counts, progress, run, user_errors
 from labelwise.base.text import counted
 from labelwise.base.workers import choose_workers
-from labelwise.corpus.pipeline import wants_gpu
+from labelwise.corpus.pipeline import gpu_of
 from labelwise.evaluate.predict import Done, predict_texts
 from labelwise.evaluate.predict_files import predict_files
 from labelwise.sources.raw_texts import count_raw_texts
@@ -33,8 +33,7 @@ def predict_cli(
     model = Path("training", pipeline, "model-best")
     model = model if model.is_dir() else Path(pipeline)
     with user_errors("Nothing was predicted"):
-        if gpu_id is None:
-            gpu_id = 0 if wants_gpu(model / "config.cfg") else -1
+        gpu_id = gpu_of(model / "config.cfg") if gpu_id is None else gpu_id
         predict = predict_texts if out.suffix and not out.is_dir() else predict_files
         parts = predict(model, inputs, out, workers=choose_workers(workers, gpu_id), gpu_id=gpu_id)
         for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):

@@ -17,7 +17,7 @@ from labelwise.base.workers import choose_workers
 from labelwise.compare.comparison import count_against
 from labelwise.compare.seeds import Seeds, digest_inputs, make_table, score_seeds
 from labelwise.corpus.manifest import digest_merge, read_manifest, unchanged
-from labelwise.corpus.pipeline import corpus_of, wants_gpu
+from labelwise.corpus.pipeline import corpus_of, gpu_of
 from labelwise.corpus.record import check_corpus
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.tables import Tables
@@ -39,7 +39,7 @@ def seeds_cli(
     table, scores = model.with_name("seeds.parquet"), Path("metrics", f"{pipeline}_seeds.json")
     with user_errors("No seed was trained"):
         check_corpus(model, corpus)
-        gpu_id = 0 if wants_gpu(config) else -1
+        gpu_id = gpu_of(config)
         use_gpu(gpu_id)
         workers, first = choose_workers(workers, gpu_id), load_config(model / "config.cfg", interpolate=True)
         seed, steps = first["system"]["seed"], first["training"]["max_steps"]

@@ -9,7 +9,7 @@ import typer
 from labelwise.base.console import msg, print_counts, run, user_errors
 from labelwise.base.text import counted, describe_seconds
 from labelwise.base.workers import choose_workers
-from labelwise.corpus.pipeline import corpus_of, wants_gpu
+from labelwise.corpus.pipeline import corpus_of, gpu_of
 from labelwise.train.goals import describe_points
 from labelwise.train.gpu import check_gpu
 from labelwise.train.ranks import is_launched, launch
@@ -34,7 +34,7 @@ def train_cli(
     corpus, curve = corpus or corpus_of(config), Path("plots", f"{pipeline}.tsv")
     with user_errors("Nothing was trained"):
         if gpu_id is None:
-            gpu_id = 0 if wants_gpu(config) else -1
+            gpu_id = gpu_of(config)
             if gpu_id >= 0:
                 check_gpu(config)
         if gpu_id >= 0 and gpus > 1 and not is_launched():

@@ -20,22 +20,30 @@ BYTES = {chr(byte): byte for byte in PLAIN} | {chr(256 + number): byte for numbe
 SCALE = 0.2  # root mean square of the numbers, as of the features
 
 
-def write_table(name: str, out: Path, width: int = 96) -> int:
-    """Write a table of vectors, reduced by PCA, as .npz.
+def read_table(name: str, width: int = 96) -> tuple[str, np.ndarray]:
+    """Read a table of vectors: words or wordpieces, one per line, and vectors, reduced by PCA.
 
-    name (str): package or folder of a transformer (tokenizer.json and *.safetensors) or of a spaCy pipeline with
-        vectors; empty for an empty table.
+    name (str): file of `write_table`; or package or folder of a transformer (tokenizer.json and *.safetensors), or of a
+        spaCy pipeline with vectors.
     RAISES (NoModelError): if it has neither.
-    RETURNS (int): number of words or pieces.
     """
-    pieces, reduced = [""], np.zeros((1, 0), "float16")
-    if name:
-        folder = find_folder(name)
-        pieces, vectors = read_transformer(folder) if (folder / "tokenizer.json").is_file() else read_spacy(folder)
-        reduced = reduce_width(vectors, width)
+    if Path(name).is_file():
+        with np.load(name) as file:
+            return file["pieces"].tobytes().decode("utf8"), file["vectors"]
+    folder = find_folder(name)
+    pieces, vectors = read_transformer(folder) if (folder / "tokenizer.json").is_file() else read_spacy(folder)
+    return "\n".join(pieces), reduce_width(vectors, width)
+
+
+def write_table(name: str, out: Path, width: int = 96) -> int:
+    """Write a table of vectors as .npz; see `read_table`. Return its number of words or wordpieces.
+
+    name (str): empty for an empty table.
+    """
+    pieces, vectors = read_table(name, width) if name else ("", np.zeros((1, 0), "float16"))
     with out.open("wb") as file:
-        np.savez(file, pieces=np.frombuffer("\n".join(pieces).encode(), np.uint8), vectors=reduced)
-    return len(pieces)
+        np.savez(file, pieces=np.frombuffer(pieces.encode(), np.uint8), vectors=vectors)
+    return pieces.count("\n") + 1
 
 
 def find_folder(name: str) -> Path:

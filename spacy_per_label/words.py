@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -54,25 +53,14 @@ def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None)
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
     if model.attrs["path"]:
-        path, given = model.attrs["path"], TemporaryDirectory()
-        with given as folder, setting_named("vectors", path), np.load(as_table(path, Path(folder))) as file:
-            model.attrs["pieces"] = file["pieces"].tobytes().decode("utf8")
-            model.attrs["vectors"] = file["vectors"]
+        from spacy_per_label.vectors import read_table
+
+        with setting_named("vectors", model.attrs["path"]):
+            model.attrs["pieces"], model.attrs["vectors"] = read_table(model.attrs["path"])
     model.attrs["path"] = ""
     width = model.get_dim("nO")
     model.layers[0].initialize(X=model.ops.alloc_f((1, GROUPS * width + model.attrs["vectors"].shape[1])))
     model.set_param("E", uniform_init(model.ops, (model.get_dim("nV"), width)))
-
-
-def as_table(name: str, folder: Path) -> Path:
-    """Find the table of vectors of a name, or make it in a folder."""
-    from spacy_per_label.vectors import write_table
-
-    table = Path(name)
-    if not table.is_file():
-        table = folder / "vectors.npz"
-        write_table(name, table)
-    return table
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:

@@ -112,9 +112,9 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
                 )
 
 
-def wants_gpu(config: Path) -> bool:
-    """Return whether a config names a GPU allocator."""
-    return bool(_read(config, "training", "gpu_allocator"))
+def gpu_of(config: Path) -> int:
+    """Return the GPU of a config: 0 if it names a GPU allocator, else -1, the CPU."""
+    return 0 if _read(config, "training", "gpu_allocator") else -1
 
 
 def corpus_of(config: Path) -> Path:

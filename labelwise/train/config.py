@@ -44,7 +44,8 @@ def read_settings(wanted: TrainingConfig) -> Config:
     file = read_config_file(wanted.config)
     if file.raw.interpolate().get("system", {}).get("seed"):
         raise file.error("system.seed", "the seed is `seed` in project.yml, or --seed; write seed = 0")
-    settings = file.override(wanted.all_overrides())
+    given = {"system.seed": wanted.seed, "corpora.train.limit": wanted.limit}
+    settings = file.override({key: value for key, value in given.items() if value} | {**wanted.overrides})
     check_supported(file, settings.interpolate())
     for architecture, (package, remedy) in NEEDS.items():
         if architecture in str(settings["components"]) and find_spec(package) is None:

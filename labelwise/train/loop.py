@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import numpy as np
 from thinc.api import constant
 
 from labelwise.base.parallel import trim_heap
@@ -117,17 +116,8 @@ def score_dev(training: Training) -> tuple[float, dict[str, Any]]:
     """Score dev by the config's weights; each rank counts the entities of its own texts."""
     ranks = training.ranks
     share = islice(training.dev.texts(), ranks.rank, None, ranks.count)
-    counts = count_entities(predict_each(training.nlp, share, len), scored_labels(training))
-    return score_counts(training, sum(ranks.all_gather_object(counts)))
-
-
-def score_counts(training: Training, counts: np.ndarray) -> tuple[float, dict[str, Any]]:
-    """Score entity counts, shape (labels, 3), by the config's weights."""
-    scores = scores_of(counts, scored_labels(training))
+    corpus, excluded_labels = training.dev.path.resolve().parent, excluded_labels_of(training.nlp)
+    labels = [label for label in read_manifest(corpus).labels if label not in excluded_labels]
+    counts = count_entities(predict_each(training.nlp, share, len), labels)
+    scores = scores_of(sum(ranks.all_gather_object(counts)), labels)
     return weighted_score(scores, training.settings["score_weights"]), scores
-
-
-def scored_labels(training: Training) -> list[str]:
-    """List the labels of the corpus without excluded ones."""
-    excluded_labels = excluded_labels_of(training.nlp)
-    return [label for label in read_manifest(training.dev.path.resolve().parent).labels if label not in excluded_labels]

@@ -14,9 +14,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import resolve_dot_names
 from spacy.vocab import Vocab
-from thinc.api import Config
 
 from labelwise.base.errors import InputError
 from labelwise.base.text import text_key
@@ -109,14 +107,6 @@ class PartitionedCorpus:
         self.counts = counts
         if not counts["texts"]:
             raise InputError(f"{self.path}: no text is left: {dict(counts)}; see `leave_out` and `limit`")
-
-
-def open_corpora(config: Config) -> list[PartitionedCorpus]:
-    """Make a config's readers of train and dev.
-
-    config (Config): interpolated.
-    """
-    return [*resolve_dot_names(config, [config["training"]["train_corpus"], config["training"]["dev_corpus"]])]
 
 
 def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:

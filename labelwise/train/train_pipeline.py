@@ -50,6 +50,8 @@ from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import Fitted
 from spacy_per_label.transformer import halve
 
+LEARNED: tuple[Split, ...] = ("train", "dev")
+
 
 class TrainResult(NamedTuple):
     """The end of a training.
@@ -100,7 +102,10 @@ def train_pipeline(
             follow(training, launched)
             return None
         settings = read_settings(wanted)
-        check_splits(wanted.corpus)
+        splits = read_manifest(wanted.corpus).splits
+        for split in LEARNED:
+            if not splits[split].texts:
+                raise InputError(f"{wanted.corpus}: {describe_empty(wanted.corpus, split)}")
         with atomic(*outputs, folders=outputs[:1]) as written:
             training = prepare(wanted, settings, outputs, written, log)
             training.background = background
@@ -136,18 +141,6 @@ def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: Non
     ended.unlink(missing_ok=True)
     train_pipeline(wanted, out, out.with_suffix(".tsv"), log=log)
     ended.write_text(digest, encoding="utf8")
-
-
-def check_splits(corpus: Path) -> None:
-    """Refuse a corpus without texts in train or dev.
-
-    RAISES (InputError): if a split is empty, in the words of the import check.
-    """
-    splits = read_manifest(corpus).splits
-    required: tuple[Split, ...] = ("train", "dev")
-    for split in required:
-        if not splits[split].texts:
-            raise InputError(f"{corpus}: {describe_empty(corpus, split)}")
 
 
 @contextmanager

@@ -12,14 +12,14 @@ import msgspec
 import numpy as np
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
-from spacy.util import registry
+from spacy.util import registry, resolve_dot_names
 from thinc.api import set_gpu_allocator
 
 from labelwise.base.device import use_gpu
 from labelwise.train.config import make_pipeline, read_settings
 from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess
-from labelwise.train.reader import example_maker, open_corpora
+from labelwise.train.reader import example_maker
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.operating_point import Goal
 
@@ -98,7 +98,9 @@ class Training:
         if wanted.gpu_id >= 0 and config["training"]["gpu_allocator"]:
             set_gpu_allocator(config["training"]["gpu_allocator"])
         self.settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
-        self.corpus, self.dev = open_corpora(config)
+        self.corpus, self.dev = resolve_dot_names(
+            config, [config["training"][f"{name}_corpus"] for name in ("train", "dev")]
+        )
         self.optimizer = self.settings["optimizer"]
         self.make_example = example_maker(nlp)
         self.parameters = find_parameters(nlp)

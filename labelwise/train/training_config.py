@@ -54,12 +54,3 @@ class TrainingConfig:
         if self.limit < 0:
             raise InputError(f"--limit {self.limit}: give a number of texts, or 0 for all")
         check_workers(self.workers, self.gpu_id)
-
-    def all_overrides(self) -> dict[str, Any]:
-        """List the changed values of the config, by dotted name."""
-        changed: dict[str, Any] = {}
-        if self.seed:
-            changed["system.seed"] = self.seed
-        if self.limit:
-            changed["corpora.train.limit"] = self.limit
-        return {**changed, **self.overrides}

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.util import resolve_dot_names
 
 from labelwise.check.folds import LOOKED_AT, Folds, add_predictions, fold_recipes, read_checked
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.train.config import read_settings
-from labelwise.train.reader import open_corpora
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 
@@ -23,7 +23,7 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     recipes = fold_recipes(Folds(TrainingConfig(ROOT / "configs/cpu.cfg", demo_corpus), folds))
     assert len(recipes) == folds
     for fold, recipe in enumerate(recipes):
-        reader, _ = open_corpora(read_settings(recipe).interpolate())
+        [reader] = resolve_dot_names(read_settings(recipe).interpolate(), ["corpora.train"])
         trained = {eg.reference.text for eg in reader(NLP)}
         for doc in read_checked(demo_corpus, *LOOKED_AT[: 2 if fold == 0 else 1], fold=fold, folds=folds):
             assert doc.stored.text not in trained

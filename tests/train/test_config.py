@@ -19,7 +19,7 @@ from labelwise.base.removed import CONFIG, PROJECT
 from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
 from labelwise.check.folds import Folds, fold_recipes
-from labelwise.corpus.pipeline import wants_gpu
+from labelwise.corpus.pipeline import gpu_of
 from labelwise.corpus.record import RECORD
 from labelwise.train.checkpoint import digest_training
 from labelwise.train.config import changed_keys, make_pipeline, read_settings, share_of
@@ -505,7 +505,7 @@ def test_each_key_of_spacys_schemas_is_used_or_refused_by_name(key, demo_corpus,
     config = own(tmp_path, **FEW | {key.replace(".", "__"): value})
     wanted = TrainingConfig(config, demo_corpus)
     if expected == "the GPU":
-        assert [wants_gpu(config), wants_gpu(CPU)] == [True, False]
+        assert [gpu_of(config), gpu_of(CPU)] == [0, -1]
     elif expected == "the merge's":
         assert changed_keys(read_config_file(config), read_settings(wanted))["nlp.lang"] == ("de", "xx")
     elif expected == "the pipeline's":
