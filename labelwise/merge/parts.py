@@ -9,6 +9,7 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -60,12 +61,9 @@ def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> di
 
 
 def _median(lengths: Counter[int]) -> int:
-    seen = 0
-    for value, n in sorted(lengths.items()):
-        seen += n
-        if 2 * seen > lengths.total():
-            return value
-    raise ValueError("no values")
+    values = sorted(lengths)
+    seen = accumulate(lengths[value] for value in values)
+    return next(value for value, n in zip(values, seen, strict=True) if 2 * n > lengths.total())
 
 
 def write_parts(job: PartsJob, folder: Path) -> str:
