@@ -7,6 +7,7 @@ import numpy as np
 from thinc.api import Optimizer
 from thinc.shims import Shim
 
+from spacy_per_label import int8
 from spacy_per_label.bert import encode
 from spacy_per_label.bert_weights import read_encoder
 from spacy_per_label.layer_rates import layer_rates
@@ -14,11 +15,16 @@ from spacy_per_label.windows import Window, batch_windows
 
 
 class NumpyShim(Shim):
-    """Computes a transformer on the CPU, wherever the layer's weights are; embeddings don't learn."""
+    """Computes a transformer on the CPU, wherever the layer's weights are; embeddings don't learn.
 
-    def __init__(self, model: Any, rate: float, decay: float) -> None:
+    loaded (bool): whether the weights are those of a saved pipeline, which predicts in int8 if `in_int8`.
+    encoder (Any): their encoder in int8; None until it is needed.
+    """
+
+    def __init__(self, model: Any, rate: float, decay: float, in_int8: bool = False) -> None:
         super().__init__(model)
-        self.rate, self.decay = rate, decay
+        self.rate, self.decay, self.in_int8 = rate, decay, in_int8
+        self.loaded, self.encoder = False, None
 
     def read(self, name: str, layers: int) -> tuple[str, int, int]:
         """Read a transformer; return its tokenizer.json, its width, and how many positions it has.
@@ -49,6 +55,10 @@ class NumpyShim(Shim):
                 model.set_param(name, model.get_param(name).astype("float32"))
         W = {name: ops.to_numpy(model.get_param(name)) for name in model.param_names}
         batches = [windows] if is_train else list(batch_windows(windows))
+        if self.in_int8 and self.loaded and not is_train:
+            self.encoder = self.encoder or int8.quantize(W, model.attrs)
+            X = np.concatenate([int8.encode(self.encoder, batch) for batch in batches])
+            return ops.asarray(X[own]), lambda gradient: None
         outputs, backprops = zip(*(encode(W, model.attrs, batch, is_train) for batch in batches), strict=True)
         X = np.concatenate(outputs)  # (wordpieces, width)
         shape = X.shape
@@ -70,6 +80,7 @@ class NumpyShim(Shim):
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters that have gradients, and forget these, or thinc would update with them, too."""
         model = self._model
+        self.loaded, self.encoder = False, None
         for name, rate in layer_rates(model.param_names, self.rate, self.decay).items():
             if model.has_grad(name):
                 given = (model.id, name), model.get_param(name), model.get_grad(name)
@@ -82,5 +93,6 @@ class NumpyShim(Shim):
         return b""
 
     def from_bytes(self, bytes_data: bytes) -> "NumpyShim":
-        """Load nothing."""
+        """Load nothing: the weights are loaded."""
+        self.loaded, self.encoder = True, None
         return self

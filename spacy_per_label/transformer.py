@@ -19,6 +19,7 @@ from thinc.types import Floats2d
 
 from spacy_per_label.bert_weights import adapt_tokenizer
 from spacy_per_label.hub_files import SettingError, setting_named
+from spacy_per_label.int8 import check_installed
 from spacy_per_label.numpy_shim import NumpyShim
 from spacy_per_label.windows import MAX_TOKEN_PIECES, Window, find_own_pieces, find_windows
 
@@ -28,7 +29,13 @@ Vectors = Model[list[Doc], list[Floats2d]]
 
 @registry.architectures("spacy-per-label.SmallTransformer.v1")
 def make_small_transformer(
-    name: str, window: int = 128, context: int = 16, rate: float = 0.1, decay: float = 0.9, layers: int = 0
+    name: str,
+    window: int = 128,
+    context: int = 16,
+    rate: float = 0.1,
+    decay: float = 0.9,
+    layers: int = 0,
+    int8: bool = False,
 ) -> Vectors:
     """Make a transformer that numpy computes, on the CPU.
 
@@ -38,10 +45,14 @@ def make_small_transformer(
     rate (float): learning rate of the highest layer, as a share of the optimizer's.
     decay (float): learning rate of each layer, as a share of the rate of the layer above it.
     layers (int): layers to keep, the lowest ones, when the transformer is read; 0 for all.
+    int8 (bool): predict in int8 once it is trained.
+    RAISES (SettingError): if CTranslate2, which predicts in int8, isn't installed.
     """
+    if int8:
+        check_installed()
     model = _make_layer(NUMPY, name, window, context, layers)
     model.attrs.update(layers=0, heads=0, eps=0.0, first_position=0, dropout_rate=0.0)
-    model.shims.append(NumpyShim(model, rate, decay))
+    model.shims.append(NumpyShim(model, rate, decay, int8))
     return model
 
 

@@ -132,7 +132,7 @@ def describe(nlp: Language, identity: PackageName, metrics: Metrics) -> dict[str
     if "spacy-per-label.Transformer." in architectures:
         requirements.append(f"spacy-transformers>={installed('spacy-transformers')}")
     if "spacy-per-label.SmallTransformer.v1" in architectures:
-        extra = "[small]"  # Hugging Face's tokenizers
+        extra = "[int8,small]" if "'int8': True" in architectures else "[small]"  # Hugging Face's tokenizers
     if "spacy-per-label" in architectures:
         requirements.append(f"spacy-per-label{extra}>={spacy_per_label.__version__}")
     performance = {"ents_p": scores.p, "ents_r": scores.r, "ents_f": scores.f, "ents_per_type": by_label}

@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from thinc.api import Adam, Model, fix_random_seed, set_dropout_rate
 
 from spacy_per_label.bert_weights import read_encoder
-from spacy_per_label.hub_files import NoModelError
+from spacy_per_label.hub_files import NoModelError, SettingError
 from spacy_per_label.layer_rates import layer_rates
 from spacy_per_label.transformer import make_small_transformer, make_transformer
 
@@ -154,6 +154,23 @@ def test_the_backend_of_pytorch_has_the_same_vectors(folders, kind):
         np.testing.assert_allclose(mine, theirs, atol=5e-3)
 
 
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_loaded_transformer_predicts_in_int8_until_it_learns(folders, kind):
+    pytest.importorskip("ctranslate2")
+    docs = [Doc(NLP.vocab, WORDS[:count]) for count in (13, 1, 5)]
+    model, whole = make_small_transformer(str(folders[kind]), int8=True), make(folders[kind])
+    model.initialize()
+    exact = np.concatenate(whole.predict(docs))
+    assert np.array_equal(np.concatenate(model.predict(docs)), exact)
+    model.from_bytes(model.to_bytes())
+    rounded = np.concatenate(model.predict(docs))
+    norms = np.linalg.norm(exact, axis=1) * np.linalg.norm(rounded, axis=1)
+    assert not np.array_equal(rounded, exact)
+    assert ((exact * rounded).sum(axis=1) / norms).min() > 0.99
+    model.finish_update(Adam(0.0))
+    assert np.array_equal(np.concatenate(model.predict(docs)), exact)
+
+
 @pytest.mark.parametrize(("backend", "activation"), [(make_small_transformer, TANH), (make_transformer, "gelu")])
 @pytest.mark.parametrize("kind", sorted(FAMILIES.keys() - {"xlm-roberta"}))
 def test_the_lowest_layers_have_the_vectors_that_the_whole_transformer_has_there(folders, kind, backend, activation):
@@ -187,6 +204,12 @@ def test_layers_learn_at_their_own_rates_and_embeddings_not_at_all(folders):
 
 def test_without_layers_all_learns_at_the_rate():
     assert layer_rates(["embeddings", "dense"], 0.1, 0.5) == {"embeddings": 0.1, "dense": 0.1}
+
+
+def test_int8_names_what_it_needs(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SettingError, match=r"int8 = True: .*pip install"):
+        make_small_transformer("any", int8=True)
 
 
 def test_dropout_is_drawn_in_training_alone(folders):
