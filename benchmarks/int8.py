@@ -24,7 +24,7 @@ from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
 COLUMNS = {"corpus": "", "texts": ",", "steps": ",", "predicts in": "", "seeds": ",", "F1": ".3f", "macro F1": ".3f"}
-COLUMNS |= {"gain over fp32, F1": "", "their mean": "+.4f", "words per CPU second": ",.0f"}
+COLUMNS |= {"gain over fp32, F1": "", "their mean": "+.4f", "words per CPU second": ",.0f", "times fp32's": ".1f"}
 
 
 def score(model: Path, corpus: Path) -> list[float]:
@@ -75,7 +75,8 @@ def main(
             *f1, words = zip(*(each[way] for each in scores), strict=True)
             gains = [each[way][0] - each["fp32"][0] for each in scores]
             told = [" ".join(f"{gain:+.3f}" for gain in gains), mean(gains)] if way == "int8" else ["", None]
-            rows.append([place.stem, texts, steps, way, seeds, *map(spread, f1), *told, median(words)])
+            times = median(each[way][2] / each["fp32"][2] for each in scores)
+            rows.append([place.stem, texts, steps, way, seeds, *map(spread, f1), *told, median(words), times])
         write_result("int8", COLUMNS, rows)
 
 

@@ -50,6 +50,15 @@ class Trained(NamedTuple):
     merge: Ledger
 
 
+class Round(NamedTuple):
+    """Texts annotated so far, F1 and macro F1 on test, and whether the forecast held; None if it wasn't scored."""
+
+    texts: int
+    f1: float
+    macro_f1: float
+    held: bool | None = None
+
+
 def minutes_of(task: Task, label: str, per_span: float) -> float:
     """Compute the minutes of annotating a text for a label, or for all."""
     spans = sum(label in ("", span["label"]) for span in task["spans"])
@@ -109,25 +118,24 @@ def rank(trained: Trained, rest: Sequence[Task], folder: Path) -> list[Task]:
     return [tasks[row["text"]] for row in rows]
 
 
-def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) -> dict[str, list[list[float]]]:
+def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) -> dict[str, list[Round]]:
     """Annotate and train in rounds, each way.
 
-    RETURNS (dict): by way, of each round texts, F1, macro F1, and whether the forecast held; as kept, if an earlier
-        call has ended.
+    RETURNS (dict): rounds by way; as kept, if an earlier call has ended.
     """
     kept = folder / "scores.json"
     if kept.exists():
-        return json.loads(kept.read_bytes())
+        return {way: [Round(*each) for each in rounds] for way, rounds in json.loads(kept.read_bytes()).items()}
     folder.mkdir(parents=True)
     data = read_data(corpus, folder, seed)
     words = sum(len(task["text"].split()) for task in data.train)
     spans = sum(len(task["spans"]) for task in data.train)
     per_span = words * (1 / WORDS_PER_MINUTE - 1 / READ_PER_MINUTE) / spans
     began = train(data, start, {}, folder / "start", seed)
-    scores = {}
+    scores: dict[str, list[Round]] = {}
     for way in WAYS:
         trained, more = began, defaultdict[str, list[Task]](list)
-        rows = scores[way] = [[0, *f1_of(trained), 0]]
+        rows = scores[way] = [Round(0, *f1_of(trained))]
         for number in range(1, ROUNDS + 1):
             step = next_step(trained, in_full=way != "label by label")
             label = "".join(step.labels)
@@ -141,20 +149,18 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
             with patch.object(forecasts, "MAX_ASKED", len(new)):
                 said = forecasts.forecast(step, trained.metrics, trained.merge, {}, None)
             trained = train(data, start, more, folder / f"{way}, {number}", seed)
-            held = 0
-            if said:
-                [settled] = forecasts.settle([said], trained.metrics, trained.merge, {})
-                held = int(settled.held or 0)
-            rows.append([sum(map(len, more.values())), *f1_of(trained), held])
+            settled = forecasts.settle([said] if said else [], trained.metrics, trained.merge, {})
+            held = settled[0].held if settled else None
+            rows.append(Round(sum(map(len, more.values())), *f1_of(trained), held))
             print(seed, way, number, label, len(new), rows[-1], said and said.interval, flush=True)
     kept.write_text(json.dumps(scores), encoding="utf8")
     return scores
 
 
-def f1_of(trained: Trained) -> list[float]:
+def f1_of(trained: Trained) -> tuple[float, float]:
     """Return F1 and macro F1 on test."""
     found = trained.metrics.all_gold
-    return [found.f or 0, found.macro.f or 0]
+    return found.f or 0, found.macro.f or 0
 
 
 def main(
@@ -170,12 +176,14 @@ def main(
         found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
         for way in WAYS:
             for number in range(0 if way == WAYS[0] else 1, ROUNDS + 1):
-                texts, *f1, held = zip(*(one[way][number] for one in found), strict=True)
-                cells = [spread(each) for each in f1]
-                gains = [f"{one[way][number][1] - one[WAYS[0]][number][1]:+.3f}" for one in found]
-                name = way if number else "start"
-                gain, kept = " ".join(gains) * (way != WAYS[0]), f"{sum(held):.0f} of {seeds}" * bool(number)
-                rows.append([place.stem, name, number * minutes, median(texts), seeds, *cells, gain, kept])
+                rounds, base = [one[way][number] for one in found], [one[WAYS[0]][number] for one in found]
+                cells = [spread([each.f1 for each in rounds]), spread([each.macro_f1 for each in rounds])]
+                gains = " ".join(f"{mine.f1 - other.f1:+.3f}" for mine, other in zip(rounds, base, strict=True))
+                held = [each.held for each in rounds if each.held is not None]
+                kept = f"{sum(held)} of {len(held)}" if number else ""
+                texts, name = median(each.texts for each in rounds), way if number else "start"
+                gain = "" if way == WAYS[0] else gains
+                rows.append([place.stem, name, number * minutes, texts, seeds, *cells, gain, kept])
         write_result("next_task", COLUMNS, rows)
 
 
