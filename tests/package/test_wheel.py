@@ -267,16 +267,20 @@ def test_a_transformer_needs_spacy_transformers_too(english_corpus, tiny_bert, t
 
 
 @pytest.mark.long
-def test_a_small_transformer_needs_tokenizers_and_no_torch(english_corpus, tiny_bert, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("extra", "packages"), [("[small]", ["tokenizers"]), ("[int8,small]", ["tokenizers", "ctranslate2"])]
+)
+def test_a_small_transformer_needs_no_torch(english_corpus, tiny_bert, tmp_path, monkeypatch, capsys, extra, packages):
     overrides = {"training.max_steps": 20, "training.eval_frequency": 20}
     overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
+    overrides["components.ner.model.tok2vec.int8"] = "int8" in extra
     root = project(tmp_path / "project", english_corpus, "small", overrides=overrides)
     made = make_package(root, "small", tmp_path / "dist", PackageName("brands", "0.1.0"))
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
-    python = bare_environment(tmp_path / "venv", "spacy", "tokenizers", "pip")
+    python = bare_environment(tmp_path / "venv", "spacy", "pip", *packages)
     install(python, *(tmp_path / "dist").glob("*.whl"))
-    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+(?:\[\w+\])?)", content_of(made))}
-    assert names == {b"spacy", b"spacy-per-label[small]"}
+    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+(?:\[[\w,]+\])?)", content_of(made))}
+    assert names == {b"spacy", b"spacy-per-label" + extra.encode()}
     assert_same_bits(root, "small", python, "en_brands_small", monkeypatch, capsys)
 
 
