@@ -156,14 +156,15 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
         return
     shown = rows[:MAX_TABLE_ROWS] if more else rows
     table, console = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0), Console()
-    for at, name in enumerate(header):
-        longest = max(len(str(row[at])) for row in (header, *shown))  # numbers aren't wrapped
-        least = longest if name == whole else min(longest, 9)
-        table.add_column(
-            Text(name), justify="right" if at else "left", overflow="fold", min_width=least, no_wrap=name == whole
-        )  # without no_wrap, rich narrows the widest column first, and cuts the last one off
-    all_columns = sum((column.min_width or 0) + 1 for column in table.columns) - 1
-    console.width = max(console.width, all_columns)  # nothing is cut off
+    longest = [max(len(str(row[at])) for row in (header, *shown)) for at in range(len(header))]
+    for least in (9, 16):  # numbers aren't wrapped; where the table is too wide anyway, nor are most words
+        widths = [n if name == whole else min(n, least) for name, n in zip(header, longest, strict=True)]
+        if sum(widths) + len(widths) - 1 <= console.width:
+            break
+    for at, (name, width) in enumerate(zip(header, widths, strict=True)):
+        kept = name == whole
+        table.add_column(Text(name), justify="right" if at else "left", overflow="fold", min_width=width, no_wrap=kept)
+    console.width = max(console.width, sum(widths) + len(widths) - 1)  # nothing is cut off
     for row in shown:
         table.add_row(*(Text(_in_line(cell)) for cell in row))
     console.print("", table, sep="\n")

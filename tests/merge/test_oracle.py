@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import murmurhash
 import pytest
@@ -27,7 +27,7 @@ from labelwise.corpus.dropped_spans import find_dropped
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.queries import where
 from labelwise.corpus.tables import read_groups
-from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.policies import Annotators, Policies
 from tests.conftest import Merging
 
 NLP = spacy.blank("en")
@@ -718,10 +718,17 @@ VALUES: dict[str, list[Any]] = {
     "coverage": ["by-label", "drop", "outside"],
     "alignment": ["drop", "expand", "contract"],
 }
+SHARES = ("half", "all", "union")
 ALL_POLICIES = [
-    Policies(annotators=("half", "all", "union")[number % 3], **dict(zip(VALUES, values, strict=True)))
+    Policies(annotators=SHARES[number % 3], **dict(zip(VALUES, values, strict=True)))
     for number, values in enumerate(product(*VALUES.values()))
 ]
+
+
+def test_the_oracle_knows_all_values_of_all_policies() -> None:
+    known = {name: [*get_args(kind)] for name, kind in get_type_hints(Policies).items() if get_args(kind)}
+    assert known == VALUES
+    assert get_args(Annotators) == SHARES
 
 
 # Of 108 combinations every fifth, in which any value of one policy meets any of another.
